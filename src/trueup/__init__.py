@@ -1,0 +1,59 @@
+"""Unbiased numbers from differentially private releases, and how sure they are."""
+
+from fractions import Fraction
+
+from trueup._version import __version__
+from trueup.domain import Integers, Interval
+from trueup.errors import (
+    FormulaError,
+    InfiniteVariance,
+    MissingExtra,
+    NoUnbiasedEstimator,
+    TrueupError,
+)
+from trueup.estimator import Estimator, unbiased
+from trueup.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    Moments,
+    Noise,
+    Noiseless,
+    ScipyNoise,
+    Staircase,
+    StudentT,
+    Uniform,
+)
+from trueup.noisy import Noisy, noisy, where
+from trueup.plugin import PluginBias, plugin_bias
+
+__all__ = [
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Estimator",
+    "FormulaError",
+    "Fraction",
+    "Gaussian",
+    "InfiniteVariance",
+    "Integers",
+    "Interval",
+    "Laplace",
+    "MissingExtra",
+    "Moments",
+    "NoUnbiasedEstimator",
+    "Noise",
+    "Noiseless",
+    "Noisy",
+    "PluginBias",
+    "ScipyNoise",
+    "Staircase",
+    "StudentT",
+    "TrueupError",
+    "Uniform",
+    "__version__",
+    "noisy",
+    "plugin_bias",
+    "unbiased",
+    "where",
+]

@@ -1,0 +1,197 @@
+"""What the user passes: formula, noise, domain, and values by name, all checked here."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+
+from trueup.domain import Interval
+from trueup.errors import TrueupError
+from trueup.formula import source
+from trueup.formula.text import text
+from trueup.inverse.solve import Statistic
+from trueup.noise.base import Noise
+from trueup.noise.extension import check_degree
+from trueup.noise.laplace import Laplace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+NUMBER = (float, int)
+
+
+def values_of(names: Sequence[str], x: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """Return the values passed to a call, in the order of the statistics."""
+    if len(x) == 1 and not named and len(names) == 1:
+        return [column(x[0], names[0])]
+    if x:
+        raise TrueupError(
+            f"{len(x)} values without names for {len(names)} statistics ({', '.join(names)})",
+            f"pass them by name: {', '.join(f'{n}=...' for n in names)}",
+        )
+    missing, unknown = sorted({*names} - {*named}), sorted({*named} - {*names})
+    if missing or unknown:
+        problem = f"missing {', '.join(missing)}" if missing else f"unknown {', '.join(unknown)}"
+        raise TrueupError(
+            f"{problem}: the statistics are {', '.join(names) or 'none'}",
+            f"call with {', '.join(f'{n}=...' for n in names)}",
+        )
+    return [column(named[n], n) for n in names]
+
+
+def column(value: Any, name: str) -> Any:
+    """Return a number, or an array of numbers, or refuse the value."""
+    if isinstance(value, NUMBER) and not isinstance(value, bool):
+        return value
+    try:
+        array: NDArray[Any] = np.asarray(value)
+    except ValueError:
+        array = np.array("")
+    if array.dtype.kind == "O":
+        with contextlib.suppress(TypeError, ValueError):
+            array = array.astype(float)
+    if array.dtype.kind not in "iuf":
+        shown = repr(value) if len(repr(value)) < 60 else f"{repr(value)[:57]}..."
+        raise TrueupError(
+            f"{name} must be a number or an array of numbers, got {shown}",
+            "pass floats, integers, or arrays of them",
+        )
+    return float(array) if isinstance(value, np.generic) else array
+
+
+def at_truth(
+    function: Callable[[dict[sympy.Symbol, float]], float],
+    statistics: Sequence[Statistic],
+    q: Sequence[Any],
+    named: Mapping[str, Any],
+) -> Any:
+    """Return a function of the true values, at one point or row by row."""
+    symbols = [s.symbol for s in statistics]
+    values = values_of([s.name for s in symbols], q, named)
+    if all(isinstance(v, NUMBER) for v in values):
+        return function(dict(zip(symbols, map(float, values), strict=True)))
+    columns = np.broadcast_arrays(*values)
+    rows = zip(*(c.ravel().tolist() for c in columns), strict=True)
+    out = [function(dict(zip(symbols, map(float, row), strict=True))) for row in rows]
+    return np.array(out).reshape(columns[0].shape)
+
+
+def read_arguments(
+    f: object, noise: object, domain: object, derivatives: Any
+) -> tuple[source.Source, tuple[Statistic, ...]]:
+    """Return the formula and its statistics, every argument checked."""
+    if isinstance(noise, Noise):
+        several = None
+        single = None if isinstance(domain, Mapping) else Interval.read(domain)
+        src = source.read(f, None, single, derivatives)
+        names = sorted(s.name for s in src.expr.free_symbols)
+        if len(names) > 1:
+            raise TrueupError(
+                f"the formula has {len(names)} statistics ({', '.join(names)}) but one noise",
+                "give one noise for each: noise={"
+                + ", ".join(f"{n!r}: {noise!r}" for n in names)
+                + "}",
+            )
+        several = {names[0] if names else source.DEFAULT: noise}
+        domains = domain if isinstance(domain, Mapping) else dict.fromkeys(several, domain)
+    else:
+        several = _noises(noise)
+        if domain is not None and not isinstance(domain, Mapping):
+            if len(several) > 1:
+                raise TrueupError(
+                    f"the domain {domain!r} does not say which statistic it bounds",
+                    f"give it by name: domain={{{next(iter(several))!r}: {domain!r}}}",
+                )
+            domain = dict.fromkeys(several, domain)
+        domains = domain or {}
+        only = Interval.read(next(iter(domains.values()))) if len(domains) == 1 else None
+        src = source.read(f, tuple(several), only, derivatives)
+    return src, tuple(_statistics(src, several, domains))
+
+
+def _noises(noise: object) -> dict[str, Noise]:
+    hint = "give a noise such as Laplace(2), or {'s': Laplace(2), 'n': DiscreteLaplace(2)}"
+    if not isinstance(noise, Mapping) or not noise:
+        raise TrueupError(f"noise must be a noise or a dict of them, got {noise!r}", hint)
+    for name, value in noise.items():
+        if not isinstance(name, str) or not isinstance(value, Noise):
+            raise TrueupError(f"the noise of {name!r} must be a noise, got {value!r}", hint)
+    return dict(noise)
+
+
+def _statistics(
+    src: source.Source, noises: Mapping[str, Noise], domains: Mapping[Any, Any]
+) -> list[Statistic]:
+    used = {s.name for s in src.expr.free_symbols}
+    unknown = sorted(used - {*noises})
+    if unknown:
+        raise TrueupError(
+            f"no noise is given for {', '.join(unknown)} in {text(src.expr)}",
+            f"noise is known for {', '.join(noises)}; add the missing ones",
+        )
+    strange = sorted(str(name) for name in domains if name not in noises)
+    if strange:
+        raise TrueupError(
+            f"the domain names {', '.join(strange)}, which has no noise",
+            f"the statistics are {', '.join(noises)}",
+        )
+    return [
+        _statistic(name, noise, Interval.read(domains.get(name)), src)
+        for name, noise in noises.items()
+        if name in used or not used
+    ]
+
+
+def _statistic(name: str, noise: Noise, domain: Interval, src: source.Source) -> Statistic:
+    if noise.lattice:
+        domain = domain.integers()
+    if src.domain is not None:
+        domain = _within_table(domain, src.domain, noise)
+    elif src.note and not noise.lattice:
+        _check_derivatives(src, noise)
+    return Statistic(sympy.Symbol(name, real=True), noise, domain)
+
+
+def _within_table(domain: Interval, table: Interval, noise: Noise) -> Interval:
+    if not noise.lattice:
+        raise TrueupError(
+            f"a table has values on the integers only, but {noise!r} is continuous",
+            "use integer noise, e.g. DiscreteLaplace(scale), or give a formula",
+        )
+    if domain.bounds == (None, None):
+        return table
+    if domain.low < table.low or domain.high > table.high:
+        raise TrueupError(
+            f"the table covers {table} but the domain is {domain}",
+            "extend the table, or narrow the domain",
+        )
+    return domain
+
+
+def _check_derivatives(src: source.Source, noise: Noise) -> None:
+    function = type(src.expr)
+    if function.derivative is None or function.derivative.derivative is None:
+        raise TrueupError(
+            f"a Python function under continuous noise ({noise!r}) needs its first and second "
+            "derivative",
+            "give derivatives=(f1, f2), or write the function as a formula",
+        )
+
+
+def check_extension(extension: object, statistics: Sequence[Statistic]) -> object:
+    """Return the extension if some statistic can have it."""
+    if extension == "optimal":
+        return extension
+    degree = check_degree(extension)
+    if not any(isinstance(s.noise, Laplace) for s in statistics):
+        raise TrueupError(
+            f"a polynomial extension (extension={degree}) is for Laplace noise only",
+            "leave extension='optimal', which has the smallest variance",
+        )
+    return degree

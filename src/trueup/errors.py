@@ -1,0 +1,55 @@
+"""Errors: what was wrong, with the value, then one line ``Hint:``.
+
+::
+
+    ValueError
+    └── TrueupError
+        ├── FormulaError            the text is not a formula we read
+        ├── NoUnbiasedEstimator     the mathematics says no, and why
+        ├── InfiniteVariance        the estimator exists, its variance does not
+        └── MissingExtra            an optional part is not installed
+"""
+
+from __future__ import annotations
+
+
+class TrueupError(ValueError):
+    """Say what was wrong, with the value, and what to do about it.
+
+    Parameters
+    ----------
+    message
+        What was wrong, with the offending value.
+    hint
+        One line saying what to do.
+
+    Examples
+    --------
+    >>> print(TrueupError("scale must be positive, got -1", "give the noise scale, e.g. 2"))
+    scale must be positive, got -1
+    Hint: give the noise scale, e.g. 2
+    """
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\nHint: {self.hint}"
+
+
+class FormulaError(TrueupError):
+    """The text is not a formula: the message points at the place."""
+
+
+class NoUnbiasedEstimator(TrueupError):
+    """No unbiased estimator exists: the message names the reason."""
+
+
+class InfiniteVariance(TrueupError):
+    """The estimator is unbiased but has no finite variance."""
+
+
+class MissingExtra(TrueupError):
+    """An optional part is not installed."""

@@ -1,0 +1,406 @@
+"""`unbiased()`: formula, noise and bounds in, the best unbiased estimator out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+from scipy.special import ndtri
+
+from trueup.arguments import NUMBER, at_truth, check_extension, read_arguments, values_of
+from trueup.domain import Interval
+from trueup.errors import InfiniteVariance, TrueupError
+from trueup.formula.text import text
+from trueup.inverse import display
+from trueup.inverse.exact_law import ExactLaw
+from trueup.inverse.monotone import direction
+from trueup.inverse.solve import Inverse, invert
+from trueup.kernels.evaluate import evaluate
+from trueup.kernels.grid import Bounds, Grid
+from trueup.noise.base import Noise
+from trueup.noise.record import from_record, to_record
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+def unbiased(
+    f: object,
+    noise: Noise | Mapping[str, Noise],
+    domain: object = None,
+    extension: str | int = "optimal",
+    derivatives: Sequence[Callable[..., Any]] | None = None,
+) -> Estimator:
+    """Return the unbiased estimator of f(q) from x = q + noise.
+
+    "Unbiased" means over the noise, for every true value in the domain: E g(q + Z) = f(q).
+
+    Parameters
+    ----------
+    f
+        ``"1/q"``, a sympy expression, a numpy polynomial, a table ``{k: value}``, or a Python
+        function (under integer noise its values are enough; under Laplace noise give
+        ``derivatives=(f1, f2)`` too).
+    noise
+        The noise, or ``{"s": noise, "n": noise}`` for several independent statistics.
+    domain
+        What is known of the true value: ``(low, high)`` with None on an unbounded side, an
+        ``Integers(low, high)``, or ``{"n": (1, None)}`` for several statistics.
+    extension
+        What to do beyond a bound under Laplace noise: ``"optimal"``, or an integer k ≥ 2 for the
+        paper's polynomial extension of degree k.
+    derivatives
+        First and second derivative of a Python function.
+
+    Examples
+    --------
+    >>> from trueup import Laplace
+    >>> est = unbiased("1/q", Laplace(2), domain=(1, None))
+    >>> est(4.0), est(0.3)
+    (0.125, 3.0)
+    >>> est.expectation(5.0), est.bias(5.0)
+    (0.2, 0.0)
+    """
+    return Estimator(f, noise, domain, extension, derivatives)
+
+
+class Estimator:
+    """An unbiased estimator: a number one can compute, with everything known about it.
+
+    Call it with published values: floats give floats, arrays give arrays, NaN gives NaN. Use
+    :func:`unbiased` to make one.
+    """
+
+    def __init__(
+        self,
+        f: object,
+        noise: Noise | Mapping[str, Noise],
+        domain: object = None,
+        extension: str | int = "optimal",
+        derivatives: Sequence[Callable[..., Any]] | None = None,
+    ) -> None:
+        self._recipe = (f, noise, domain, extension, derivatives)
+        self._source, self._statistics = read_arguments(f, noise, domain, derivatives)
+        self._inverse: Inverse = invert(
+            self._source.expr, self._statistics, check_extension(extension, self._statistics)
+        )
+        self.extension = extension
+        self._value = self._grid("value")
+
+    # -- what was asked ----------------------------------------------------------------------------
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        """The names of the published statistics."""
+        return tuple(s.symbol.name for s in self._statistics)
+
+    @property
+    def estimand(self) -> sympy.Expr:
+        """The formula f that is estimated."""
+        return self._source.expr
+
+    @property
+    def noise(self) -> dict[str, Noise]:
+        """The noise of each statistic."""
+        return {s.symbol.name: s.noise for s in self._statistics}
+
+    @property
+    def domain(self) -> dict[str, Interval]:
+        """Where the true value of each statistic is known to lie."""
+        return {s.symbol.name: s.domain for s in self._statistics}
+
+    # -- from published values ---------------------------------------------------------------------
+
+    def __call__(self, *x: ArrayLike, **statistics: ArrayLike) -> Any:
+        """Return the estimate at published values.
+
+        Examples
+        --------
+        >>> from trueup import DiscreteLaplace, Laplace, unbiased
+        >>> mean = unbiased("s/n", {"s": Laplace(2), "n": DiscreteLaplace(2)}, {"n": (1, None)})
+        >>> round(mean(s=51.7, n=103), 6)
+        0.501554
+        """
+        return self._evaluate(self._value, x, statistics)
+
+    def variance(self, *x: ArrayLike, **statistics: ArrayLike) -> Any:
+        """Return an unbiased estimate of the estimator's variance.
+
+        It is V̂ = g² − T[f²], where T is the operator that makes g from f. With one statistic
+        under Laplace noise it is never negative; with several it can be.
+
+        Examples
+        --------
+        >>> from trueup import Laplace, unbiased
+        >>> unbiased("q**2", Laplace(1)).variance(3.0)
+        76.0
+        """
+        return self._evaluate(self._variance, x, statistics)
+
+    def stderr(self, *x: ArrayLike, **statistics: ArrayLike) -> Any:
+        """Return the root of the variance, NaN where that is negative."""
+        variance = self.variance(*x, **statistics)
+        if isinstance(variance, float):
+            return math.sqrt(variance) if variance >= 0 else math.nan
+        with np.errstate(invalid="ignore"):
+            return np.sqrt(variance)
+
+    def interval(self, *x: ArrayLike, level: float = 0.95, **statistics: ArrayLike) -> Any:
+        """Return a confidence interval (low, high) for f(q).
+
+        For one statistic and a monotone f the noise is inverted exactly: the interval for q is
+        intersected with the domain and mapped through f, and covers with probability ``level`` or
+        more. Otherwise it is the normal approximation, estimate ± z·stderr; ``interval_method``
+        says which.
+
+        Examples
+        --------
+        >>> from trueup import Laplace, unbiased
+        >>> low, high = unbiased("1/q", Laplace(2), domain=(1, None)).interval(8.0)
+        >>> round(low, 4), round(high, 4)
+        (0.0715, 0.4979)
+        """
+        if not (isinstance(level, NUMBER) and 0 < level < 1):
+            raise TrueupError(f"level must lie between 0 and 1, got {level!r}", "e.g. 0.95")
+        if self.interval_method == "exact":
+            return self._inverted(self._values(x, statistics)[0], level)
+        center, z = self(*x, **statistics), float(ndtri((1 + level) / 2))
+        spread = z * self.stderr(*x, **statistics)
+        return center - spread, center + spread
+
+    @cached_property
+    def interval_method(self) -> str:
+        """How ``interval`` works here: "exact" or "normal approximation"."""
+        if len(self._statistics) != 1:
+            return "normal approximation"
+        statistic = self._statistics[0]
+        try:
+            statistic.noise.quantile(0.5)
+        except TrueupError:  # only moments are known
+            return "normal approximation"
+        return "exact" if direction(self.estimand, statistic) else "normal approximation"
+
+    def _inverted(self, x: Any, level: float) -> tuple[Any, Any]:
+        statistic = self._statistics[0]
+        tail, domain = (1 - level) / 2, statistic.domain
+        lowest = np.asarray(x, float) - statistic.noise.quantile(1 - tail)
+        highest = np.asarray(x, float) - statistic.noise.quantile(tail)
+        ends = [np.clip(q, float(domain.low), float(domain.high)) for q in (lowest, highest)]
+        low, high = (self._truth({statistic.symbol: q}) for q in ends)
+        if (direction(self.estimand, statistic) or 0) < 0:
+            low, high = high, low
+        return (float(low), float(high)) if isinstance(x, NUMBER) else (low, high)
+
+    # -- at a true value ---------------------------------------------------------------------------
+
+    def expectation(self, *q: ArrayLike, **statistics: ArrayLike) -> Any:
+        """Return E g(q + Z), exactly: f(q) inside the domain, and what a wrong bound gives outside.
+
+        Examples
+        --------
+        >>> from trueup import Laplace, unbiased
+        >>> unbiased("1/q", Laplace(2), domain=(1, None)).expectation([0.5, 1.0, 7.0])
+        array([1.44239843, 1.        , 0.14285714])
+        """
+        return self._at(self._law.expectation, q, statistics)
+
+    def bias(self, *q: ArrayLike, **statistics: ArrayLike) -> Any:
+        """Return E g(q + Z) − f(q): zero inside the domain."""
+        return self._at(self._law.bias, q, statistics)
+
+    def sd(self, *q: ArrayLike, **statistics: ArrayLike) -> Any:
+        """Return the standard deviation of g(q + Z), exactly; inf where it does not exist.
+
+        Examples
+        --------
+        >>> from trueup import Laplace, unbiased
+        >>> round(unbiased("q", Laplace(2), domain=(0, None)).sd(0.0) ** 2, 9)  # 1.5·b²
+        6.0
+        """
+        return self._at(self._law.sd, q, statistics)
+
+    @cached_property
+    def _law(self) -> ExactLaw:
+        return ExactLaw(self._inverse, self._statistics)
+
+    def _at(self, function: Callable[..., float], q: Any, named: Mapping[str, Any]) -> Any:
+        return at_truth(function, self._statistics, q, named)
+
+    def _truth(self, q: Mapping[sympy.Symbol, Any]) -> Any:
+        columns = {s: np.atleast_1d(np.asarray(v, float)).ravel() for s, v in q.items()}
+        return evaluate(self._source.expr, columns).reshape(np.shape(next(iter(q.values()))))
+
+    # -- the formula -------------------------------------------------------------------------------
+
+    @cached_property
+    def formula(self) -> sympy.Expr:
+        """The estimator as a sympy expression in the published values.
+
+        Examples
+        --------
+        >>> from trueup import Laplace, unbiased
+        >>> unbiased("1/q", Laplace(2), domain=(1, None)).formula
+        Piecewise((3, q <= 1), (1/q - 8/q**3, True))
+        """
+        return display.piecewise(self._inverse, "value")
+
+    @cached_property
+    def variance_formula(self) -> sympy.Expr:
+        """The unbiased variance as a sympy expression in the published values."""
+        self._check_variance()
+        return display.piecewise(self._inverse, "variance")
+
+    def explain(self) -> str:
+        """Return what is estimated, the theorem used, and the formulas, in words.
+
+        Examples
+        --------
+        >>> from trueup import Laplace, unbiased
+        >>> print(unbiased("q**2", Laplace(3)).explain())
+        Unbiased estimator of q**2
+          published:  q + Laplace(3), true value in (-∞, ∞)
+          theorem:    Laplace noise on the line (Section 3 of the paper): g = f − b²·f″, the only unbiased estimator
+          estimate:   q**2 - 18
+          variance:   36*(2*q**2 + 9), unbiased
+          interval:   normal approximation, estimate ± z·stderr
+        """
+        return display.explain(self)
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {sympy.latex(self.formula)}$"
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{s.symbol.name}: {s.noise!r} on {s.domain}" for s in self._statistics)
+        kind = "" if self.extension == "optimal" else f", extension={self.extension}"
+        return f"<unbiased estimator of {text(self.estimand)} ({given}{kind})>"
+
+    # -- writing down and reading back -------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """Return the estimator as JSON that :meth:`from_json` reads back.
+
+        Examples
+        --------
+        >>> from trueup import Laplace, unbiased
+        >>> Estimator.from_json(unbiased("1/q", Laplace(2), (1, None)).to_json())(4.0)
+        0.125
+        """
+        if self._source.record is None:
+            raise TrueupError(
+                "an estimator made from a Python function has no JSON form",
+                "write the function as a formula, or as a table {k: value}",
+            )
+        return json.dumps(
+            {
+                "trueup": 1,
+                "formula": self._source.record,
+                "noise": {s.symbol.name: to_record(s.noise) for s in self._statistics},
+                "domain": {s.symbol.name: _bounds_record(s.domain) for s in self._statistics},
+                "extension": self.extension,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, data: str) -> Estimator:
+        """Return the estimator written by :meth:`to_json`; nothing in it is executed."""
+        try:
+            record = json.loads(data)
+            formula = record["formula"]
+            if isinstance(formula, dict):
+                low, values = formula["table"]
+                formula = {low + i: v for i, v in enumerate(values)}
+            noise = {name: from_record(n) for name, n in record["noise"].items()}
+            domain = {name: _read_bounds(b) for name, b in record["domain"].items()}
+            return cls(formula, noise, domain, record["extension"])
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+            raise TrueupError(
+                f"not an estimator in JSON: {error!r}", "give what to_json() wrote"
+            ) from None
+
+    def __reduce__(self) -> tuple[type[Estimator], tuple[Any, ...]]:
+        return (Estimator, self._recipe)
+
+    # -- evaluation --------------------------------------------------------------------------------
+
+    @property
+    def _symbols(self) -> tuple[sympy.Symbol, ...]:
+        return tuple(s.symbol for s in self._statistics)
+
+    @cached_property
+    def _variance(self) -> Grid:
+        self._check_variance()
+        return self._grid("variance")
+
+    def _check_variance(self) -> None:
+        if self._inverse.infinite:
+            raise InfiniteVariance(
+                f"the estimator of {text(self.estimand)} has no finite variance: "
+                f"{self._inverse.infinite}",
+                "the estimate is still unbiased; bound the domain or use less noise for a variance",
+            )
+
+    def _grid(self, what: str) -> Grid:
+        symbols = self._symbols
+        index = {s: i for i, s in enumerate(symbols)}
+        parts = []
+        for component in self._inverse.components:
+            reads = tuple(index[s] for s in component.statistics)
+            bounds = [_bounds(index[c.symbol], c.operator) for c in component.cells]
+            parts.append((bounds, reads, getattr(component, what)))
+        whole = frozenset(i for i, s in enumerate(self._statistics) if s.noise.lattice)
+        return Grid(symbols, parts, whole)
+
+    def _values(self, x: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        return values_of(self.statistics, x, named)
+
+    def _evaluate(self, grid: Grid, x: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        if len(x) == 1 and type(x[0]) is float and len(grid.inputs) == 1 and not named:
+            return grid.number(x[0])
+        values = self._values(x, named)
+        if all(isinstance(v, NUMBER) for v in values):
+            return float(grid.number(*map(float, values)))
+        columns = [np.asarray(v) for v in values]
+        dtype = np.result_type(*columns) if columns else np.dtype(float)
+        try:
+            return grid.arrays(columns, dtype if dtype.kind == "f" else np.dtype(float))
+        except ValueError as error:
+            if isinstance(error, TrueupError):
+                raise
+            shapes = ", ".join(
+                f"{n}: {np.shape(v)}" for n, v in zip(self.statistics, values, strict=True)
+            )
+            raise TrueupError(
+                f"the shapes do not match: {shapes}", "pass arrays that broadcast together"
+            ) from None
+
+
+def _bounds(index: int, operator: Any) -> Bounds:
+    sides = {branch.side: i for i, branch in enumerate(operator.branches)}
+    return Bounds(
+        index,
+        float(operator.low),
+        float(operator.high),
+        sides.get("below", 0),
+        sides.get("above", 0),
+    )
+
+
+def _bounds_record(domain: Interval) -> list[str | None]:
+    return [None if b is None else str(b) for b in domain.bounds] + (
+        ["integers"] if domain.lattice else []
+    )
+
+
+def _read_bounds(record: list[Any]) -> tuple[Any, Any]:
+    from fractions import Fraction
+
+    low, high = (
+        None if b is None else (float(b) if "." in b or "e" in b else Fraction(b))
+        for b in record[:2]
+    )
+    return low, high

@@ -1,0 +1,1 @@
+"""Formulas: safe reading and writing, rigorous enclosures."""

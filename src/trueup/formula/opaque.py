@@ -1,0 +1,79 @@
+"""Functions known by their values only: Python callables and tables, as sympy sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import sympy
+
+Implementation = Callable[..., Any]
+
+
+class Opaque(sympy.Function):  # type: ignore[misc]
+    """A function without a formula; its derivatives, if given, are opaque too."""
+
+    implementation: Implementation
+    derivative: type[Opaque] | None = None
+    is_real = True
+
+    def fdiff(self, argindex: int = 1) -> sympy.Expr:
+        """Return the derivative that came with the function."""
+        if self.derivative is None:
+            raise sympy.ArgumentIndexError(self, argindex)
+        return self.derivative(*self.args)
+
+    @classmethod
+    def eval(cls, *args: sympy.Expr) -> None:
+        """Leave every application unevaluated: values are for the kernels."""
+
+
+def opaque(name: str, *implementations: Implementation) -> type[Opaque]:
+    """Return the opaque function f whose derivatives f′, f″, … are the further implementations.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> f = opaque("f", np.cosh, np.sinh, np.cosh)
+    >>> f(q).diff(q)
+    f'(q)
+    """
+    derivative = None
+    for order in reversed(range(len(implementations))):
+        body = {
+            "implementation": staticmethod(implementations[order]),
+            "derivative": derivative,
+            "__module__": __name__,
+        }
+        derivative = type(name + "'" * order, (Opaque,), body)
+    assert derivative is not None  # noqa: S101  (at least one implementation is given)
+    return derivative
+
+
+def known_values(expr: sympy.Expr) -> sympy.Expr:
+    """Put in the values of opaque functions at numbers.
+
+    Examples
+    --------
+    >>> known_values(1 + opaque("f", np.sqrt)(4))
+    3.00000000000000
+    """
+    return expr.replace(
+        lambda e: isinstance(e, Opaque) and all(a.is_number for a in e.args),
+        lambda e: sympy.Float(float(e.implementation(*map(float, e.args)))),
+    )
+
+
+class Table:
+    """Values on the integers low, low + 1, …; NaN elsewhere."""
+
+    def __init__(self, low: int, values: tuple[float, ...]) -> None:
+        self.low = low
+        self.values = np.array([np.nan, *values, np.nan])
+
+    def __call__(self, k: Any) -> Any:
+        """Return the value at k."""
+        last = len(self.values) - 1
+        index = np.clip(np.nan_to_num(np.asarray(k, float) - self.low + 1), 0, last)
+        return self.values[index.astype(np.intp)]

@@ -1,0 +1,165 @@
+"""What a user may hand over as f: text, sympy, a numpy polynomial, a table, a Python function."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import sympy
+
+from trueup.domain import Integers, Interval
+from trueup.errors import FormulaError, TrueupError
+from trueup.exact import number, symbolic
+from trueup.formula.admission import admit
+from trueup.formula.grammar import parse
+from trueup.formula.opaque import Table, opaque
+from trueup.formula.text import text
+
+DEFAULT = "q"
+"""The name of a statistic that the user did not name."""
+
+_HINT = (
+    "give a formula such as '1/q', a sympy expression, a numpy Polynomial, a Python function, "
+    "or a table {k: value} on the integers"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A formula: its expression, and how to write it down again.
+
+    ``note`` says what could not be checked; ``record`` is JSON, None if there is no text form.
+    """
+
+    expr: sympy.Expr
+    record: Any
+    note: str | None = None
+    domain: Interval | None = None
+
+
+def read(
+    f: object,
+    names: Sequence[str] | None,
+    domain: Interval | None = None,
+    derivatives: Sequence[Callable[..., Any]] | None = None,
+) -> Source:
+    """Return the formula that f stands for.
+
+    Parameters
+    ----------
+    f
+        Text, sympy expression, numpy polynomial, table or Python callable.
+    names
+        The statistics, for a callable; None for a single one without a name.
+    domain
+        Where the single statistic lies, for a table given as a plain sequence.
+    derivatives
+        The first and second derivative of a callable.
+
+    Examples
+    --------
+    >>> read("1/q", None).expr
+    1/q
+    >>> read(np.polynomial.Polynomial([1, 0, 3]), None).expr
+    3*q**2 + 1
+    """
+    if derivatives is not None and not callable(f):
+        raise TrueupError(
+            f"derivatives= belongs to a Python function, but f is {f!r}",
+            "leave it out: the derivatives of a formula are found symbolically",
+        )
+    if isinstance(f, Source):
+        return f
+    if isinstance(f, str):
+        return _formula(parse(f))
+    if isinstance(f, sympy.Basic):
+        return _formula(admit(f))
+    if isinstance(f, (np.polynomial.polynomial.ABCPolyBase, np.poly1d)):
+        return _formula(_polynomial(f, names))
+    if isinstance(f, Mapping):
+        return _table(f, names)
+    if isinstance(f, (Sequence, np.ndarray)):
+        return _sequence(f, names, domain)
+    if callable(f):
+        return _callable(f, names, derivatives)
+    if isinstance(f, (int, float)) and not isinstance(f, bool):
+        return _formula(symbolic(number(f, "f")))
+    raise FormulaError(f"f must be a formula, got {f!r}", _HINT)
+
+
+def _formula(expr: sympy.Expr) -> Source:
+    return Source(expr, text(expr))
+
+
+def _symbols(names: Sequence[str] | None) -> list[sympy.Symbol]:
+    return [sympy.Symbol(name, real=True) for name in names or (DEFAULT,)]
+
+
+def _single(names: Sequence[str] | None, what: str) -> sympy.Symbol:
+    symbols = _symbols(names)
+    if len(symbols) > 1:
+        raise FormulaError(
+            f"{what} has one variable, but there are {len(symbols)} statistics", _HINT
+        )
+    return symbols[0]
+
+
+def _polynomial(f: Any, names: Sequence[str] | None) -> sympy.Expr:
+    q = _single(names, "a polynomial")
+    if isinstance(f, np.poly1d):
+        coefficients = f.coeffs[::-1]
+    else:
+        coefficients = f.convert(kind=np.polynomial.Polynomial).coef
+    if len(coefficients) > 201:
+        raise FormulaError(f"a polynomial of degree {len(coefficients) - 1}", "the limit is 200")
+    terms = (symbolic(number(c, "coefficient")) * q**k for k, c in enumerate(coefficients))
+    return sympy.Add(*terms)
+
+
+def _table(f: Mapping[Any, Any], names: Sequence[str] | None) -> Source:
+    keys = sorted(number(k, "a table's key") for k in f)
+    if not keys or keys != list(range(math.ceil(keys[0]), math.ceil(keys[0]) + len(keys))):
+        raise FormulaError(
+            f"a table needs a value for every integer from its first to its last key, got {keys!r}",
+            "fill the gaps, e.g. {0: 1.0, 1: 0.5, 2: 0.25}",
+        )
+    values = {number(k, "a table's key"): number(v, "a table's value") for k, v in f.items()}
+    low = int(keys[0])
+    ordered = tuple(float(values[k]) for k in keys)
+    expr = opaque("table", Table(low, ordered))(_single(names, "a table"))
+    domain = Integers(low, low + len(keys) - 1)
+    return Source(expr, {"table": [low, list(ordered)]}, domain=domain)
+
+
+def _sequence(f: Any, names: Sequence[str] | None, domain: Interval | None) -> Source:
+    low, high = (None, None) if domain is None else domain.bounds
+    if low is None or high is None or len(f) != high - low + 1 or np.ndim(f) != 1:
+        raise FormulaError(
+            f"a list of {len(f)} values needs a domain of {len(f)} integers, got {domain}",
+            "give domain=(low, high), or a table {k: value}",
+        )
+    return _table({int(low) + i: v for i, v in enumerate(f)}, names)
+
+
+def _callable(
+    f: Callable[..., Any],
+    names: Sequence[str] | None,
+    derivatives: Sequence[Callable[..., Any]] | None,
+) -> Source:
+    if isinstance(derivatives, str) or not all(callable(d) for d in derivatives or ()):
+        raise TrueupError(
+            f"derivatives must be functions, got {derivatives!r}", "give derivatives=(f1, f2)"
+        )
+    name = getattr(f, "__name__", "f")
+    symbols = _symbols(names)
+    if derivatives and len(symbols) > 1:
+        raise TrueupError(
+            "derivatives= are for a function of one statistic",
+            "write a function of several statistics as a formula",
+        )
+    function = opaque("f" if not name.isidentifier() else name, f, *(derivatives or ()))
+    note = "f is a Python function: its smoothness and growth are taken on trust"
+    return Source(function(*symbols), None, note)

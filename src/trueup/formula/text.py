@@ -1,0 +1,180 @@
+"""Write a formula down in the grammar, so that it reads back as the same expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sympy
+from sympy.core.relational import Relational
+
+from trueup.formula import limits
+from trueup.formula.words import NAMES, RESERVED
+
+_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _POWER, _ATOM = range(8)
+
+
+def text(expr: sympy.Basic) -> str:
+    """Return the expression as text that `parse` reads.
+
+    What the grammar does not know (a Python function, an integral) is written as sympy does.
+
+    Parameters
+    ----------
+    expr
+        An expression or a condition.
+
+    Examples
+    --------
+    >>> q, roll = (sympy.Symbol(name, real=True) for name in ("q", "pay roll"))
+    >>> text(sympy.Piecewise((q**2 * roll / 3 - 1, q < 1), (sympy.sqrt(q), True)))
+    'where(q < 1, `pay roll`*q**2/3 - 1, sqrt(q))'
+    """
+    return _write(expr)[0]
+
+
+def _write(expr: sympy.Basic) -> tuple[str, int]:
+    """Return the text and how tightly it binds."""
+    if isinstance(expr, sympy.Symbol):
+        return _name(expr.name), _ATOM
+    if isinstance(expr, (sympy.Rational, sympy.Float)):
+        return _number(expr)
+    if isinstance(expr, sympy.Add):
+        return _sum(expr.as_ordered_terms()), _SUM
+    if expr is sympy.E:
+        return "exp(1)", _ATOM
+    if isinstance(expr, (sympy.Mul, sympy.Pow)):
+        return _product(expr)
+    if isinstance(expr, (Relational, sympy.And, sympy.Or, sympy.Not)):
+        return _condition(expr)
+    if isinstance(expr, sympy.Piecewise):
+        return _cases(list(expr.args)), _ATOM
+    if isinstance(expr, (sympy.Min, sympy.Max)):
+        return _call("min" if isinstance(expr, sympy.Min) else "max", expr.args), _ATOM
+    if type(expr) in NAMES:
+        return _call(NAMES[type(expr)], expr.args), _ATOM
+    if isinstance(expr, sympy.Function):
+        return _call(expr.func.__name__, expr.args), _ATOM
+    return str(expr), _ATOM
+
+
+def _at_least(expr: sympy.Basic, binding: int) -> str:
+    """Return the text, in brackets where it binds less tightly."""
+    written, own = _write(expr)
+    return written if own >= binding else f"({written})"
+
+
+def _name(name: str) -> str:
+    """Return a name, between backticks where it is not a plain one."""
+    if name.isidentifier() and name not in RESERVED:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _number(expr: sympy.Number) -> tuple[str, int]:
+    """Return 3, -3, 1/3 or 0.1."""
+    if not expr.is_Rational:
+        return repr(float(expr)), _SUM if expr < 0 else _ATOM
+    top, bottom = _split(abs(expr))
+    written = "/".join(["-" * bool(expr < 0) + top, *bottom])
+    return written, _SUM if expr < 0 else _PRODUCT if bottom else _ATOM
+
+
+def _integer(number: int) -> str:
+    """Return a natural number; the grammar reads a long one in pieces."""
+    if number < 10**limits.DIGITS:
+        return str(number)
+    high, low = divmod(number, 10 ** (limits.DIGITS - 1))
+    return f"({_integer(high)}*10**{limits.DIGITS - 1} + {low})"
+
+
+def _sum(terms: Iterable[sympy.Expr]) -> str:
+    """Return terms joined by + and -."""
+    result = ""
+    for term in terms:
+        written = _at_least(term, _SUM)
+        if not result:
+            result = written
+        elif written.startswith("-"):
+            result += f" - {written[1:].removeprefix('1*')}"
+        else:
+            result += f" + {written}"
+    return result
+
+
+def _product(expr: sympy.Expr) -> tuple[str, int]:
+    """Return -2*a*b/3/c: the sign, the numerator, then one division after another.
+
+    The divisions stay apart: 1/(3*(q + 1)) would read back as 1/(3*q + 3).
+    """
+    coefficient, rest = expr.as_coeff_Mul()
+    factors = sympy.Mul.make_args(rest)
+    over = [factor for factor in factors if not _is_divisor(factor)]
+    under = [_power(f.base, -f.exp) for f in factors if _is_divisor(f)]
+    if coefficient == 1 and len(over) == len(factors) == 1:
+        return _power_of(rest)
+    over.sort(key=lambda factor: isinstance(factor, sympy.Add))
+    top = [_at_least(factor, _POWER) for factor in over]
+    size, divisor = _split(abs(coefficient))
+    if size != "1" or not over or (coefficient < 0 and isinstance(over[0], sympy.Add)):
+        top.insert(0, size)
+    sign = "-" if coefficient < 0 else ""
+    written = "/".join([sign + "*".join(top), *divisor, *(_bracketed(*u) for u in under)])
+    return written, _SUM if sign else _PRODUCT
+
+
+def _split(number: sympy.Number) -> tuple[str, list[str]]:
+    """Return the numerator and, if there is one, the denominator."""
+    if number.is_Rational:
+        return _integer(int(number.p)), [_integer(int(number.q))] if number.q != 1 else []
+    return repr(float(number)), []
+
+
+def _is_divisor(factor: sympy.Expr) -> bool:
+    """Tell 1/q**2 from q**2."""
+    return isinstance(factor, sympy.Pow) and factor.exp.is_Number and bool(factor.exp < 0)
+
+
+def _power_of(expr: sympy.Expr) -> tuple[str, int]:
+    """Write a single factor, which is a power unless sympy made a product of one."""
+    return _power(expr.base, expr.exp) if isinstance(expr, sympy.Pow) else _write(expr)
+
+
+def _power(base: sympy.Expr, exponent: sympy.Expr) -> tuple[str, int]:
+    """Return base**exponent, sqrt(base) or base."""
+    if exponent == 1:
+        return _write(base)
+    if exponent == sympy.S.Half:
+        return _call("sqrt", [base]), _ATOM
+    if exponent.is_Number and exponent > limits.EXPONENT:
+        rest, _ = _power(base, exponent - limits.EXPONENT)
+        return f"{_power(base, sympy.Integer(limits.EXPONENT))[0]}*{rest}", _PRODUCT
+    return f"{_at_least(base, _ATOM)}**{_at_least(exponent, _ATOM)}", _POWER
+
+
+def _bracketed(written: str, binding: int) -> str:
+    """Return a divisor, in brackets unless it is a power or less."""
+    return written if binding >= _POWER else f"({written})"
+
+
+def _condition(test: sympy.Basic) -> tuple[str, int]:
+    """Return a comparison, or conditions joined by words."""
+    if isinstance(test, Relational):
+        return f"{text(test.lhs)} {test.rel_op} {text(test.rhs)}", _COMPARISON
+    if isinstance(test, sympy.Not):
+        return f"not {_at_least(test.args[0], _COMPARISON)}", _NOT
+    word, binding = ("and", _AND) if isinstance(test, sympy.And) else ("or", _OR)
+    return f" {word} ".join(_at_least(part, binding + 1) for part in test.args), binding
+
+
+def _cases(cases: list[sympy.Basic]) -> str:
+    """Return where(condition, value, where(...))."""
+    value, test = cases[0]
+    if test == sympy.true:
+        return text(value)
+    rest = _cases(cases[1:]) if len(cases) > 1 else "nan"
+    return f"where({text(test)}, {text(value)}, {rest})"
+
+
+def _call(name: str, args: Iterable[sympy.Basic]) -> str:
+    """Return name(a, b)."""
+    return f"{name}({', '.join(map(text, args))})"

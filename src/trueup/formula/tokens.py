@@ -1,0 +1,108 @@
+"""Cut the text of a formula into tokens."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trueup.formula.refusal import quoted, refusal
+
+SPELLINGS = {"−": "-", "·": "*", "×": "*", "⋅": "*", "≤": "<=", "≥": ">=", "≠": "!="}
+"""Signs that are read as the usual ones."""
+
+HINTS = {
+    "^": "write ** for a power, e.g. q**2",
+    "=": "give the right-hand side only; == compares, inside where(...)",
+    ":": "give the right-hand side only, without : or :=",
+    ".": "attributes are not part of a formula; put a name with a dot in backticks, `a.b`",
+    "[": "use round brackets; put a name with brackets in backticks",
+    "{": "use round brackets; put a name with brackets in backticks",
+    "%": "there is no remainder; put a name with % in backticks",
+    "&": "join conditions with `and`",
+    "|": "join conditions with `or`",
+    "~": "negate a condition with `not`",
+    "!": "negate a condition with `not`; unequal is !=",
+    '"': "put a name with special characters in backticks, `a b`",
+    "'": "put a name with special characters in backticks, `a b`",
+    "`": "close the name with a second backtick, `a b`; write a backtick inside as two",
+    ";": "give one formula",
+    "\\": "remove it",
+}
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+      | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+      | (?P<word>[^\W\d]\w*)
+      | `(?P<quoted>(?:[^`]|``)+)`
+      | (?P<sign>\*\*|<=|>=|==|!=|[-+*/(),<>−·×⋅≤≥≠])
+    """,
+    re.VERBOSE,
+)
+
+
+class Token(NamedTuple):
+    """A number, a word, a quoted name, a sign or the end, with its place in the text."""
+
+    kind: str
+    value: str
+    start: int
+    end: int
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """Yield the tokens of a formula, the last one of kind ``end``.
+
+    Parameters
+    ----------
+    text
+        The formula.
+
+    Examples
+    --------
+    >>> [token.value for token in tokens("2*`pay roll` − q")]
+    ['2', '*', 'pay roll', '-', 'q', '']
+    """
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _unreadable(text, position)
+        kind = str(match.lastgroup)
+        token = Token(kind, _value(kind, match[kind]), position, match.end())
+        position = match.end()
+        if kind == "space":
+            continue
+        if kind in ("word", "quoted"):
+            _check_name(text, token)
+        yield token
+    yield Token("end", "", len(text), len(text))
+
+
+def _value(kind: str, raw: str) -> str:
+    """Return what a raw token stands for."""
+    if kind == "quoted":
+        return raw.replace("``", "`")
+    return SPELLINGS.get(raw, raw)
+
+
+def _check_name(text: str, token: Token) -> None:
+    """Refuse names no table could have."""
+    if token.kind == "word":
+        if not token.value.isidentifier():
+            hint = "write powers with **, e.g. q**2, or put the name in backticks"
+            raise refusal(text, token.start, f"{quoted(token.value)} is not a name", hint)
+        return
+    bad = [c for c in token.value if unicodedata.category(c) in ("Cc", "Cs")]
+    if bad or not token.value.strip():
+        problem = f"{quoted(token.value)} is not a name"
+        raise refusal(text, token.start, problem, "use letters, digits, spaces and signs in names")
+
+
+def _unreadable(text: str, position: int) -> Exception:
+    """Return the error for a character that begins no token."""
+    character = text[position]
+    shown = character if character.isprintable() else f"U+{ord(character):04X}"
+    hint = HINTS.get(character, "use names, numbers, + - * / **, brackets and functions")
+    return refusal(text, position, f"cannot read '{shown}'", hint)

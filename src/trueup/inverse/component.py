@@ -1,0 +1,195 @@
+"""T[f] and its variance for one connected piece of f: region by region, as formulas.
+
+A statistic whose noise publishes an operator is a :class:`Cell` with up to three branches (below,
+inside, above its bounds); cells that f sees only through their sum share a coordinate. All other
+statistics are waves: f must be an exponential polynomial in them. A region picks one branch per
+cell; there the estimator is a weighted sum of derivatives and differences of f, and the variance
+V̂ = g² − T[f²] is a quadratic form in them (see :mod:`trueup.inverse.jets`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING
+
+import sympy
+
+from trueup.inverse import spectral
+from trueup.inverse.jets import Jet, Keys, Weights, compose, on_product, tensor
+from trueup.noise.operator import Operator, Taps, X
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trueup.inverse.spectral import Complex, Frequencies
+    from trueup.noise.base import Noise
+
+Region = tuple[int, ...]
+"""One branch index per cell."""
+
+_SIDE = {"below": "+", "inside": "+", "above": "-"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One noisy statistic with the operator that its noise publishes."""
+
+    symbol: sympy.Symbol
+    operator: Operator
+    noise: Noise
+
+
+@dataclasses.dataclass(frozen=True)
+class Coordinate:
+    """A variable of f: one cell, or the sum of several."""
+
+    symbol: sympy.Symbol
+    cells: tuple[Cell, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Wave:
+    """A variable of f that is a statistic, or a sum of them, under noise known by M(t)."""
+
+    symbol: sympy.Symbol
+    statistics: tuple[sympy.Symbol, ...]
+    noises: tuple[Noise, ...]
+
+    def taps(self, c: sympy.Expr, order: int) -> Taps:
+        """Return the coefficients of Π 1/Mᵢ(c + t) up to the given order as derivatives."""
+        series = [
+            {(j, 0): w for j, w in enumerate(spectral.reciprocal(n, c, order))} for n in self.noises
+        ]
+        return {k: w for k, w in compose(series).items() if k[0] <= order and w != 0}
+
+
+@dataclasses.dataclass(frozen=True)
+class Component:
+    """One additive piece of f whose statistics hang together."""
+
+    f: sympy.Expr
+    coordinates: tuple[Coordinate, ...]
+    waves: tuple[Wave, ...]
+    modes: dict[Frequencies, Complex]
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells, coordinate by coordinate."""
+        return tuple(cell for c in self.coordinates for cell in c.cells)
+
+    @property
+    def statistics(self) -> tuple[sympy.Symbol, ...]:
+        """The published numbers it reads."""
+        return (*(c.symbol for c in self.cells), *(s for w in self.waves for s in w.statistics))
+
+    @property
+    def symbols(self) -> tuple[sympy.Symbol, ...]:
+        """The variables of f."""
+        return (*(c.symbol for c in self.coordinates), *self._spectral)
+
+    @property
+    def _spectral(self) -> tuple[sympy.Symbol, ...]:
+        return tuple(w.symbol for w in self.waves)
+
+    def regions(self) -> Iterator[Region]:
+        """Yield every choice of one branch per cell."""
+        yield from product(*(range(len(c.operator.branches)) for c in self.cells))
+
+    def value(self, region: Region) -> sympy.Expr:
+        """Return g = T[f] where x lies in the region."""
+        modes: dict[Frequencies, Complex] = {}
+        for c, mode in self.modes.items():
+            jets = self._jets(mode, region)
+            re, im = sympy.Integer(0), sympy.Integer(0)
+            for keys, weight in self._weights(region, c, self.degrees(mode)).items():
+                term = spectral.times(_parts(weight), (jets[0][keys], jets[1][keys]))
+                re, im = re + term[0], im + term[1]
+            modes[c] = (re, im)
+        return self._realise(modes)
+
+    def variance(self, region: Region) -> sympy.Expr:
+        """Return V̂ = g² − T[f²] where x lies in the region."""
+        return self.covariance(self, region)
+
+    def covariance(self, other: Component, region: Region) -> sympy.Expr:
+        """Return T[f₁]·T[f₂] − T[f₁·f₂] for two functions of the same cells."""
+        modes: dict[Frequencies, Complex] = defaultdict(lambda: _ZERO)
+        for (c1, p1), (c2, p2) in product(self.modes.items(), other.modes.items()):
+            c = tuple(a + b for a, b in zip(c1, c2, strict=True))
+            degrees = self.degrees(p1), self.degrees(p2)
+            both = tuple(a + b for a, b in zip(*degrees, strict=True))
+            form: dict[tuple[Keys, Keys], sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
+            left, right = (self._weights(region, *m) for m in ((c1, degrees[0]), (c2, degrees[1])))
+            for (k1, w1), (k2, w2) in product(left.items(), right.items()):
+                form[k1, k2] += w1 * w2
+            for pair, weight in on_product(self._weights(region, c, both)).items():
+                form[pair] -= weight
+            term = _quadratic(form, self._jets(p1, region), self._jets(p2, region))
+            modes[c] = (modes[c][0] + term[0], modes[c][1] + term[1])
+        return self._realise(modes)
+
+    def degrees(self, mode: Complex) -> tuple[int, ...]:
+        """Return the degree of a polynomial factor in each wave."""
+        return tuple(
+            max((int(sympy.degree(p, s)) for p in mode if p.has(s)), default=0)
+            for s in self._spectral
+        )
+
+    def _weights(self, region: Region, c: Frequencies, degrees: tuple[int, ...]) -> Weights:
+        branches = iter(region)
+        taps: list[Taps] = [
+            compose(
+                {k: w.xreplace({X: cell.symbol}) for k, w in branch.taps.items()}
+                for cell in coordinate.cells
+                for branch in [cell.operator.branches[next(branches)]]
+            )
+            for coordinate in self.coordinates
+        ]
+        waves = zip(self.waves, c, degrees, strict=True)
+        return tensor([*taps, *(w.taps(frequency, n) for w, frequency, n in waves)])
+
+    def _point(self, region: Region) -> dict[sympy.Symbol, tuple[sympy.Expr, str]]:
+        branches, point = iter(region), {}
+        for coordinate in self.coordinates:
+            chosen = [(cell, cell.operator.branches[next(branches)]) for cell in coordinate.cells]
+            value = sympy.Add(*(cell.symbol if b.at is None else b.at for cell, b in chosen))
+            point[coordinate.symbol] = (value, _SIDE[chosen[0][1].side])
+        for wave in self.waves:
+            point[wave.symbol] = (sympy.Add(*wave.statistics), "+")
+        return point
+
+    def _jets(self, mode: Complex, region: Region) -> tuple[Jet, Jet]:
+        point = self._point(region)
+        return Jet(mode[0], self.symbols, point), Jet(mode[1], self.symbols, point)
+
+    def _realise(self, modes: dict[Frequencies, Complex]) -> sympy.Expr:
+        statistics = [sympy.Add(*w.statistics) for w in self.waves]
+        return spectral.realise(modes, statistics)
+
+
+_ZERO: Complex = (sympy.Integer(0), sympy.Integer(0))
+
+
+def _parts(weight: sympy.Expr) -> Complex:
+    """Return real and imaginary part of a weight; only waves have imaginary ones."""
+    if not weight.has(sympy.I):
+        return weight, sympy.Integer(0)
+    re, im = sympy.expand(weight).as_real_imag()
+    return re, im
+
+
+def _quadratic(
+    form: dict[tuple[Keys, Keys], sympy.Expr], left: tuple[Jet, Jet], right: tuple[Jet, Jet]
+) -> Complex:
+    """Return Σ K[k₁,k₂] · J₁[k₁] · J₂[k₂]."""
+    re, im = sympy.Integer(0), sympy.Integer(0)
+    for (k1, k2), weight in form.items():
+        if weight.is_zero:
+            continue
+        pair = spectral.times((left[0][k1], left[1][k1]), (right[0][k2], right[1][k2]))
+        term = spectral.times(_parts(weight), pair)
+        re, im = re + term[0], im + term[1]
+    return re, im

@@ -1,0 +1,119 @@
+"""The estimator as mathematics and in words."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from trueup.formula.text import text
+from trueup.noise.extension import LaguerreExtension
+
+if TYPE_CHECKING:
+    from trueup.inverse.component import Cell, Component, Region
+    from trueup.inverse.solve import Inverse
+
+_SHORT = 4
+_EXPLICIT = 60
+"""Extensions up to this degree are written out as polynomials."""
+
+
+def piecewise(inverse: Inverse, what: str) -> sympy.Expr:
+    """Return value or variance as one expression, cases first, the inside last."""
+    return sympy.Add(*(_cases(component, what) for component in inverse.components))
+
+
+def _cases(component: Component, what: str) -> sympy.Expr:
+    regions = sorted(component.regions(), key=lambda r: -sum(b != 0 for b in r))
+    cases = [
+        (_explicit(getattr(component, what)(region)), _condition(component, region))
+        for region in regions
+    ]
+    return cases[0][0] if len(cases) == 1 else sympy.Piecewise(*cases)
+
+
+def _condition(component: Component, region: Region) -> Any:
+    tests = [_test(cell, b) for cell, b in zip(component.cells, region, strict=True)]
+    return sympy.And(*tests)
+
+
+def _test(cell: Cell, branch: int) -> Any:
+    side = cell.operator.branches[branch].side
+    if side == "below":
+        return cell.symbol <= cell.operator.low
+    if side == "above":
+        return cell.symbol >= cell.operator.high
+    return sympy.true
+
+
+def _explicit(expr: sympy.Expr) -> sympy.Expr:
+    return expr.replace(
+        lambda e: isinstance(e, LaguerreExtension) and e.args[0] <= _EXPLICIT,
+        lambda e: e.polynomial(),
+    )
+
+
+def explain(estimator: Any) -> str:
+    """Return the report behind :meth:`Estimator.explain`."""
+    inverse = estimator._inverse
+    rows = [
+        ("published", f"{s.symbol.name} + {s.noise!r}, true value in {s.domain}")
+        for s in estimator._statistics
+    ]
+    rows += [("theorem", theorem) for theorem in inverse.theorems]
+    rows += [("estimate", line) for line in _lines(inverse, "value")]
+    if inverse.infinite:
+        rows.append(("variance", f"infinite: {inverse.infinite}"))
+    else:
+        rows += [("variance", f"{line}, unbiased") for line in _lines(inverse, "variance")]
+    exact = estimator.interval_method == "exact"
+    rows.append(
+        (
+            "interval",
+            "exact: the noise is inverted and mapped through f"
+            if exact
+            else "normal approximation, estimate ± z·stderr",
+        )
+    )
+    if estimator._source.note:
+        rows.append(("note", estimator._source.note))
+    return "\n".join([f"Unbiased estimator of {text(estimator.estimand)}", *_table(rows)])
+
+
+def _table(rows: list[tuple[str, str]]) -> list[str]:
+    """Return labelled lines; a label that repeats is left blank."""
+    lines, last = [], ""
+    for label, content in rows:
+        lines.append(f"  {label + ':' if label != last else '':<12}{content}")
+        last = label
+    return lines
+
+
+def _lines(inverse: Inverse, what: str, most: int = 9) -> list[str]:
+    """Return one line per region, with its condition."""
+    lines = []
+    for component in inverse.components:
+        regions = sorted(component.regions(), key=lambda r: sum(b != 0 for b in r))
+        for region in islice(regions, most):
+            where = _condition(component, region)
+            formula = _readable(getattr(component, what)(region))
+            lines.append(formula if where == sympy.true else f"{formula}   where {where}")
+        if len(regions) > most:
+            lines.append(f"… and {len(regions) - most} more cases")
+    return lines if len(inverse.components) == 1 else [f"+ {line}" for line in lines]
+
+
+def _readable(expr: sympy.Expr) -> str:
+    """Write an expression with irrational constants as decimals; only name a long extension."""
+    degree = max((int(e.args[0]) for e in expr.atoms(LaguerreExtension)), default=0)
+    if degree > _SHORT:
+        return f"a polynomial of degree {degree}, see the formula"
+    constants: dict[sympy.Expr, sympy.Expr] = {}
+    tree = sympy.preorder_traversal(_explicit(expr))
+    for node in tree:
+        if getattr(node, "is_number", False):
+            tree.skip()
+            if not node.is_Rational:
+                constants[node] = sympy.Float(node.evalf(6), 6)
+    return text(_explicit(expr).xreplace(constants))

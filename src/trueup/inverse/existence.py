@@ -1,0 +1,277 @@
+"""Whether an unbiased estimator exists, why not, and whether its variance does."""
+
+from __future__ import annotations
+
+import math
+from itertools import islice, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+from trueup.formula.enclosure import zeros
+
+from trueup.domain import Interval
+from trueup.errors import NoUnbiasedEstimator, TrueupError
+from trueup.formula.opaque import Opaque
+from trueup.formula.text import text
+from trueup.inverse.growth import growth
+from trueup.inverse.jets import derivative
+from trueup.inverse.regularity import Guard, Singularity, definite, guards, singularities
+from trueup.kernels.evaluate import evaluate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trueup.inverse.component import Component, Coordinate
+
+_REASONS = {
+    "pole": "pole at {a} inside the domain: {f} is unbounded near {s} = {a}",
+    "jump": "jump at {a}: the value of {f} jumps by {j:g} at {s} = {a}, inside the domain",
+    "steep": "infinite slope at {a}: the slope of {f} is unbounded near {s} = {a}",
+    "kink": "kink at {a}: the slope of {f} jumps by {k:g} at {s} = {a}, inside the domain",
+    "wild": "no limit at {a}: {f} or its slope oscillates without limit near {s} = {a}",
+    "undefined": "{f} is not a real number at {s} = {a}, inside the domain",
+    "undecided": "{f} could not be shown to be smooth near {s} = {a}",
+}
+_HINTS = {
+    "pole": "bound the domain away from {a}, e.g. domain=({next}, None)",
+    "jump": "an integer statistic under DiscreteLaplace noise has no such limit",
+    "steep": "move the bound away from {a}, e.g. domain=({next}, None)",
+    "kink": "keep the domain on one side of {a}; integer noise (DiscreteLaplace) has no such limit",
+    "wild": "bound the domain away from {a}",
+    "undefined": "bound the domain to where the formula is real",
+    "undecided": "bound the domain further, or write the formula more simply",
+}
+
+
+def domain_of(coordinate: Coordinate) -> Interval:
+    """Return where a coordinate can be: the sum of its cells' domains."""
+    low = sympy.Add(*(c.operator.low for c in coordinate.cells))
+    high = sympy.Add(*(c.operator.high for c in coordinate.cells))
+    domain = Interval(low, high)
+    return domain.integers() if is_lattice(coordinate) else domain
+
+
+def is_lattice(coordinate: Coordinate) -> bool:
+    """Whether a coordinate takes integer values only."""
+    return all(c.noise.lattice for c in coordinate.cells)
+
+
+def is_rough(coordinate: Coordinate) -> bool:
+    """Whether f is differentiated along a coordinate, so that it must be smooth there."""
+    return any(c.operator.order for c in coordinate.cells)
+
+
+def check(component: Component) -> str | None:
+    """Refuse what has no unbiased estimator; return why the variance is infinite, if it is."""
+    reasons = [*_waves(component), *_smooth(component), *_tails(component)]
+    return reasons[0] if reasons else None
+
+
+# -- smoothness inside the domain ------------------------------------------------------------------
+
+
+def _smooth(component: Component) -> Iterator[str]:
+    box = {c.symbol: domain_of(c) for c in component.coordinates}
+    rough = {c.symbol for c in component.coordinates if is_rough(c)}
+    for coordinate in component.coordinates:
+        if coordinate.symbol in rough:
+            yield from _along(component, coordinate, box[coordinate.symbol])
+    for guard in guards(component.f):
+        symbols = guard.expr.free_symbols & set(box)
+        if len(symbols) > 1 and symbols & rough:
+            _definite(component.f, guard.expr, guard.signed, box)
+    if any(map(is_lattice, component.coordinates)):
+        _finite(component, box, {c.symbol for c in component.coordinates if not is_lattice(c)})
+
+
+def _along(component: Component, coordinate: Coordinate, domain: Interval) -> Iterator[str]:
+    """Check every suspicious point along one coordinate."""
+    f, symbol = component.f, coordinate.symbol
+    for found in singularities(f, symbol, domain):
+        if found.kind != "mild":
+            raise _refusal(f, symbol, found, domain)
+        order = coordinate.cells[0].operator.order
+        if len(coordinate.cells) > 1 and found.exponent < 0:
+            raise _refusal(f, symbol, Singularity(found.point, "steep"), domain)
+        at_bound = found.point in (float(domain.low), float(domain.high))
+        if at_bound and found.exponent < 0 and order == 2 and _looks_at_curvature(coordinate):
+            raise NoUnbiasedEstimator(
+                f"infinite curvature of {text(f)} at the bound {found.point:g}: no polynomial "
+                "extension of degree k matches it",
+                "use extension='optimal', which needs only the slope at the bound",
+            )
+        if found.exponent <= -0.5 + 1e-3:
+            yield (
+                f"the curvature of {text(f)} is not square-integrable at "
+                f"{_name(symbol)} = {found.point:g}"
+            )
+
+
+def _looks_at_curvature(coordinate: Coordinate) -> bool:
+    branches = coordinate.cells[0].operator.branches
+    return any((2, 0) in b.taps for b in branches if b.at is not None)
+
+
+def _refusal(
+    f: sympy.Expr, symbol: sympy.Symbol, found: Singularity, domain: Interval
+) -> NoUnbiasedEstimator:
+    at_bound = found.point in (float(domain.low), float(domain.high))
+    words: dict[str, Any] = {"a": f"{found.point:.6g}", "f": text(f), "s": _name(symbol)}
+    words |= {"j": found.jump, "k": found.slope}
+    reason = _REASONS[found.kind].format(**words)
+    if at_bound and found.kind in ("pole", "steep"):
+        what = {"pole": "pole", "steep": "infinite slope"}[found.kind]
+        reason = f"{what} at the bound {words['a']}: {text(f)} has no finite slope there"
+    words["next"] = f"{found.point + 1:.6g}"
+    return NoUnbiasedEstimator(
+        f"no unbiased estimator of {text(f)} on {domain}: {reason}",
+        _HINTS[found.kind].format(**words),
+    )
+
+
+def _definite(
+    f: sympy.Expr, guard: sympy.Expr, signed: bool, box: dict[sympy.Symbol, Interval]
+) -> None:
+    """Refuse unless a guard in several statistics has one sign on the whole box."""
+    proven = definite(guard, box)
+    if proven == 0 or (signed and proven < 0):
+        raise NoUnbiasedEstimator(
+            f"no unbiased estimator of {text(f)}: {text(guard)} can be 0 inside the domain, "
+            "a pole or kink there",
+            "bound the statistics so that it keeps one sign, e.g. domain={'n': (1, None)}",
+        )
+
+
+def _finite(
+    component: Component, box: dict[sympy.Symbol, Interval], free: set[sympy.Symbol]
+) -> None:
+    """Refuse if f is not a finite real number at an integer point of the domain.
+
+    Points are tried near the bounds and near the zeros of guards that are not proven harmless.
+    """
+    marks = [r for g in guards(component.f) for r in _near(g, box)]
+    if not marks and not component.f.has(Opaque):
+        return
+    axes = [
+        [_inner(domain)] if s in free else _probes(domain, [m for t, m in marks if t == s])
+        for s, domain in box.items()
+    ]
+    points = list(islice(product(*axes), 100_000))
+    columns = {s: np.array([p[i] for p in points]) for i, s in enumerate(box)}
+    others = component.f.free_symbols - set(box)
+    columns |= {s: np.full(len(points), 1.2345) for s in others}
+    values = evaluate(component.f, columns)
+    if not np.isfinite(values).all():
+        where = points[int(np.flatnonzero(~np.isfinite(values))[0])]
+        at = ", ".join(f"{_name(s)} = {v:g}" for s, v in zip(box, where, strict=True))
+        raise NoUnbiasedEstimator(
+            f"no unbiased estimator of {text(component.f)}: it is not a finite number at {at} "
+            "(a pole inside the domain, or undefined)",
+            "bound the domain to where the formula is finite, e.g. domain=(1, None)",
+        )
+
+
+def _near(guard: Guard, box: dict[sympy.Symbol, Interval]) -> Iterator[tuple[sympy.Symbol, float]]:
+    """Yield the zeros of a guard that may spoil f, as (axis, place)."""
+    proven = definite(guard.expr, box)
+    if proven > 0 or (proven and not guard.signed):
+        return
+    for symbol in guard.expr.free_symbols & set(box):
+        domain = box[symbol]
+        if guard.expr.free_symbols == {symbol}:
+            for point in zeros(guard.expr, symbol, float(domain.low), float(domain.high)).points:
+                yield symbol, point
+        yield symbol, _inner(domain)
+
+
+def _probes(domain: Interval, marks: list[float]) -> list[float]:
+    """Return integers of a domain at which f is tried."""
+    ends = [float(b) for b in domain.bounds if b is not None]
+    near = {float(math.floor(m) + k) for m in (*ends, *marks) for k in range(-20, 22)}
+    return sorted(k for k in near if k in domain)
+
+
+def _inner(domain: Interval) -> float:
+    low, high = domain.bounds
+    if low is None:
+        return 1.2345 if high is None else float(high) - 1.2345
+    return float(low) + (1.2345 if high is None else 0.617 * float(high - low))
+
+
+# -- growth on unbounded sides ---------------------------------------------------------------------
+
+
+def _tails(component: Component) -> Iterator[str]:
+    inside = component.value(tuple(0 for _ in component.cells))
+    for coordinate in component.coordinates:
+        for direction, end in ((1, "high"), (-1, "low")):
+            open_cells = [
+                c for c in coordinate.cells if math.isinf(float(getattr(c.operator, end)))
+            ]
+            if open_cells:
+                rate = min(c.noise.mgf_radius for c in open_cells)
+                if math.isinf(rate):  # a known number
+                    continue
+                yield from _tail(component, coordinate, inside, direction, rate)
+
+
+def _tail(
+    component: Component, coordinate: Coordinate, g: sympy.Expr, direction: int, rate: float
+) -> Iterator[str]:
+    f, symbol, statistic = component.f, coordinate.symbol, coordinate.cells[0].symbol
+    noise, side = coordinate.cells[0].noise, "right" if direction > 0 else "left"
+    orders = (0,) if is_lattice(coordinate) else (0, 1)
+    if any(not growth(derivative(f, symbol, n), symbol, direction).below(rate, 0) for n in orders):
+        raise NoUnbiasedEstimator(
+            f"no unbiased estimator of {text(f)}: it outgrows the noise on the {side}, whose tail "
+            f"under {noise!r} only carries growth below e^({rate:g}·|{_name(symbol)}|)",
+            f"bound the domain on the {side}, or use less noise",
+        )
+    size = growth(g, statistic, direction)
+    if not size.below(rate, -1):
+        raise NoUnbiasedEstimator(
+            f"no unbiased estimator of {text(f)}: f − b²·f″ has no expectation under {noise!r}, "
+            f"its integral on the {side} does not exist",
+            f"bound the domain on the {side}, or use less noise",
+        )
+    if not size.raised(2).below(rate, -1):
+        yield (
+            f"{text(f)} grows too fast on the {side}: the square of its estimator has no "
+            f"expectation under {noise!r}"
+        )
+
+
+# -- statistics under noise known by its generating function ---------------------------------------
+
+
+def _waves(component: Component) -> Iterator[str]:
+    for frequencies, mode in component.modes.items():
+        degrees = component.degrees(mode)
+        for wave, c, degree in zip(component.waves, frequencies, degrees, strict=True):
+            for noise in wave.noises:
+                try:
+                    noise.tilted(c, degree)
+                except TrueupError as error:
+                    raise NoUnbiasedEstimator(
+                        f"no unbiased estimator of {text(component.f)}: {error.message}",
+                        error.hint,
+                    ) from None
+                reason = _second(noise, c, degree)
+                if reason:
+                    yield reason
+
+
+def _second(noise: object, c: sympy.Expr, degree: int) -> str | None:
+    """Return why the square of an estimator has no expectation, if it has none."""
+    rate, radius = abs(float(sympy.re(c))), noise.mgf_radius  # type: ignore[attr-defined]
+    if rate and 2 * rate >= radius:
+        return f"the square of e^({c}·q) outgrows {noise!r}"
+    highest = noise.highest_moment  # type: ignore[attr-defined]
+    if not rate and highest is not None and 2 * degree > highest:
+        return f"{noise!r} has no known moment of order {2 * degree}, which the variance needs"
+    return None
+
+
+def _name(symbol: sympy.Symbol) -> str:
+    return text(symbol)

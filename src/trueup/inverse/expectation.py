@@ -1,0 +1,216 @@
+"""Exact expectations over the noise: closed forms where there are, quadrature and sums elsewhere.
+
+E φ(q + Z) for φ given region by region. A statistic on which φ depends as an exponential
+polynomial is integrated symbolically by M(D), the forward twin of the inverse. Any other one is
+integrated by panels that break at q and at the bounds, or summed over the integers; panels are
+refined until two levels agree.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from math import factorial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy
+
+from trueup.errors import TrueupError
+from trueup.inverse import quadrature, spectral
+from trueup.inverse.jets import Jet
+from trueup.inverse.quadrature import Rule
+from trueup.inverse.spectral import Complex, Frequencies
+from trueup.kernels.evaluate import evaluate
+from trueup.noise.noiseless import Noiseless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from trueup.inverse.component import Cell, Region
+    from trueup.noise.base import Noise
+
+    Floats = NDArray[np.float64]
+    Truth = Mapping[sympy.Symbol, float]
+
+_TOLERANCE = 1e-12
+_ACCEPTED = 1e-8
+_LEVELS = 6
+
+
+def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.Expr | None:
+    """Return q ↦ E expr(q + Z) in the same symbol, None if it has no closed form.
+
+    Examples
+    --------
+    >>> from trueup.noise.gaussian import Gaussian
+    >>> s = sympy.Symbol("s", real=True)
+    >>> push_forward(s**2, s, Gaussian(3))
+    s**2 + 9
+    """
+    if symbol not in expr.free_symbols:
+        return expr
+    modes = spectral.decompose(expr, [symbol])
+    if modes is None:
+        return None
+    result: dict[Frequencies, Complex] = {}
+    for frequency, mode in modes.items():
+        degree = max((int(sympy.degree(p, symbol)) for p in mode if p.has(symbol)), default=0)
+        try:
+            moments = noise.tilted(frequency[0], degree)
+        except TrueupError:
+            return None
+        jets = [Jet(p, [symbol], {symbol: (symbol, "+")}) for p in mode]
+        re, im = sympy.Integer(0), sympy.Integer(0)
+        for j, moment in enumerate(moments):
+            values = (jets[0][((j, 0),)], jets[1][((j, 0),)])
+            term = spectral.times((moment / factorial(j)).as_real_imag(), values)
+            re, im = re + term[0], im + term[1]
+        result[frequency] = (re, im)
+    return spectral.realise(result, [symbol])
+
+
+class Expectation:
+    """E φ as a function of the true values, prepared once.
+
+    Parameters
+    ----------
+    pieces
+        φ on each region (one branch index per cell).
+    cells
+        The statistics with branches.
+    others
+        The other statistics: φ is an exponential polynomial in them.
+    rates
+        How fast φ may grow, per cell and side: e^{rate·|x|}.
+    breaks
+        Further points at which φ is not smooth, per cell.
+    """
+
+    def __init__(
+        self,
+        pieces: Callable[[Region], sympy.Expr],
+        cells: Sequence[Cell],
+        others: Mapping[sympy.Symbol, Noise],
+        rates: Mapping[sympy.Symbol, tuple[float, float]],
+        breaks: Mapping[sympy.Symbol, Sequence[float]],
+    ) -> None:
+        self.rates, self.breaks = rates, breaks
+        regions = product(*(range(len(c.operator.branches)) for c in cells))
+        self.exprs = {region: _over(pieces(region), others) for region in regions}
+        self.left: list[tuple[int, Cell]] = []
+        for i, cell in enumerate(cells):
+            if not self._close(cell):
+                self.left.append((i, cell))
+
+    def _close(self, cell: Cell) -> bool:
+        """Integrate a cell symbolically, if it has one branch and φ is of the right kind."""
+        if len(cell.operator.branches) > 1:
+            return False
+        moved = {r: push_forward(e, cell.symbol, cell.noise) for r, e in self.exprs.items()}
+        if any(e is None for e in moved.values()):
+            return False
+        self.exprs = moved
+        return True
+
+    def at(self, truth: Truth) -> float:
+        """Return E φ at a true value."""
+        smooth = all(c.noise.lattice or isinstance(c.noise, Noiseless) for _, c in self.left)
+        previous = math.nan
+        for level in range(_LEVELS):
+            value, size = self._integrate(truth, level)
+            if smooth or not math.isfinite(value):
+                return value
+            gap = abs(value - previous)
+            if gap <= _TOLERANCE * size:
+                return value
+            previous = value
+        if gap > _ACCEPTED * size:
+            raise TrueupError(
+                f"the expectation at {_shown(truth)} did not settle: {value:g} ± {gap:.1g}",
+                "the formula oscillates too fast for the noise; simulate with noise.sample instead",
+            )
+        return value
+
+    def _integrate(self, truth: Truth, level: int) -> tuple[float, float]:
+        """Return E φ and E |φ| with panels of the given level."""
+        total = size = 0.0
+        for region, expr in self.exprs.items():
+            rules = [self._rule(cell, region[i], truth, expr, level) for i, cell in self.left]
+            if math.prod(len(r.nodes) for r in rules) > quadrature.MAX_POINTS:
+                raise TrueupError(
+                    f"an exact expectation over {len(rules)} statistics that do not separate is "
+                    "too large to compute",
+                    "look at fewer cells, or simulate with noise.sample",
+                )
+            for value, weight in _tensor(expr, [c.symbol for _, c in self.left], rules, truth):
+                total += float(value @ weight)
+                size += float(np.abs(value) @ weight)
+        return total, size
+
+    def _rule(self, cell: Cell, branch: int, truth: Truth, expr: sympy.Expr, level: int) -> Rule:
+        """Return a rule for x = q + Z restricted to one branch."""
+        q, noise = float(truth[cell.symbol]), cell.noise
+        low, high = float(cell.operator.low), float(cell.operator.high)
+        side = cell.operator.branches[branch].side
+        if isinstance(noise, Noiseless):
+            return quadrature.point(q, 1.0)
+        if cell.symbol not in expr.free_symbols:
+            return quadrature.point(q, _probability(noise, side, low - q, high - q))
+        left, right = quadrature.reach(noise, self.rates.get(cell.symbol, (0.0, 0.0)))
+        ends = {"below": (-math.inf, low), "inside": (low, high), "above": (high, math.inf)}
+        start = max(ends[side][0], min(q, high) - left)
+        stop = min(ends[side][1], max(q, low) + right)
+        if noise.lattice:
+            inside = side == "inside"
+            return quadrature.integers(
+                noise, q, start + (inside and start == low), stop - (inside and stop == high)
+            )
+        marks = (q, low, high, *self.breaks.get(cell.symbol, ()))
+        return quadrature.panels(noise, q, start, stop, marks, level)
+
+
+def _over(expr: sympy.Expr, others: Mapping[sympy.Symbol, Noise]) -> sympy.Expr:
+    for symbol, noise in others.items():
+        moved = push_forward(expr, symbol, noise)
+        if moved is None:
+            raise TrueupError(
+                f"the expectation over {symbol.name} needs moments of {noise!r} that do not exist "
+                "or are not known",
+                "give more moments, or ask at a noise with lighter tails",
+            )
+        expr = moved
+    return expr
+
+
+def _probability(noise: Noise, side: str, low: float, high: float) -> float:
+    """Return the probability of a branch under a symmetric noise; z = low, high are its ends."""
+    below = float(noise.cdf(low)) if math.isfinite(low) else 0.0
+    above = float(noise.cdf(-high)) if math.isfinite(high) else 0.0
+    return {"below": below, "above": above, "inside": 1.0 - below - above}[side]
+
+
+def _tensor(
+    expr: sympy.Expr, symbols: Sequence[sympy.Symbol], rules: Sequence[Rule], truth: Truth
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield values and weights on the product of the rules, slab by slab."""
+    fixed = expr.free_symbols - set(symbols)
+    constants = {s: np.array([float(truth[s])]) for s in sorted(fixed, key=str)}
+    if not rules:
+        yield evaluate(expr, constants), np.array([1.0])
+        return
+    *outer, last = rules
+    for nodes in product(*(zip(r.nodes, r.weights, strict=True) for r in outer)):
+        weight = math.prod(w for _, w in nodes)
+        columns = {s: np.array([x]) for s, (x, _) in zip(symbols, nodes, strict=False)}
+        if len(last.nodes):
+            yield (
+                evaluate(expr, columns | constants | {symbols[-1]: last.nodes}),
+                weight * last.weights,
+            )
+
+
+def _shown(truth: Truth) -> str:
+    return ", ".join(f"{s.name} = {q:g}" for s, q in truth.items())

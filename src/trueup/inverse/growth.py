@@ -1,0 +1,200 @@
+"""How fast an expression can grow: |φ(x)| ≲ e^{rate·x}·x^power as x → ∞.
+
+An estimator needs g·(density) to be integrable on an unbounded side, its variance needs g².
+The bound is built from the tree; where a sum of equal orders might cancel it is only an upper
+bound (``sharp`` is False), and a reciprocal of such a thing is measured numerically instead.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import sympy
+
+from trueup.formula.opaque import Opaque
+from trueup.noise.extension import LaguerreExtension
+
+_BOUNDED = (sympy.sin, sympy.cos, sympy.tan, sympy.sign, sympy.asin, sympy.acos, sympy.atanh)
+_LEVEL = (sympy.log, sympy.asinh, sympy.acosh)  # slower than every power
+_PROBES = (sympy.Integer(10) ** 4, sympy.Integer(10) ** 7)
+
+
+class Growth(NamedTuple):
+    """The order e^{rate·x}·x^power; ``sharp`` if it is attained, not only an upper bound."""
+
+    rate: float
+    power: float = 0.0
+    sharp: bool = True
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """What orders are compared by."""
+        return (self.rate, self.power)
+
+    def raised(self, exponent: float) -> Growth:
+        """Return the order of a power."""
+        return Growth(_times(self.rate, exponent), _times(self.power, exponent), self.sharp)
+
+    def below(self, rate: float, power: float) -> bool:
+        """Whether e^{rate·x}·x^power outgrows this order: strictly slower, or at par and below."""
+        if math.isclose(self.rate, rate, rel_tol=1e-12):
+            return self.power < power
+        return self.rate < rate
+
+
+def _times(a: float, b: float) -> float:
+    return 0.0 if a == 0 or b == 0 else a * b
+
+
+def growth(expr: sympy.Expr, symbol: sympy.Symbol, direction: int) -> Growth:
+    """Return the order of an expression as symbol → ±∞, other symbols held fixed.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> growth(q**2 * sympy.exp(q / 2), q, +1).size
+    (0.5, 2.0)
+    >>> growth(sympy.sin(sympy.exp(q)).diff(q), q, +1).size
+    (1.0, 0.0)
+    """
+    return _growth(expr.xreplace({symbol: direction * symbol}), symbol)
+
+
+@lru_cache(maxsize=4096)
+def _growth(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
+    if x not in expr.free_symbols:
+        return Growth(-math.inf) if expr == 0 else Growth(0.0)
+    if expr == x:
+        return Growth(0.0, 1.0)
+    if isinstance(expr, sympy.Add):
+        return _sum(expr, x)
+    if isinstance(expr, sympy.Mul):
+        parts = [_growth(a, x) for a in expr.args]
+        rate, power = sum(p.rate for p in parts), sum(p.power for p in parts)
+        return Growth(rate, power, all(p.sharp for p in parts))
+    if isinstance(expr, sympy.Pow):
+        return _power(expr, x)
+    return _function(expr, x)
+
+
+def _sum(expr: sympy.Add, x: sympy.Symbol) -> Growth:
+    parts = [_growth(a, x) for a in expr.args]
+    top = max(p.size for p in parts)
+    leading = [p for p in parts if p.size == top]
+    return Growth(*top, sharp=len(leading) == 1 and leading[0].sharp)
+
+
+def _power(expr: sympy.Pow, x: sympy.Symbol) -> Growth:
+    base, exponent = expr.args
+    if x in exponent.free_symbols:
+        return _exponential(exponent * sympy.log(base), x)
+    if not exponent.is_number:
+        return Growth(math.inf, 0.0, sharp=False)
+    size = _growth(base, x)
+    if exponent.is_negative and not size.sharp:
+        size = _measured(base, x)
+    return size.raised(float(exponent))
+
+
+def _exponential(exponent: sympy.Expr, x: sympy.Symbol) -> Growth:
+    """Return the order of e^h: a line in h is a rate, less is a power, more is infinite."""
+    size = _growth(exponent, x)
+    if size.size <= (0.0, 0.0):
+        return Growth(0.0) if not exponent.has(sympy.log) else _measured(sympy.exp(exponent), x)
+    slope = _slope(exponent, x) if size.rate <= 0 else _near_sign(exponent, x, size)
+    if slope is None:  # a sign that cannot be told: take the worst
+        return Growth(math.inf, 0.0, sharp=False)
+    if size.size == (0.0, 1.0):
+        rest = sympy.expand(exponent - slope * x) if slope.is_Rational else sympy.Integer(0)
+        return Growth(float(slope), 0.0 if x not in rest.free_symbols else _growth_of_rest(rest, x))
+    sign = math.copysign(1.0, slope)
+    return Growth(0.0, sign * math.inf) if size.size < (0.0, 1.0) else Growth(sign * math.inf)
+
+
+def _growth_of_rest(rest: sympy.Expr, x: sympy.Symbol) -> float:
+    return _exponential(rest, x).power
+
+
+def _slope(h: sympy.Expr, x: sympy.Symbol) -> sympy.Expr | None:
+    """Return lim h/x, exactly for a polynomial, by its value far out otherwise."""
+    if h.is_polynomial(x):
+        leading = sympy.Poly(h, x)
+        top = leading.coeff_monomial(x) if leading.degree() == 1 else leading.LC()
+        return top if top.is_number else None
+    values = [_value(h / x, x, far) for far in _PROBES]
+    if None in values or values[0] * values[1] <= 0:  # type: ignore[operator]
+        return None
+    return sympy.Float(values[1])
+
+
+def _near_sign(h: sympy.Expr, x: sympy.Symbol, size: Growth) -> sympy.Expr | None:
+    """Return a number with the sign of an h that itself grows exponentially."""
+    value = _value(h, x, sympy.Integer(30)) if math.isfinite(size.rate) else None
+    return None if not value else sympy.Float(value)
+
+
+def _function(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
+    kind = type(expr)
+    if kind is sympy.exp:
+        return _exponential(expr.args[0], x)
+    if kind in (sympy.sinh, sympy.cosh):
+        sides = (_exponential(expr.args[0], x), _exponential(-expr.args[0], x))
+        return Growth(*max(s.size for s in sides))
+    if kind in _LEVEL:
+        inner = _growth(expr.args[0], x)
+        return Growth(0.0, 1.0 if inner.rate not in (0.0,) else 0.0, inner.sharp)
+    if kind in (sympy.atan, sympy.tanh):
+        inner = _growth(expr.args[0], x)
+        return Growth(*min(inner.size, (0.0, 0.0)), inner.sharp)
+    if kind is sympy.Abs:
+        return _growth(expr.args[0], x)
+    if kind is sympy.Piecewise:
+        return _eventually(expr, x)
+    if kind in (sympy.Max, sympy.Min):
+        return Growth(*max(_growth(a, x).size for a in expr.args), sharp=False)
+    if isinstance(expr, LaguerreExtension):
+        return Growth(0.0, float(expr.args[0]))
+    return Growth(0.0, 0.0, sharp=False)  # bounded, or opaque and trusted
+
+
+def _eventually(expr: sympy.Piecewise, x: sympy.Symbol) -> Growth:
+    """Return the order of the branch that holds far out, of the largest if that is unclear."""
+    far = [_branch(expr, x, point) for point in _PROBES]
+    if far[0] is not None and far[0] == far[1]:
+        return _growth(far[0], x)
+    return Growth(*max(_growth(value, x).size for value, _ in expr.args), sharp=False)
+
+
+def _branch(expr: sympy.Piecewise, x: sympy.Symbol, point: sympy.Expr) -> sympy.Expr | None:
+    for value, condition in expr.args:
+        truth = condition.xreplace({x: point})
+        if truth == True:  # noqa: E712  (sympy.true)
+            return value
+        if truth != False:  # noqa: E712
+            return None
+    return None
+
+
+def _measured(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
+    """Return the order as measured between two points far out."""
+    if expr.has(Opaque) or len(expr.free_symbols) > 1:
+        return Growth(-math.inf, 0.0, sharp=False)
+    near, far = _PROBES
+    values = [_value(sympy.log(sympy.Abs(expr)), x, point) for point in (near, far)]
+    if None in values:
+        return Growth(-math.inf, 0.0, sharp=False)
+    rate = values[1] / float(far)  # type: ignore[operator]
+    if abs(rate) > 1e-4:
+        return Growth(rate)
+    power = (values[1] - values[0]) / math.log(float(far / near))  # type: ignore[operator]
+    return Growth(0.0, round(power, 3))
+
+
+def _value(expr: sympy.Expr, x: sympy.Symbol, point: sympy.Expr) -> float | None:
+    try:
+        value = expr.xreplace({x: point}).evalf(20)
+        return float(value) if value.is_number and value.is_finite else None
+    except (OverflowError, TypeError, ValueError):
+        return None

@@ -1,0 +1,157 @@
+"""Apply weighted sums of derivatives and shifts to f, and to products f₁·f₂ by their coproduct.
+
+A functional Dⁿ or Sˢ (the shift f ↦ f(· + s)) acts on a product by a rule of its own:
+Dⁿ(uv) = Σ C(n,k) Dᵏu·Dⁿ⁻ᵏv and Sˢ(uv) = Sˢu·Sˢv. With the difference δₛ = Sˢ − 1 in place of Sˢ,
+every operator T that leaves constants alone reads T = 1 + (terms without the identity), and in
+
+    T[u]·T[v] − T[u·v]
+
+every term with a bare u or v cancels *symbolically*: the variance of an estimator is a quadratic
+form in derivatives and differences alone, free of the cancellation of g² − T[f²].
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import lru_cache
+from itertools import product
+from math import comb
+from typing import TYPE_CHECKING
+
+import sympy
+
+from trueup.formula.opaque import known_values
+from trueup.noise.operator import IDENTITY, Key, Taps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Keys = tuple[Key, ...]
+"""One functional per coordinate; a pure shift (0, s) stands for the difference δₛ."""
+
+Weights = dict[Keys, sympy.Expr]
+
+
+def compose(several: Iterable[Taps]) -> Taps:
+    """Return the product of operators that act on one coordinate."""
+    result: Taps = {IDENTITY: sympy.Integer(1)}
+    for taps in several:
+        total: Taps = defaultdict(lambda: sympy.Integer(0))
+        for (left, u), (right, v) in product(result.items(), taps.items()):
+            for sign, key in _times(left, right):
+                total[key] += sign * u * v
+        result = dict(total)
+    return result
+
+
+def _times(left: Key, right: Key) -> list[tuple[int, Key]]:
+    """Return the product of two functionals: δₛδₜ = δₛ₊ₜ − δₛ − δₜ, and δₛDⁿSᵗ = DⁿSˢ⁺ᵗ − DⁿSᵗ."""
+    (m, s), (n, t) = left, right
+    both = (m + n, s + t)
+    if IDENTITY in (left, right) or (m and n):
+        return [(1, both)]
+    if m or n:
+        return [(1, both), (-1, right if n else left)]
+    return [(sign, key) for sign, key in ((1, both), (-1, left), (-1, right)) if key != IDENTITY]
+
+
+def tensor(coordinates: Sequence[Taps]) -> Weights:
+    """Return the operator that acts on every coordinate at once."""
+    weights: Weights = {}
+    for items in product(*(taps.items() for taps in coordinates)):
+        weight = sympy.Mul(*(w for _, w in items))
+        if not weight.is_zero:
+            weights[tuple(key for key, _ in items)] = weight
+    return weights
+
+
+@lru_cache(maxsize=1024)
+def _coproduct(key: Key) -> tuple[tuple[int, Key, Key], ...]:
+    """Return Δ of one functional as terms (coefficient, left, right)."""
+    order, shift = key
+    if order == 0:
+        if shift == 0:
+            return ((1, IDENTITY, IDENTITY),)
+        return ((1, key, key), (1, key, IDENTITY), (1, IDENTITY, key))
+    terms = []
+    for k in range(order + 1):
+        for left, right in product(_split(k, shift), _split(order - k, shift)):
+            terms.append((comb(order, k), left, right))
+    return tuple(terms)
+
+
+def _split(order: int, shift: int) -> tuple[Key, ...]:
+    """Return DᵏSˢ in the basis of differences: the bare shift Sˢ is 1 + δₛ."""
+    return ((order, shift),) if order or not shift else (IDENTITY, (0, shift))
+
+
+def on_product(weights: Weights) -> dict[tuple[Keys, Keys], sympy.Expr]:
+    """Return T as it acts on a product: coefficients of (left functional, right functional)."""
+    result: dict[tuple[Keys, Keys], sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
+    for keys, weight in weights.items():
+        for terms in product(*map(_coproduct, keys)):
+            coefficient = 1
+            for c, _, _ in terms:
+                coefficient *= c
+            left, right = tuple(t[1] for t in terms), tuple(t[2] for t in terms)
+            result[left, right] += coefficient * weight
+    return result
+
+
+class Jet:
+    """The derivatives and differences of one function at one point, each computed once.
+
+    Parameters
+    ----------
+    f
+        The function, an expression in ``symbols``.
+    symbols
+        The coordinates.
+    point
+        Where each coordinate is: an expression, or a bound and the side ("+" or "-") from which
+        the domain reaches it.
+    """
+
+    def __init__(
+        self,
+        f: sympy.Expr,
+        symbols: Sequence[sympy.Symbol],
+        point: Mapping[sympy.Symbol, tuple[sympy.Expr, str]],
+    ) -> None:
+        self.f, self.symbols, self.point = f, symbols, point
+        self._known: dict[Keys, sympy.Expr] = {}
+
+    def __getitem__(self, keys: Keys) -> sympy.Expr:
+        if keys not in self._known:
+            self._known[keys] = self._compute(keys)
+        return self._known[keys]
+
+    def _compute(self, keys: Keys) -> sympy.Expr:
+        expr = self.f
+        for symbol, (order, _) in zip(self.symbols, keys, strict=True):
+            expr = derivative(expr, symbol, order)
+        for symbol, (order, shift) in zip(self.symbols, keys, strict=True):
+            if shift:
+                moved = expr.xreplace({symbol: symbol + shift})
+                expr = moved if order else moved - expr
+        return self._place(expr)
+
+    def _place(self, expr: sympy.Expr) -> sympy.Expr:
+        """Return expr at the point; where substitution fails (0·log 0), its limit from inside."""
+        placed = known_values(
+            expr.xreplace({symbol: value for symbol, (value, _) in self.point.items()})
+        )
+        if not placed.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
+            return placed
+        for symbol, (value, side) in self.point.items():
+            if value.is_number:
+                expr = sympy.limit(expr, symbol, value, side)
+        return expr.xreplace({symbol: value for symbol, (value, _) in self.point.items()})
+
+
+@lru_cache(maxsize=4096)
+def derivative(expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr:
+    """Return the derivative of the given order, each one found once and kept."""
+    if order == 0:
+        return expr
+    return sympy.factor_terms(derivative(expr, symbol, order - 1).diff(symbol))

@@ -1,0 +1,100 @@
+"""Nodes and weights for x = q + Z: Gauss–Legendre panels, or all the integers that matter."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from trueup.errors import TrueupError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from trueup.noise.base import Noise
+
+    Floats = NDArray[np.float64]
+
+MAX_POINTS = 40_000_000
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_TAIL = 42.0  # e^-42 is below the last bit of a double
+
+
+class Rule(NamedTuple):
+    """Nodes and weights: the integral of φ is ``weights @ φ(nodes)``."""
+
+    nodes: Floats
+    weights: Floats
+
+
+def point(x: float, weight: float) -> Rule:
+    """Return the rule with all its weight at one point."""
+    return Rule(np.array([x]), np.array([weight]))
+
+
+def reach(noise: Noise, rates: tuple[float, float]) -> tuple[float, float]:
+    """Return how far to the left and right the noise matters to what grows like e^{rate·|x|}."""
+    radius = noise.mgf_radius
+    if 0 < radius < math.inf:
+        left, right = (_TAIL / (radius - rate) for rate in rates)
+        return left, right
+    far = 1e-300 if radius else 1e-25
+    low, high = float(noise.quantile(far)), float(noise.quantile(1 - 1e-16))
+    return max(-low, high), max(-low, high)
+
+
+def integers(noise: Noise, q: float, start: float, stop: float) -> Rule:
+    """Return the integers from start to stop with their probabilities."""
+    first, last = math.ceil(start), math.floor(stop)
+    if last - first > MAX_POINTS:
+        raise TrueupError(
+            f"{noise!r} is too wide for an exact sum", "Laplace of the same scale is close to it"
+        )
+    nodes = np.arange(first, last + 1, dtype=float)
+    return Rule(nodes, np.asarray(noise.pmf(nodes - q)))
+
+
+def panels(
+    noise: Noise, q: float, start: float, stop: float, marks: Iterable[float], level: int
+) -> Rule:
+    """Return panels on [start, stop] that break at the marks and are graded towards them.
+
+    Every level halves the panels and doubles the depth of the grading.
+    """
+    breaks = np.asarray(noise.breaks(max(stop - q, q - start))) + q
+    inner = sorted({float(m) for m in (*marks, *breaks) if start < m < stop})
+    if start >= stop:
+        return Rule(np.empty(0), np.empty(0))
+    unit = float(noise.quantile(0.75) - noise.quantile(0.25)) * 0.5**level
+    heavy = noise.mgf_radius == 0
+    edges = np.unique(
+        np.concatenate(
+            [
+                _edges(a, b, unit, 12 + 12 * level, heavy)
+                for a, b in zip([start, *inner], [*inner, stop], strict=True)
+            ]
+        )
+    )
+    half = np.diff(edges)[:, None] / 2
+    nodes = (edges[:-1, None] + half * (1 + _NODES)).ravel()
+    return Rule(nodes, (half * _WEIGHTS).ravel() * noise.pdf(nodes - q))
+
+
+def _edges(a: float, b: float, width: float, depth: int, heavy: bool) -> Floats:
+    """Return panel edges on [a, b]: at most ``width`` wide, halving towards both ends.
+
+    Under a heavy tail they widen in proportion to the distance instead.
+    """
+    middle = (a + b) / 2
+    near = min(width, middle - a)
+    steps = near * 0.5 ** np.arange(depth, -1.0, -1.0)
+    if heavy:
+        growth = 1.5 ** np.arange(1, 1 + max(1, math.ceil(math.log((middle - a) / near, 1.5))))
+        steps = np.concatenate([steps, near * growth[near * growth < middle - a]])
+        return np.concatenate([[a], a + steps, b - steps[::-1], [b]])
+    count = max(1, math.ceil((middle - a - near) / width))
+    flat = np.linspace(a + near, 2 * middle - a - near, 2 * count + 1)
+    return np.concatenate([[a], a + steps, flat, b - steps[::-1], [b]])

@@ -1,0 +1,288 @@
+"""Where f is not smooth: poles, kinks, jumps and infinite slopes, found and classified.
+
+Under continuous noise an estimator exists only if f is C¹ with f′ absolutely continuous inside
+the domain, and has a finite slope at the bounds. Suspicious points are the zeros of *guards*
+(denominators, arguments of roots and logarithms, arguments of |·|, both sides of a condition);
+they are isolated rigorously by interval arithmetic and then classified from one-sided values in
+high precision.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from itertools import combinations, pairwise, product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import sympy
+from trueup.formula.enclosure import enclose, sign, zeros
+
+from trueup.inverse.jets import derivative
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from trueup.domain import Interval
+
+_STEPS = tuple(sympy.Rational(1, 10**k) for k in (20, 25, 30))
+_DIGITS = 40
+_CELLS = 4096
+_KINKED = (sympy.Abs, sympy.sign)
+
+
+class Guard(NamedTuple):
+    """An expression whose zeros are suspicious; ``signed`` if it must not be negative either."""
+
+    expr: sympy.Expr
+    signed: bool
+
+
+def guards(f: sympy.Expr) -> list[Guard]:
+    """Return the guards of an expression.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> guards(sympy.log(q) / (q - 2))
+    [Guard(expr=q - 2, signed=False), Guard(expr=q, signed=True)]
+    """
+    found: dict[Guard, None] = {}
+    for node in sympy.preorder_traversal(f):
+        for guard in _guards_of(node):
+            if guard.expr.free_symbols:
+                found[guard] = None
+    return list(found)
+
+
+def _guards_of(node: sympy.Basic) -> Iterator[Guard]:
+    if isinstance(node, sympy.Pow) and not (node.exp.is_Integer and node.exp >= 0):
+        yield Guard(node.base, signed=not node.exp.is_Integer)
+    elif isinstance(node, sympy.log):
+        yield Guard(node.args[0], signed=True)
+    elif isinstance(node, _KINKED):
+        yield Guard(node.args[0], signed=False)
+    elif isinstance(node, (sympy.Max, sympy.Min)):
+        for a, b in combinations(node.args, 2):
+            yield Guard(a - b, signed=False)
+    elif isinstance(node, sympy.core.relational.Relational):
+        yield Guard(node.lhs - node.rhs, signed=False)
+    elif isinstance(node, sympy.tan):
+        yield Guard(sympy.cos(node.args[0]), signed=False)
+    elif isinstance(node, (sympy.asin, sympy.acos, sympy.atanh)):
+        yield Guard(1 - node.args[0] ** 2, signed=True)
+    elif isinstance(node, sympy.acosh):
+        yield Guard(node.args[0] - 1, signed=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Singularity:
+    """What happens to f at a point.
+
+    ``kind`` is ``pole`` (f unbounded), ``jump`` (of the value), ``steep`` (infinite slope),
+    ``kink`` (the slope jumps), ``wild`` (no limit), ``undefined`` (not a real number beyond),
+    ``undecided``, or ``mild``: harmless for unbiasedness. ``jump`` and ``slope`` are the jumps of
+    f and f′; ``exponent`` is the local order |q − a|^exponent of f at a pole, of f″ otherwise.
+    """
+
+    point: float
+    kind: str
+    jump: float = 0.0
+    slope: float = 0.0
+    exponent: float = 0.0
+
+
+def singularities(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> Iterator[Singularity]:
+    """Yield what happens at every suspicious point of a univariate f on a closed interval."""
+    low, high = float(domain.low), float(domain.high)
+    seen: set[float] = set()
+    for guard in guards(f):
+        roots = zeros(guard.expr, symbol, low, high)
+        if guard.signed:
+            yield from _undefined(guard.expr, symbol, roots.points, low, high)
+        for point in roots.points:
+            if point not in seen:
+                seen.add(point)
+                yield classify(f, guard.expr, symbol, point, low, high)
+        if not roots.complete:
+            yield Singularity(roots.points[-1] if roots.points else low, "undecided")
+
+
+def _undefined(
+    guard: sympy.Expr, symbol: sympy.Symbol, roots: tuple[float, ...], low: float, high: float
+) -> Iterator[Singularity]:
+    """Yield a stretch between two zeros on which the guard is negative."""
+    ends = [low, *roots, high]
+    for a, b in pairwise(ends):
+        middle = _between(a, b)
+        if middle is not None and guard.xreplace({symbol: sympy.Float(middle)}).is_negative:
+            yield Singularity(middle, "undefined")
+
+
+def _between(a: float, b: float) -> float | None:
+    if a == b:
+        return None
+    if math.isinf(a):
+        return 0.0 if math.isinf(b) else b - 1.0
+    return a + 1.0 if math.isinf(b) else (a + b) / 2
+
+
+def classify(
+    f: sympy.Expr, guard: sympy.Expr, symbol: sympy.Symbol, point: float, low: float, high: float
+) -> Singularity:
+    """Return what happens to f at a zero of a guard, seen from inside [low, high]."""
+    exact = _polish(guard, symbol, point)
+    if exact is None:
+        return Singularity(point, "undecided")
+    smooth = without_kinks(f)
+    sides = [
+        [_approach(derivative(smooth, symbol, n), symbol, exact, s) for n in range(3)]
+        for s in _sides(float(exact), low, high)
+    ]
+    found = [[side[order] for side in sides] for order in range(3)]
+    at = float(exact)
+    if any(side.diverges for side in found[0]):
+        return Singularity(at, "pole", exponent=min(side.exponent for side in found[0]))
+    jump, slope = _jump(found[0]), _jump(found[1])
+    exponent = min((side.exponent for side in found[2]), default=0.0)
+    if jump is None or (slope is None and not any(side.diverges for side in found[1])):
+        return Singularity(at, "wild")
+    if jump:
+        return Singularity(at, "jump", jump, slope or 0.0, exponent)
+    if slope is None:
+        return Singularity(at, "steep")
+    return Singularity(at, "kink" if slope else "mild", 0.0, slope, exponent)
+
+
+def _jump(sides: list[_Approach]) -> float | None:
+    """Return by how much two one-sided limits differ, None if one does not exist."""
+    limits = [side.limit for side in sides]
+    if None in limits:
+        return None
+    if len(limits) < 2:
+        return 0.0
+    left, right = (float(limit) for limit in limits)
+    return right - left if abs(right - left) > 1e-9 * max(1.0, abs(left), abs(right)) else 0.0
+
+
+def _sides(point: float, low: float, high: float) -> list[int]:
+    return [s for s, end in ((-1, low), (1, high)) if not math.isclose(point, end, abs_tol=1e-300)]
+
+
+class _Approach(NamedTuple):
+    limit: sympy.Expr | None
+    diverges: bool
+    exponent: float
+
+
+def _approach(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: int) -> _Approach:
+    """Return limit and order |q − a|^exponent of an expression as q → a from one side."""
+    others = {s: _generic(s) for s in expr.free_symbols - {symbol}}
+    values = []
+    for step in _STEPS:
+        value = expr.xreplace({symbol: point + side * step, **others}).evalf(_DIGITS, maxn=400)
+        if not (value.is_number and value.is_real):
+            return _Approach(None, True, -math.inf)
+        values.append(value)
+    first, second, third = (abs(v) for v in values)
+    if third == 0 or first == 0:
+        return _Approach(values[2], False, math.inf)
+    exponent = float(sympy.log(first / third) / sympy.log(_STEPS[0] / _STEPS[2]))
+    if third > 1.05 * first and third > 1e-15:
+        return _Approach(None, True, exponent)
+    settled = abs(values[2] - values[1]) <= 1e-4 * max(second, sympy.Float("1e-3"))
+    return _Approach(values[2] if settled or third < 1e-4 else None, False, exponent)
+
+
+def _generic(symbol: sympy.Symbol) -> sympy.Expr:
+    """Return a value at which nothing special happens, for a symbol held fixed."""
+    return sympy.Rational(7310585786, 10**9) + sympy.Rational(sum(map(ord, symbol.name)) % 97, 89)
+
+
+def _polish(guard: sympy.Expr, symbol: sympy.Symbol, point: float) -> sympy.Expr | None:
+    """Return a zero of the guard exactly, or to 60 digits."""
+    near = sympy.nsimplify(point, rational=True, tolerance=1e-12)
+    if guard.xreplace({symbol: near}).is_zero:
+        return near
+    try:
+        root = sympy.nsolve(guard, symbol, point, prec=60, verify=False)
+    except (ValueError, ZeroDivisionError, TypeError, ArithmeticError):
+        return None
+    return root if root.is_real and abs(root - point) < 1e-6 * max(1.0, abs(point)) else None
+
+
+def without_kinks(f: sympy.Expr) -> sympy.Expr:
+    """Write |·|, min, max and sign as cases, so that derivatives carry no point masses."""
+    rules = {
+        sympy.Abs: lambda a: sympy.Piecewise((a, a >= 0), (-a, True)),
+        sympy.sign: lambda a: sympy.Piecewise((1, a > 0), (-1, a < 0), (0, True)),
+    }
+    for kind, rule in rules.items():
+        f = f.replace(kind, rule)
+    return f.replace(sympy.Max, lambda *a: _chain(a, sympy.GreaterThan)).replace(
+        sympy.Min, lambda *a: _chain(a, sympy.LessThan)
+    )
+
+
+def _chain(args: tuple[sympy.Expr, ...], wins: type) -> sympy.Expr:
+    best = args[0]
+    for a in args[1:]:
+        best = sympy.Piecewise((a, wins(a, best)), (best, True))
+    return best
+
+
+def definite(expr: sympy.Expr, box: Mapping[sympy.Symbol, Interval], *, strict: bool = True) -> int:
+    """Return the sign an expression is proven to have on a closed box, 0 if undecided.
+
+    With ``strict=False`` it may also be zero in places.
+
+    Examples
+    --------
+    >>> from trueup.domain import Interval
+    >>> a, b = sympy.symbols("a b", real=True)
+    >>> definite(a + b, {a: Interval(1, None), b: Interval(0, None)})
+    1
+    """
+    symbols = sorted(expr.free_symbols, key=str)
+    cells = {s: (np.array([float(box[s].low)]), np.array([float(box[s].high)])) for s in symbols}
+    proven: set[int] = set()
+    while symbols and len(proven) < 2:
+        signs = sign(expr, cells) if strict else _weak_sign(expr, cells)
+        proven |= {int(s) for s in signs if s}
+        open_cells = {s: (lo[signs == 0], hi[signs == 0]) for s, (lo, hi) in cells.items()}
+        count = int((signs == 0).sum())
+        if count == 0:
+            return proven.pop() if len(proven) == 1 else 0
+        if count * 2 ** len(symbols) > _CELLS:
+            return 0
+        cells = _bisect(open_cells)
+    return 0
+
+
+def _weak_sign(
+    expr: sympy.Expr, cells: Mapping[sympy.Symbol, tuple[np.ndarray, np.ndarray]]
+) -> np.ndarray:
+    low, high = enclose(expr, cells)
+    return np.where(low >= 0, 1, np.where(high <= 0, -1, 0))
+
+
+def _bisect(
+    cells: dict[sympy.Symbol, tuple[np.ndarray, np.ndarray]],
+) -> dict[sympy.Symbol, tuple[np.ndarray, np.ndarray]]:
+    """Split every cell in two along every axis."""
+    halves = {s: ((lo, m), (m, hi)) for s, (lo, hi) in cells.items() for m in [_middle(lo, hi)]}
+    result = {s: ([], []) for s in cells}
+    for choice in product((0, 1), repeat=len(cells)):
+        for (symbol, pair), side in zip(halves.items(), choice, strict=True):
+            result[symbol][0].append(pair[side][0])
+            result[symbol][1].append(pair[side][1])
+    return {s: (np.concatenate(lo), np.concatenate(hi)) for s, (lo, hi) in result.items()}
+
+
+def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return a point inside: unbounded cells are cut at doubling distances."""
+    with np.errstate(invalid="ignore"):
+        middle = (low + high) / 2
+    middle = np.where(np.isinf(high) & np.isfinite(low), np.maximum(1.0, 2 * np.abs(low)), middle)
+    middle = np.where(np.isinf(low) & np.isfinite(high), -np.maximum(1.0, 2 * np.abs(high)), middle)
+    return np.where(np.isinf(low) & np.isinf(high), 0.0, middle)

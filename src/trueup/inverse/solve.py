@@ -1,0 +1,180 @@
+"""From formula, noises and domains to the components of the unbiased estimator."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import sympy
+
+from trueup.errors import NoUnbiasedEstimator, TrueupError
+from trueup.exact import symbolic
+from trueup.formula.text import text
+from trueup.inverse import spectral
+from trueup.inverse.component import Cell, Component, Coordinate, Wave
+from trueup.inverse.existence import check
+from trueup.inverse.regularity import without_kinks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from trueup.domain import Interval
+    from trueup.noise.base import Noise
+
+MAX_CELLS = 6
+"""Statistics in one non-linear term: every one of them triples the regions."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistic:
+    """What is known of one published number: its symbol, its noise, and where the truth lies."""
+
+    symbol: sympy.Symbol
+    noise: Noise
+    domain: Interval
+
+
+@dataclasses.dataclass(frozen=True)
+class Inverse:
+    """The unbiased estimator of f as a sum of components.
+
+    ``infinite`` says why the variance does not exist, None if it does.
+    """
+
+    f: sympy.Expr
+    components: tuple[Component, ...]
+    theorems: tuple[str, ...]
+    infinite: str | None
+
+
+def invert(
+    f: sympy.Expr, statistics: Iterable[Statistic], extension: object = "optimal"
+) -> Inverse:
+    """Return the inverse of the noise applied to f, or refuse with the reason."""
+    known = {s.symbol: s for s in statistics}
+    pinned = {s.symbol: symbolic(s.domain.low) for s in known.values() if s.domain.is_point}
+    f = f.xreplace(pinned)
+    parts = [_component(term, known, extension) for term in connected(f, set(known))]
+    infinite = [reason for reason in map(check, parts) if reason]
+    theorems = [t for part in parts for t in _theorems(part)]
+    if pinned:
+        theorems.append("a statistic whose bounds coincide is known: nothing to estimate")
+    unique = tuple(dict.fromkeys(theorems))
+    return Inverse(f, tuple(parts), unique, infinite[0] if infinite else None)
+
+
+def connected(f: sympy.Expr, symbols: set[sympy.Symbol]) -> list[sympy.Expr]:
+    """Split f into sums of terms that share no statistic.
+
+    Examples
+    --------
+    >>> a, b, c = sympy.symbols("a b c", real=True)
+    >>> connected(a * b + b + 1 / c, {a, b, c})
+    [a*b + b, 1/c]
+    """
+    groups: list[tuple[set[sympy.Symbol], list[sympy.Expr]]] = []
+    for term in sympy.Add.make_args(f):
+        used, terms = term.free_symbols & symbols, [term]
+        rest = []
+        for other_used, other_terms in groups:
+            if used & other_used or not (used or other_used):
+                used, terms = used | other_used, [*other_terms, *terms]
+            else:
+                rest.append((other_used, other_terms))
+        groups = [*rest, (used, terms)]
+    return [sympy.Add(*terms) for _, terms in sorted(groups, key=lambda g: str(g[1]))]
+
+
+def _component(
+    f: sympy.Expr, known: Mapping[sympy.Symbol, Statistic], extension: object
+) -> Component:
+    used = [s for s in known.values() if s.symbol in f.free_symbols]
+    cells, waves = [], []
+    for s in used:
+        operator = s.noise.inverse(s.domain, extension)
+        if operator is None:
+            waves.append(s)
+        else:
+            cells.append(Cell(s.symbol, operator, s.noise))
+    f, coordinates = _coordinates(f, cells)
+    f, sums = _sums(f, waves)
+    _check_size(f, coordinates)
+    smooth = f if all(c.noise.lattice for c in cells) else without_kinks(f)
+    modes = spectral.decompose(smooth, [w.symbol for w in sums])
+    if modes is None:
+        raise _not_exponential(f, sums)
+    return Component(f, coordinates, sums, modes)
+
+
+def _coordinates(f: sympy.Expr, cells: list[Cell]) -> tuple[sympy.Expr, tuple[Coordinate, ...]]:
+    """Merge cells that f sees only through their sum."""
+    by_symbol = {c.symbol: c for c in cells}
+    f, groups = _merge(f, list(by_symbol))
+    return f, tuple(Coordinate(s, tuple(by_symbol[m] for m in members)) for s, members in groups)
+
+
+def _sums(f: sympy.Expr, waves: list[Statistic]) -> tuple[sympy.Expr, tuple[Wave, ...]]:
+    by_symbol = {w.symbol: w for w in waves}
+    f, groups = _merge(f, list(by_symbol))
+    return f, tuple(
+        Wave(s, tuple(members), tuple(by_symbol[m].noise for m in members)) for s, members in groups
+    )
+
+
+def _merge(
+    f: sympy.Expr, symbols: list[sympy.Symbol]
+) -> tuple[sympy.Expr, list[tuple[sympy.Symbol, list[sympy.Symbol]]]]:
+    groups: list[tuple[sympy.Symbol, list[sympy.Symbol]]] = []
+    for symbol in symbols:
+        for i, (head, members) in enumerate(groups):
+            total = sympy.Dummy("y", real=True)
+            merged = f.xreplace({symbol: total - head})
+            if head not in merged.free_symbols:
+                f, groups[i] = merged, (total, [*members, symbol])
+                break
+        else:
+            groups.append((symbol, [symbol]))
+    return f, groups
+
+
+def _check_size(f: sympy.Expr, coordinates: tuple[Coordinate, ...]) -> None:
+    curved = [c for c in coordinates if not f.is_polynomial(c.symbol)]
+    cells = sum(len(c.cells) for c in curved)
+    branching = sum(len(cell.operator.branches) > 1 for c in coordinates for cell in c.cells)
+    if max(cells, branching) > MAX_CELLS:
+        raise TrueupError(
+            f"{max(cells, branching)} noisy cells in one non-linear term, at most {MAX_CELLS} are "
+            f"possible: each may lie below, inside or above its bounds, 3^{max(cells, branching)} "
+            "formulas in all",
+            "publish the total with a noise of its own, or debias parts that are then added",
+        )
+
+
+def _not_exponential(f: sympy.Expr, sums: tuple[Wave, ...]) -> NoUnbiasedEstimator:
+    for wave in sums:
+        if spectral.decompose(without_kinks(f), [wave.symbol]) is None:
+            break
+    noise, names = wave.noises[0], " + ".join(s.name for s in wave.statistics)
+    return NoUnbiasedEstimator(
+        f"no unbiased estimator of {text(f.xreplace({wave.symbol: sympy.Add(*wave.statistics)}))} "
+        f"in closed form under {noise!r}: it is not a sum of terms {names}^k·e^(c·{names})",
+        "under Laplace or DiscreteLaplace noise every smooth function works; here polynomials, "
+        "exponentials, sines and cosines do, and nearly_unbiased bounds the bias of anything else",
+    )
+
+
+def _theorems(part: Component) -> list[str]:
+    found = [cell.operator.theorem for cell in part.cells]
+    for wave in part.waves:
+        polynomial = all(not any(c) for c in part.modes)
+        found += [
+            f"{noise!r}: polynomials through known moments (Section 7 of the paper)"
+            if polynomial
+            else f"{noise!r}: exponential polynomials through the generating function, g = (1/M)(D) f"
+            for noise in wave.noises
+        ]
+    if len(part.cells) + len(part.waves) > 1:
+        found.append(
+            "independent statistics: the operators compose, one per statistic (Section 7 of the paper)"
+        )
+    return found

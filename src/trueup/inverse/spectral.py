@@ -1,0 +1,170 @@
+"""Exponential polynomials Σ e^{c·s} P(s): what every noise with a generating function can invert.
+
+With M(t) = E e^{tZ} the inverse is (1/M)(D), and on one term it is a finite sum of derivatives:
+(1/M)(D) [e^{cs} P(s)] = e^{cs} Σⱼ νⱼ(c)/j! · DʲP(s), where 1/M(c + t) = Σ νⱼ(c) tʲ/j!. For c = 0 this
+is the paper's Section 7; c imaginary gives sines and cosines.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import lru_cache
+from math import comb, factorial
+from typing import TYPE_CHECKING
+
+import sympy
+
+from trueup.errors import NoUnbiasedEstimator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trueup.noise.base import Noise
+
+Frequencies = tuple[sympy.Expr, ...]
+"""One exponent c per statistic."""
+
+Complex = tuple[sympy.Expr, sympy.Expr]
+"""A real and an imaginary part, each a real expression."""
+
+MAX_TERMS = 2_000
+_EXPONENTIAL = (sympy.sin, sympy.cos, sympy.sinh, sympy.cosh)
+
+
+def decompose(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> dict[Frequencies, Complex] | None:
+    """Write f as Σ e^{c·s}·P(s) with P polynomial in the symbols; None if it is not of that form.
+
+    Examples
+    --------
+    >>> s = sympy.Symbol("s", real=True)
+    >>> decompose(s**2 * sympy.exp(3 * s) + 1, [s])
+    {(3,): (s**2, 0), (0,): (1, 0)}
+    """
+    if not symbols:
+        return {(): (f, sympy.Integer(0))}
+    if _degree(f, symbols) > MAX_TERMS:
+        return None
+    expanded = sympy.expand(_as_exponentials(f, symbols))
+    terms = sympy.Add.make_args(expanded)
+    if len(terms) > MAX_TERMS:
+        return None
+    modes: dict[Frequencies, Complex] = defaultdict(lambda: (sympy.Integer(0), sympy.Integer(0)))
+    for term in terms:
+        mode = _mode(term, symbols)
+        if mode is None:
+            return None
+        frequency, (re, im) = mode
+        modes[frequency] = (modes[frequency][0] + re, modes[frequency][1] + im)
+    return {c: p for c, p in modes.items() if p != (0, 0)} or {_zeros(symbols): _NOTHING}
+
+
+_NOTHING: Complex = (sympy.Integer(0), sympy.Integer(0))
+
+
+def _zeros(symbols: Sequence[sympy.Symbol]) -> Frequencies:
+    return tuple(sympy.Integer(0) for _ in symbols)
+
+
+def _degree(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> int:
+    """Return a bound on how many terms an expansion can have, without expanding."""
+    if f in symbols:
+        return 1
+    if not f.args or not set(symbols) & f.free_symbols:
+        return 0
+    if f.is_Pow and f.exp.is_Integer:
+        return _degree(f.base, symbols) * abs(int(f.exp)) * (len(f.base.args) or 1)
+    degrees = [_degree(a, symbols) for a in f.args]
+    return sum(degrees) if f.is_Mul else max(degrees)
+
+
+def _as_exponentials(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> sympy.Expr:
+    """Write sines, cosines and powers aˢ in the symbols as exponentials."""
+
+    def of_symbols(node: sympy.Basic) -> bool:
+        return bool(node.free_symbols & set(symbols))
+
+    f = f.replace(
+        lambda e: isinstance(e, _EXPONENTIAL) and of_symbols(e), lambda e: e.rewrite(sympy.exp)
+    )
+    return f.replace(
+        lambda e: e.is_Pow and e.base.is_number and e.base.is_positive and of_symbols(e.exp),
+        lambda e: sympy.exp(e.exp * sympy.log(e.base)),
+    )
+
+
+def _mode(term: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> tuple[Frequencies, Complex] | None:
+    """Split one product into its frequency and its (complex) polynomial factor."""
+    frequency, factors = list(_zeros(symbols)), []
+    for factor in sympy.Mul.make_args(term):
+        if isinstance(factor, sympy.exp) and factor.free_symbols & set(symbols):
+            for part in sympy.Add.make_args(sympy.expand(factor.args[0])):
+                hit = _linear(part, symbols)
+                if hit is None:
+                    factors.append(sympy.exp(part))
+                else:
+                    frequency[hit[0]] += hit[1]
+        else:
+            factors.append(factor)
+    rest = sympy.Mul(*factors)
+    if not all(rest.is_polynomial(s) for s in symbols):
+        return None
+    real = rest.xreplace({sympy.I: sympy.Integer(1)})
+    power = sum(1 for f in sympy.Mul.make_args(rest) if f == sympy.I)
+    return tuple(frequency), ((sympy.Integer(0), real) if power else (real, sympy.Integer(0)))
+
+
+def _linear(part: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> tuple[int, sympy.Expr] | None:
+    """Return (i, c) if the part of an exponent is c·sᵢ with a number c."""
+    for i, symbol in enumerate(symbols):
+        c = part / symbol
+        if c.is_number:
+            return i, c
+    return None
+
+
+@lru_cache(maxsize=512)
+def reciprocal(noise: Noise, c: sympy.Expr, order: int) -> tuple[sympy.Expr, ...]:
+    """Return νⱼ(c)/j!, j = 0..order: the coefficients of 1/M(c + t).
+
+    Examples
+    --------
+    >>> from trueup.noise.gaussian import Gaussian
+    >>> reciprocal(Gaussian(2), sympy.Integer(0), 4)
+    (1, 0, -2, 0, 2)
+    """
+    m = noise.tilted(c, order)
+    if not (c.is_real or sympy.re(c).is_zero):  # growing waves: exact complex numbers only clutter
+        m = [value.evalf(30) for value in m]
+    if abs(complex(m[0])) < 1e-14:
+        raise NoUnbiasedEstimator(
+            f"{noise} averages the wave of frequency {sympy.im(c)} to zero: M({c}) = 0",
+            "no estimator can bring it back; use another frequency or another noise",
+        )
+    nu: list[sympy.Expr] = [1 / m[0]]
+    for n in range(1, order + 1):
+        total = sympy.Add(*(comb(n, j) * nu[j] * m[n - j] for j in range(n)))
+        nu.append(sympy.expand(-total / m[0]))
+    nu = [v if v.is_real else sum_parts(v) for v in nu]
+    return tuple(v / factorial(j) for j, v in enumerate(nu))
+
+
+def sum_parts(value: sympy.Expr) -> sympy.Expr:
+    """Return a complex number as a + b·i."""
+    re, im = value.as_real_imag()
+    return re + sympy.I * im
+
+
+def realise(modes: dict[Frequencies, Complex], symbols: Sequence[sympy.Symbol]) -> sympy.Expr:
+    """Return Re Σ e^{c·s}·P as a real expression."""
+    terms = []
+    for frequency, (re, im) in modes.items():
+        growing = sympy.Add(*(sympy.re(c) * s for c, s in zip(frequency, symbols, strict=True)))
+        turning = sympy.Add(*(sympy.im(c) * s for c, s in zip(frequency, symbols, strict=True)))
+        wave = re * sympy.cos(turning) - im * sympy.sin(turning)
+        terms.append(sympy.exp(growing) * wave)
+    return sympy.Add(*terms)
+
+
+def times(a: Complex, b: Complex) -> Complex:
+    """Return the product of two complex expressions."""
+    return (a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0])

@@ -1,0 +1,147 @@
+"""Run a tape on arrays in cache-sized blocks, writing into buffers instead of temporaries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from trueup.kernels.laguerre import clenshaw
+from trueup.kernels.tape import BOOLEAN, Node, Tape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    Block = NDArray[Any]
+
+BLOCK = 16_384
+"""Rows per block: a handful of buffers of this size stay in the second-level cache."""
+
+_UFUNCS: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "pow": np.power,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "abs": np.absolute,
+    "sign": np.sign,
+    "max": np.maximum,
+    "min": np.minimum,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "not": np.logical_not,
+}
+
+
+def _where(condition: Any, a: Any, b: Any, out: Block) -> None:
+    np.copyto(out, b)
+    np.copyto(out, a, where=condition)
+
+
+def _laguerre(series: tuple[float, ...]) -> Callable[..., None]:
+    return lambda t, out: np.copyto(out, clenshaw(series, t))
+
+
+def _call(function: Callable[..., Any]) -> Callable[..., None]:
+    def apply(*args: Any, out: Block) -> None:
+        columns = np.broadcast_arrays(*args)
+        try:
+            result = np.asarray(function(*columns), float)
+        except (TypeError, ValueError):
+            result = np.empty(0)
+        if result.shape != columns[0].shape:  # not vectorised: row by row
+            rows = zip(*(c.ravel().tolist() for c in columns), strict=True)
+            result = np.array([float(function(*row)) for row in rows]).reshape(columns[0].shape)
+        np.copyto(out, result)
+
+    return apply
+
+
+class _Step(NamedTuple):
+    register: int
+    apply: Callable[..., Any]
+    args: tuple[int, ...]
+    slot: int
+
+
+class ArrayProgram:
+    """A tape with its buffers assigned: the buffer of a value no longer read is used again."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.output = tape.output
+        self.given = [n.data if n.op in ("const", "truth") else None for n in tape.nodes]
+        self.inputs = [i for i, n in enumerate(tape.nodes) if n.op == "input"]
+        self.slots: list[type] = []
+        self.steps = list(self._assign(tape.nodes))
+
+    def _assign(self, nodes: Sequence[Node]) -> Iterator[_Step]:
+        last = {a: i for i, node in enumerate(nodes) for a in node.args}
+        slot_of: dict[int, int] = {}
+        free: dict[type, list[int]] = {float: [], bool: []}
+        for i, node in enumerate(nodes):
+            if node.op in ("input", "const", "truth"):
+                continue
+            dying = [slot_of[a] for a in {*node.args} if last[a] == i and a in slot_of]
+            in_place = node.op in _UFUNCS  # elementwise: may write over what it reads
+            if in_place:
+                self._release(dying, free)
+            slot_of[i] = self._take(bool if node.op in BOOLEAN else float, free)
+            if not in_place:
+                self._release(dying, free)
+            yield _Step(i, _implementation(node), node.args, slot_of[i])
+
+    def _release(self, slots: Sequence[int], free: dict[type, list[int]]) -> None:
+        for slot in slots:
+            free[self.slots[slot]].append(slot)
+
+    def _take(self, kind: type, free: dict[type, list[int]]) -> int:
+        if free[kind]:
+            return free[kind].pop()
+        self.slots.append(kind)
+        return len(self.slots) - 1
+
+    def run(self, inputs: Sequence[Block], out: Block) -> None:
+        """Compute one block into ``out``."""
+        buffers = [np.empty(len(out), kind) for kind in self.slots]
+        values: list[Any] = self.given.copy()
+        for register, block in zip(self.inputs, inputs, strict=True):
+            values[register] = block
+        for register, apply, args, slot in self.steps:
+            target = out if register == self.output else buffers[slot]
+            apply(*[values[a] for a in args], out=target)
+            values[register] = target
+        if values[self.output] is not out:
+            out[...] = values[self.output]
+
+
+def _implementation(node: Node) -> Callable[..., Any]:
+    if node.op == "where":
+        return _where
+    if node.op == "laguerre":
+        return _laguerre(node.data)
+    if node.op == "call":
+        return _call(node.data)
+    return _UFUNCS[node.op]

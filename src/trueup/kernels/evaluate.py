@@ -1,0 +1,42 @@
+"""Evaluate one expression on columns of numbers, quietly."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trueup.kernels.arrays import ArrayProgram
+from trueup.kernels.tape import lower
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import sympy
+    from numpy.typing import NDArray
+
+
+@lru_cache(maxsize=256)
+def program(expr: sympy.Expr, symbols: tuple[sympy.Symbol, ...]) -> ArrayProgram:
+    """Return the array program of an expression, made once."""
+    return ArrayProgram(lower(expr, symbols))
+
+
+def evaluate(
+    expr: sympy.Expr, columns: Mapping[sympy.Symbol, NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Return an expression's values; poles are infinite, what is undefined is NaN.
+
+    Examples
+    --------
+    >>> import sympy
+    >>> q = sympy.Symbol("q", real=True)
+    >>> evaluate(1 / q, {q: np.array([0.0, 2.0])})
+    array([inf, 0.5])
+    """
+    symbols = tuple(columns)
+    out = np.empty(max((len(c) for c in columns.values()), default=1))
+    with np.errstate(all="ignore"):
+        program(expr, symbols).run([columns[s] for s in symbols], out)
+    return out

@@ -1,0 +1,220 @@
+"""Evaluate a function given region by region: each cell is below, inside or above its bounds."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import sympy
+
+from trueup.errors import TrueupError
+from trueup.formula.opaque import Opaque
+from trueup.kernels.arrays import BLOCK, ArrayProgram
+from trueup.kernels.scalar import scalar
+from trueup.kernels.tape import Tape, lower
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    Block = NDArray[Any]
+
+Region = tuple[int, ...]
+
+
+class Bounds(NamedTuple):
+    """Where an input's branches begin; a missing branch has an infinite bound.
+
+    ``below`` and ``above`` are the branch indices for x ≤ low and x ≥ high; 0 is inside.
+    """
+
+    input: int
+    low: float
+    high: float
+    below: int
+    above: int
+
+    def branch(self, x: float) -> int:
+        """Return the branch of one number (NaN counts as inside, and stays NaN there)."""
+        if x <= self.low:
+            return self.below
+        return self.above if x >= self.high else 0
+
+
+class Piece:
+    """One region's expression, ready for numbers and for arrays."""
+
+    def __init__(self, expr: sympy.Expr, inputs: tuple[sympy.Symbol, ...]) -> None:
+        self.tape: Tape = lower(sympy.factor_terms(expr), inputs)
+        self.number: Callable[..., float] = scalar(self.tape)
+        self.array = ArrayProgram(self.tape)
+        self.constant = self.tape.constant
+        self.passes_nan = not expr.has(sympy.Piecewise, Opaque) and expr.free_symbols == {*inputs}
+
+
+@lru_cache(maxsize=1024)
+def piece(expr: sympy.Expr, inputs: tuple[sympy.Symbol, ...]) -> Piece:
+    """Return a piece, lowered once for all estimators that share it."""
+    return Piece(expr, inputs)
+
+
+class Grid:
+    """A sum of region-wise functions of common inputs; a region is compiled when first entered.
+
+    Parameters
+    ----------
+    inputs
+        The statistics, in the order in which values are passed.
+    parts
+        For each summand the bounds of its cells, the inputs it reads, and its expression on a
+        region.
+    whole
+        The inputs that must be whole numbers.
+    """
+
+    def __init__(
+        self,
+        inputs: tuple[sympy.Symbol, ...],
+        parts: Sequence[tuple[Sequence[Bounds], tuple[int, ...], Callable[[Region], sympy.Expr]]],
+        whole: frozenset[int],
+    ) -> None:
+        self.inputs = inputs
+        self.whole = whole
+        self.parts = [_Part(inputs, *part) for part in parts]
+
+    def number(self, *values: float) -> float:
+        """Return the function at one point."""
+        for i, x in enumerate(values):
+            if x != x:
+                return math.nan
+            if i in self.whole and x != math.inf and x != -math.inf and x != int(x):
+                raise _not_whole(self.inputs[i], x)
+        try:
+            return sum([part.number(values) for part in self.parts])
+        except (ArithmeticError, ValueError):
+            return float(self.arrays([np.array(x) for x in values], np.dtype(float)))
+
+    def arrays(self, values: Sequence[Block], dtype: np.dtype[Any]) -> Block:
+        """Return the function on arrays that broadcast, block by block."""
+        flags = ["external_loop", "buffered", "zerosize_ok"]
+        with np.errstate(all="ignore"):
+            blocks = np.nditer(
+                [*values, None],
+                flags=flags,  # type: ignore[arg-type]
+                op_flags=[*(["readonly"] for _ in values), ["writeonly", "allocate"]],
+                op_dtypes=[*(np.float64 for _ in values), dtype],
+                casting="same_kind",
+                buffersize=BLOCK,
+            )
+            integral = [np.issubdtype(v.dtype, np.integer) for v in values]
+            with blocks:
+                for *columns, out in blocks:
+                    for i in self.whole:
+                        if not integral[i]:
+                            _check_whole(self.inputs[i], columns[i])
+                    self._block(columns, out)
+                return blocks.operands[-1]
+
+    def _block(self, columns: Sequence[Block], out: Block) -> None:
+        target = out if out.dtype == np.float64 else np.empty(len(out))
+        self.parts[0].block(columns, target)
+        if len(self.parts) > 1:
+            extra = np.empty(len(target))
+            for part in self.parts[1:]:
+                part.block(columns, extra)
+                target += extra
+        if target is not out:
+            out[...] = target
+
+
+class _Part:
+    """One summand: the bounds of its cells and its expression on each region."""
+
+    def __init__(
+        self,
+        inputs: tuple[sympy.Symbol, ...],
+        bounds: Sequence[Bounds],
+        reads: tuple[int, ...],
+        expression: Callable[[Region], sympy.Expr],
+    ) -> None:
+        self.bounds, self.reads = list(bounds), reads
+        self.symbols = tuple(inputs[i] for i in reads)
+        self.expression = expression
+        self.pieces: dict[Region, Piece] = {}
+        self.inside: Region = tuple(0 for _ in self.bounds)
+
+    def piece(self, region: Region) -> Piece:
+        if region not in self.pieces:
+            self.pieces[region] = piece(self.expression(region), self.symbols)
+        return self.pieces[region]
+
+    def number(self, values: Sequence[float]) -> float:
+        region = tuple([b.branch(values[b.input]) for b in self.bounds])
+        found = self.pieces.get(region) or self.piece(region)
+        if found.constant is not None:
+            return found.constant
+        return found.number(*[values[i] for i in self.reads])
+
+    def block(self, columns: Sequence[Block], out: Block) -> None:
+        own = [columns[i] for i in self.reads]
+        codes = self._codes(columns)
+        if codes is None:
+            self._run(self.inside, own, out)
+        else:
+            for code in np.unique(codes):
+                rows = codes == code
+                region = np.unravel_index(int(code), [3] * len(self.bounds))
+                self._fill(tuple(int(b) for b in region), own, rows, out)
+        mixed = codes is not None and len(own) > 1
+        if mixed or not self.piece(self.inside).passes_nan:
+            for column in own:
+                np.copyto(out, np.nan, where=np.isnan(column))
+
+    def _codes(self, columns: Sequence[Block]) -> Block | None:
+        """Return each row's region as one number, None if all rows are inside."""
+        codes: Block | None = None
+        for b in self.bounds:
+            codes = None if codes is None else codes * 3
+            for branch, rows in self._outside(b, columns[b.input]):
+                if rows.any():
+                    codes = np.zeros(len(rows), np.int16) if codes is None else codes
+                    np.add(codes, branch, out=codes, where=rows)
+        return codes
+
+    @staticmethod
+    def _outside(b: Bounds, column: Block) -> list[tuple[int, Block]]:
+        sides = []
+        if b.below:
+            sides.append((b.below, column <= b.low))
+        if b.above:
+            sides.append((b.above, column >= b.high))
+        return sides
+
+    def _fill(self, region: Region, own: Sequence[Block], rows: Block, out: Block) -> None:
+        constant = self.piece(region).constant
+        if constant is not None:
+            np.copyto(out, constant, where=rows)
+        else:
+            some = [column[rows] for column in own]
+            result = np.empty(int(rows.sum()))
+            self._run(region, some, result)
+            out[rows] = result
+
+    def _run(self, region: Region, own: Sequence[Block], out: Block) -> None:
+        self.piece(region).array.run(own, out)
+
+
+def _check_whole(symbol: sympy.Symbol, column: Block) -> None:
+    broken = (np.floor(column) != column) & (column == column)
+    if broken.any():
+        raise _not_whole(symbol, float(column[broken][0]))
+
+
+def _not_whole(symbol: sympy.Symbol, x: float) -> TrueupError:
+    return TrueupError(
+        f"{symbol.name} has integer noise, so its published values are whole numbers, got {x!r}",
+        "check the column, or describe the noise as continuous, e.g. Laplace(scale)",
+    )

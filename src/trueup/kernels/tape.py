@@ -1,0 +1,229 @@
+"""One walk lowers a formula to a tape: a list of elementary operations on numbered registers.
+
+Every target (NumPy, scalars, and whatever else is built on it) reads the same tape. Common
+subexpressions share a register, constants are folded to correctly rounded doubles, and integer
+powers become products.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import sympy
+
+from trueup.errors import TrueupError
+from trueup.formula.opaque import Opaque
+from trueup.noise.extension import LaguerreExtension
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_OPERATIONS = 20_000
+"""The evaluation cost of a formula, in elementary operations per row."""
+
+_UNARY = {
+    sympy.exp: "exp",
+    sympy.log: "log",
+    sympy.sin: "sin",
+    sympy.cos: "cos",
+    sympy.tan: "tan",
+    sympy.asin: "asin",
+    sympy.acos: "acos",
+    sympy.atan: "atan",
+    sympy.sinh: "sinh",
+    sympy.cosh: "cosh",
+    sympy.tanh: "tanh",
+    sympy.asinh: "asinh",
+    sympy.acosh: "acosh",
+    sympy.atanh: "atanh",
+    sympy.Abs: "abs",
+    sympy.sign: "sign",
+    sympy.Not: "not",
+}
+_FOLDED = {sympy.Max: "max", sympy.Min: "min", sympy.And: "and", sympy.Or: "or"}
+_COMPARED = {
+    sympy.StrictLessThan: "lt",
+    sympy.LessThan: "le",
+    sympy.StrictGreaterThan: "gt",
+    sympy.GreaterThan: "ge",
+    sympy.Equality: "eq",
+    sympy.Unequality: "ne",
+}
+BOOLEAN = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"}
+"""Operations that yield truth values."""
+
+
+class Node(NamedTuple):
+    """One operation: its name, the registers it reads, and what else it needs to know."""
+
+    op: str
+    args: tuple[int, ...] = ()
+    data: Any = None
+
+
+class Tape(NamedTuple):
+    """A formula as straight-line code; register i holds the result of node i."""
+
+    inputs: tuple[sympy.Symbol, ...]
+    nodes: tuple[Node, ...]
+    output: int
+
+    @property
+    def constant(self) -> float | None:
+        """The value, if the formula does not depend on its inputs."""
+        node = self.nodes[self.output]
+        return float(node.data) if node.op == "const" else None
+
+
+def lower(expr: sympy.Expr, inputs: Sequence[sympy.Symbol]) -> Tape:
+    """Return the tape that computes an expression from its inputs.
+
+    Examples
+    --------
+    >>> x = sympy.Symbol("x", real=True)
+    >>> [node.op for node in lower(1 / x - 8 / x**3, [x]).nodes]
+    ['input', 'const', 'div', 'const', 'mul', 'mul', 'mul', 'add']
+    """
+    walk = _Walk(tuple(inputs))
+    return Tape(walk.inputs, *walk.finish(walk.visit(expr)))
+
+
+class _Walk:
+    """The state of one lowering: nodes so far, and where each expression's value is."""
+
+    def __init__(self, inputs: tuple[sympy.Symbol, ...]) -> None:
+        self.inputs = inputs
+        self.nodes: list[Node] = []
+        self.numbers: dict[Node, int] = {}
+        self.memo: dict[sympy.Basic, int] = {}
+        for i, symbol in enumerate(inputs):
+            self.memo[symbol] = self.emit("input", data=i)
+
+    def finish(self, output: int) -> tuple[tuple[Node, ...], int]:
+        return tuple(self.nodes), output
+
+    def emit(self, op: str, *args: int, data: Any = None) -> int:
+        node = Node(op, args, data)
+        if node not in self.numbers:
+            if len(self.nodes) >= MAX_OPERATIONS:
+                raise TrueupError(
+                    f"the formula needs more than {MAX_OPERATIONS} operations per row",
+                    "write it more simply, or debias its parts one by one",
+                )
+            self.numbers[node] = len(self.nodes)
+            self.nodes.append(node)
+        return self.numbers[node]
+
+    def visit(self, expr: sympy.Basic) -> int:
+        if expr not in self.memo:
+            self.memo[expr] = self.lower(expr)
+        return self.memo[expr]
+
+    def lower(self, expr: sympy.Basic) -> int:
+        if expr in (sympy.true, sympy.false):
+            return self.emit("truth", data=bool(expr))
+        if not expr.free_symbols and not expr.has(Opaque):
+            return self.constant(expr)
+        if isinstance(expr, sympy.Add):
+            return self.add(expr)
+        if isinstance(expr, sympy.Mul):
+            return self.mul(expr)
+        if isinstance(expr, sympy.Pow):
+            return self.pow(expr)
+        if isinstance(expr, sympy.Piecewise):
+            return self.piecewise(expr)
+        return self.function(expr)
+
+    def constant(self, expr: sympy.Expr) -> int:
+        return self.emit("const", data=as_float(expr))
+
+    def add(self, expr: sympy.Add) -> int:
+        total: int | None = None
+        for term in sorted(expr.args, key=_negative):
+            if total is None:
+                total = self.visit(term)
+            elif _negative(term):
+                total = self.emit("sub", total, self.visit(-term))
+            else:
+                total = self.emit("add", total, self.visit(term))
+        assert total is not None  # noqa: S101  (an Add has arguments)
+        return total
+
+    def mul(self, expr: sympy.Mul) -> int:
+        below = [f for f in expr.args if f.is_Pow and f.exp == -1 and f not in self.memo]
+        above = [self.visit(f) for f in expr.args if f not in below]
+        top = self.product(above) if above else self.emit("const", data=1.0)
+        if not below:
+            return top
+        return self.emit("div", top, self.product([self.visit(f.base) for f in below]))
+
+    def product(self, registers: list[int]) -> int:
+        total = registers[0]
+        for register in registers[1:]:
+            total = self.emit("mul", total, register)
+        return total
+
+    def pow(self, expr: sympy.Pow) -> int:
+        base, exponent = expr.args
+        if exponent.is_Integer:
+            if exponent > 0:
+                return self.power(self.visit(base), int(exponent))
+            inverse = self.emit("div", self.emit("const", data=1.0), self.visit(base))
+            return self.power(inverse, -int(exponent))
+        if abs(exponent) == sympy.Rational(1, 2):
+            root = self.emit("sqrt", self.visit(base))
+            one = self.emit("const", data=1.0)
+            return root if exponent > 0 else self.emit("div", one, root)
+        return self.emit("pow", self.visit(base), self.visit(exponent))
+
+    def power(self, register: int, n: int) -> int:
+        """Multiply out xⁿ by squaring, sharing the squares."""
+        if n == 1:
+            return register
+        half = self.power(register, n // 2)
+        square = self.emit("mul", half, half)
+        return self.emit("mul", square, register) if n % 2 else square
+
+    def piecewise(self, expr: sympy.Piecewise) -> int:
+        *branches, (last, condition) = expr.args
+        result = self.visit(last) if condition == True else None  # noqa: E712  (sympy.true)
+        if result is None:
+            branches = [*branches, (last, condition)]
+            result = self.emit("const", data=float("nan"))
+        for value, condition in reversed(branches):
+            result = self.emit("where", self.visit(condition), self.visit(value), result)
+        return result
+
+    def function(self, expr: sympy.Basic) -> int:
+        if isinstance(expr, LaguerreExtension):
+            series = tuple(float(c) for c in expr.coefficients)
+            return self.emit("laguerre", self.visit(expr.args[2]), data=series)
+        if isinstance(expr, Opaque):
+            return self.emit("call", *map(self.visit, expr.args), data=expr.implementation)
+        kind = type(expr)
+        if kind in _FOLDED:
+            first, *rest = (self.visit(a) for a in expr.args)
+            for register in rest:
+                first = self.emit(_FOLDED[kind], first, register)
+            return first
+        if kind in _UNARY or kind in _COMPARED:
+            return self.emit((_UNARY | _COMPARED)[kind], *map(self.visit, expr.args))
+        raise TrueupError(f"{expr} cannot be evaluated", "use the functions listed in the README")
+
+
+def as_float(expr: sympy.Expr) -> float:
+    """Return a constant, correctly rounded; what is not real becomes NaN.
+
+    Examples
+    --------
+    >>> as_float(sympy.exp(sympy.Rational(-1, 2)))
+    0.6065306597126334
+    """
+    if expr.is_Float or expr.is_Rational:
+        return float(expr)
+    value = expr.evalf(25)
+    return float(value) if value.is_number and value.is_extended_real else float("nan")
+
+
+def _negative(term: sympy.Expr) -> bool:
+    return bool(term.could_extract_minus_sign() and term.as_coeff_Mul()[0].is_negative)

@@ -1,0 +1,27 @@
+"""Noise families: what was added to a published number, as a value that states its formulas."""
+
+from trueup.noise.base import Noise
+from trueup.noise.discrete_gaussian import DiscreteGaussian
+from trueup.noise.discrete_laplace import DiscreteLaplace
+from trueup.noise.gaussian import Gaussian
+from trueup.noise.laplace import Laplace
+from trueup.noise.moments import Moments
+from trueup.noise.noiseless import Noiseless
+from trueup.noise.scipy_noise import ScipyNoise
+from trueup.noise.staircase import Staircase
+from trueup.noise.student_t import StudentT
+from trueup.noise.uniform import Uniform
+
+__all__ = [
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Gaussian",
+    "Laplace",
+    "Moments",
+    "Noise",
+    "Noiseless",
+    "ScipyNoise",
+    "Staircase",
+    "StudentT",
+    "Uniform",
+]

@@ -1,0 +1,389 @@
+"""What every noise knows: its law, its moments, its generating function."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import mpmath
+import numpy as np
+import sympy
+
+from trueup.errors import TrueupError
+from trueup.exact import Exact, number, symbolic
+from trueup.noise.elementwise import Floats, evaluate, reals
+from trueup.noise.fields import Digits, Field, Symbols, digits_of, symbol_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from trueup.domain import Interval
+    from trueup.noise.operator import Operator
+
+MAX_ORDER = 1000
+"""Moments of a higher order are refused: nothing in the library needs them."""
+
+SMALLEST, LARGEST = 1e-150, 1e150
+"""Parameters beyond are refused: their squares and products would leave the range of floats."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Noise(ABC):
+    """The law of Z in a published x = q + Z.
+
+    A family is a frozen value that states its formulas; ``repr`` evaluates back with the names of
+    ``trueup`` in scope. Families on the integers have a ``pmf``, the others a ``pdf``.
+
+    A family writes ``_density``, ``_cdf``, ``_quantile``, ``_sample`` on NumPy arrays, and
+    ``_tilted``, the moments of e^{cZ}, once for exact and for numerical arithmetic.
+    """
+
+    lattice: ClassVar[bool] = False
+    """Whether Z takes integer values only."""
+
+    exact_tilt: ClassVar[bool] = True
+    """Whether E[Zʲ e^{cZ}] is a closed form worth keeping symbolic."""
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    def pdf(self, x: ArrayLike) -> Any:
+        """Return the density at x (continuous families).
+
+        Examples
+        --------
+        >>> from trueup.noise import Laplace
+        >>> Laplace(2).pdf(0)
+        0.25
+        """
+        if self.lattice:
+            raise TrueupError(f"{self!r} has no density", "it lives on the integers: use pmf")
+        return evaluate(self._density, x, "x")
+
+    def pmf(self, k: ArrayLike) -> Any:
+        """Return the mass at k (families on the integers), 0 where k is not an integer.
+
+        Examples
+        --------
+        >>> from trueup.noise import DiscreteLaplace
+        >>> DiscreteLaplace(2).pmf([0, 0.5])
+        array([0.24491866, 0.        ])
+        """
+        if not self.lattice:
+            raise TrueupError(f"{self!r} has no masses", "it is continuous: use pdf")
+        return evaluate(self._mass, k, "k")
+
+    def cdf(self, x: ArrayLike) -> Any:
+        """Return P(Z ≤ x), to good relative accuracy far down the lower tail.
+
+        Examples
+        --------
+        >>> from trueup.noise import Gaussian
+        >>> Gaussian(1).cdf([-20, 0])
+        array([2.75362412e-89, 5.00000000e-01])
+        """
+        return evaluate(self._cdf, x, "x")
+
+    def quantile(self, p: ArrayLike) -> Any:
+        """Return the smallest x with P(Z ≤ x) ≥ p; whole numbers on the integers.
+
+        Examples
+        --------
+        >>> from trueup.noise import DiscreteLaplace, Laplace
+        >>> DiscreteLaplace(2).quantile(0.975), Laplace(1).quantile(0.5)
+        (6, 0.0)
+        """
+        probabilities = reals(p, "p")
+        if ((probabilities < 0) | (probabilities > 1)).any():
+            raise TrueupError(
+                f"p must be between 0 and 1, got {p!r}", "give a probability, e.g. 0.975"
+            )
+        result = evaluate(self._quantile, probabilities, "p")
+        whole = self.lattice and isinstance(result, float) and math.isfinite(result)
+        return int(result) if whole else result
+
+    def sample(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
+        """Draw independent values, for simulation only: this is not a private release.
+
+        Parameters
+        ----------
+        size
+            How many, or a shape; None gives one number.
+        rng
+            A NumPy generator, a seed, or None for a fresh generator.
+
+        Examples
+        --------
+        >>> from trueup.noise import DiscreteLaplace
+        >>> DiscreteLaplace(2).sample(3, rng=1).dtype
+        dtype('int64')
+        """
+        shape, generator = _shape(size), _generator(rng)
+        values = self._sample(shape, generator)
+        values = values.astype(np.int64 if self.lattice else np.float64, copy=False)
+        return values if size is not None else values.item()
+
+    # -- moments -----------------------------------------------------------------------------------
+
+    @property
+    def variance(self) -> Exact:
+        """Var Z, exact where the parameters are and the formula is rational."""
+        return _whole(self.moment(2) - self.moment(1) ** 2)
+
+    @property
+    def highest_moment(self) -> int | None:
+        """The largest order whose moment exists and is known, None if all do."""
+        return None
+
+    def moment(self, k: int) -> Exact:
+        """Return E Zᵏ, exact where the parameters are and the formula is rational.
+
+        Examples
+        --------
+        >>> from trueup.noise import Laplace
+        >>> Laplace(Fraction(1, 2)).moment(4)
+        Fraction(3, 2)
+        """
+        _check_order(k, "k")
+        if k == 0:
+            return 1
+        if self.highest_moment is not None and k > self.highest_moment:
+            self._refuse_moment(k)
+        try:
+            value = self._moment(k)
+        except OverflowError:
+            value = math.inf
+        if isinstance(value, float) and not math.isfinite(value):
+            hint = "use a lower order, or change the unit of the statistic"
+            raise TrueupError(f"the moment of order {k} of {self!r} exceeds a float", hint)
+        return _whole(value)
+
+    def _refuse_moment(self, k: int) -> None:
+        """Raise, because the moment of order k does not exist or is not known."""
+        hint = f"use a polynomial of degree at most {self.highest_moment}, or lighter noise"
+        raise TrueupError(f"{self!r} has no moment of order {k}", hint)
+
+    # -- the generating function -------------------------------------------------------------------
+
+    @property
+    def mgf_radius(self) -> float:
+        """The largest r such that E e^{tZ} exists for |Re t| < r."""
+        return math.inf
+
+    def mgf(self, t: complex) -> Any:
+        """Return M(t) = E e^{tZ} for |Re t| < ``mgf_radius``, and on the imaginary axis.
+
+        Examples
+        --------
+        >>> from trueup.noise import Laplace
+        >>> Laplace(1).mgf(0.5), Laplace(1).mgf(1j)
+        (1.3333333333333333, (0.5+0j))
+        """
+        c = _scalar(t, "t")
+        value = complex(self._digits(c, 0)[0]) if c != 0 else 1 + 0j
+        if not (math.isfinite(value.real) and math.isfinite(value.imag)):
+            raise TrueupError(f"the mgf of {self!r} at {t!r} exceeds a float", "use tilted(t, 0)")
+        return value if isinstance(t, (complex, np.complexfloating)) else value.real
+
+    def tilted(self, c: Any, order: int) -> list[sympy.Expr]:
+        """Return E[Zʲ e^{cZ}] for j = 0..order: exact numbers where there is a closed form.
+
+        It is the j-th derivative of M at c. Elsewhere the numbers carry 20 digits.
+
+        Parameters
+        ----------
+        c
+            A number, real or complex, with |Re c| < ``mgf_radius`` or Re c = 0.
+        order
+            The highest j.
+
+        Examples
+        --------
+        >>> from trueup.noise import Gaussian
+        >>> Gaussian(2).tilted(sympy.Rational(1, 2), 2)
+        [exp(1/2), 2*exp(1/2), 8*exp(1/2)]
+        """
+        c = _scalar(c, "c")
+        _check_order(order, "order")
+        if c.is_zero:
+            return [symbolic(self.moment(j)) for j in range(order + 1)]
+        if not (self.exact_tilt and self._is_exact and not c.atoms(sympy.Float)):
+            return [symbol_of(value) for value in self._digits(c, order)]
+        self._check_strip(c, order)
+        values = self._tilted(c, order, Symbols())
+        return values if c.is_real else [sympy.expand_complex(value) for value in values]
+
+    def _digits(self, c: sympy.Expr, order: int) -> list[Any]:
+        """Return E[Zʲ e^{cZ}], j = 0..order, as mpmath numbers of more than 20 digits."""
+        self._check_strip(c, order)
+        with mpmath.workdps(self._working_digits(c, order)):
+            return self._tilted(digits_of(c), order, Digits())
+
+    def _working_digits(self, c: sympy.Expr, order: int) -> int:
+        """Return the digits that survive the cancellation at small c and high orders."""
+        parameters = (getattr(self, f.name) for f in dataclasses.fields(self))
+        lost = sum(abs(math.log10(p)) for p in parameters if p)
+        if c != 0:
+            size = abs(complex(c))
+            lost += (order + 1) * (abs(math.log10(size)) + math.log10(order + 1))
+        return 40 + order + math.ceil(lost)
+
+    def _check_strip(self, c: sympy.Expr, order: int) -> None:
+        """Raise unless E[Zʲ e^{cZ}] exists for all j up to the order."""
+        real = float(sympy.re(c))
+        if real and abs(real) >= self.mgf_radius:
+            side = "right" if real > 0 else "left"
+            rate = f"{real:g}" if c.is_real else f"({c})"
+            raise TrueupError(
+                f"e^{{{rate}q}} outgrows the noise on the {side}: under {self!r} the expectation "
+                f"exists only for rates below {self.mgf_radius:g}",
+                f"use a smaller rate, less noise, or bound the domain on the {side}",
+            )
+        if not real and self.highest_moment is not None and order > self.highest_moment:
+            self._refuse_moment(order)
+
+    @property
+    def _is_exact(self) -> bool:
+        """Whether all parameters were given exactly."""
+        return not any(isinstance(getattr(self, f.name), float) for f in dataclasses.fields(self))
+
+    def breaks(self, reach: float) -> list[float]:
+        """Return where the density is not smooth, as far out as |z| ≤ reach."""
+        return [0.0]
+
+    # -- the inverse -------------------------------------------------------------------------------
+
+    def inverse(self, domain: Interval, extension: object = "optimal") -> Operator | None:
+        """Return the operator that undoes the noise on a domain; None: exponential polynomials only.
+
+        Families that override this can make every smooth function (or every function at all)
+        unbiased; the others go through their generating function.
+        """
+        return None
+
+    # -- what a family states ----------------------------------------------------------------------
+
+    @abstractmethod
+    def _density(self, x: Floats) -> Floats:
+        """Return the density, or the mass at integers."""
+
+    @abstractmethod
+    def _cdf(self, x: Floats) -> Floats:
+        """Return P(Z ≤ x)."""
+
+    @abstractmethod
+    def _quantile(self, p: Floats) -> Floats:
+        """Return the smallest x with P(Z ≤ x) ≥ p."""
+
+    @abstractmethod
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        """Return an array of draws."""
+
+    @abstractmethod
+    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
+        """Return E[Zʲ e^{cZ}] for j = 0..order in the field."""
+
+    def _moment(self, k: int) -> Exact:
+        """Return E Zᵏ, which is not rational: from the tilted moments at c = 0."""
+        return 0 if k % 2 else float(self._digits(sympy.S.Zero, k)[k])
+
+    def _mass(self, k: Floats) -> Floats:
+        """Return the density at integers, 0 elsewhere, NaN at NaN."""
+        return np.where((k == np.floor(k)) | np.isnan(k), self._density(k), 0.0)
+
+    # -- set-up ------------------------------------------------------------------------------------
+
+    def _normalise(self, *names: str) -> None:
+        """Bring the positive parameters of these names into their exact form, or refuse them."""
+        for name in names:
+            object.__setattr__(self, name, positive(getattr(self, name), name))
+
+    def __repr__(self) -> str:
+        values = (repr(getattr(self, f.name)) for f in dataclasses.fields(self))
+        return f"{type(self).__name__}({', '.join(values)})"
+
+    @staticmethod
+    def from_scipy(frozen: Any) -> Noise:
+        """Return the noise with the law of a frozen ``scipy.stats`` distribution.
+
+        Examples
+        --------
+        >>> import scipy.stats
+        >>> Noise.from_scipy(scipy.stats.norm(scale=2))
+        ScipyNoise('norm', loc=0, scale=2)
+        """
+        from trueup.noise.scipy_noise import from_scipy
+
+        return from_scipy(frozen)
+
+
+def positive(value: object, name: str) -> Exact:
+    """Return a positive parameter in its exact form, or refuse it by name.
+
+    Examples
+    --------
+    >>> positive(2.0, "scale")
+    2
+    """
+    exact = number(value, name, positive=True)
+    if SMALLEST <= exact <= LARGEST:
+        return exact
+    size = "small" if exact < 1 else "large"
+    raise TrueupError(f"{name} is too {size}, got {value!r}", f"change the unit of {name}")
+
+
+def scaled_power(coefficient: Fraction | int, scale: Exact, k: int) -> Exact:
+    """Return coefficient · scaleᵏ, exact if the scale is, else correctly rounded.
+
+    Examples
+    --------
+    >>> scaled_power(3, Fraction(1, 2), 2), scaled_power(3, 0.5, 2)
+    (Fraction(3, 4), 0.75)
+    """
+    exact = coefficient * Fraction(scale) ** k
+    return float(exact) if isinstance(scale, float) else exact
+
+
+def _whole(value: Exact) -> Exact:
+    """Return a whole fraction as an int."""
+    return int(value) if isinstance(value, Fraction) and value.denominator == 1 else value
+
+
+def _check_order(k: object, name: str) -> None:
+    """Raise unless k is an order of a moment."""
+    if isinstance(k, (int, np.integer)) and not isinstance(k, bool) and 0 <= k <= MAX_ORDER:
+        return
+    hint = f"give {name} as an integer from 0 to {MAX_ORDER}"
+    raise TrueupError(f"{name} must be the order of a moment, got {k!r}", hint)
+
+
+def _scalar(value: Any, name: str) -> sympy.Expr:
+    """Return a real or complex number as a sympy number, or refuse it."""
+    if not isinstance(value, (str, bool)):
+        try:
+            c = sympy.sympify(value, strict=True)
+        except (sympy.SympifyError, TypeError, ValueError):
+            c = sympy.nan
+        if isinstance(c, sympy.Expr) and c.is_number and c.is_finite:
+            return c
+    hint = f"give {name} as a finite real or complex number"
+    raise TrueupError(f"{name} must be a number, got {value!r}", hint)
+
+
+def _shape(size: Any) -> tuple[int, ...]:
+    """Return the shape that a size means, () for None."""
+    shape = () if size is None else size if isinstance(size, (tuple, list)) else (size,)
+    if all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 0 for n in shape):
+        return tuple(int(n) for n in shape)
+    raise TrueupError(f"size must be a shape, got {size!r}", "give an integer or a tuple of them")
+
+
+def _generator(rng: Any) -> np.random.Generator:
+    """Return the generator that an rng means."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        hint = "give a NumPy generator, a non-negative seed, or None"
+        raise TrueupError(f"rng must be a generator or a seed, got {rng!r}", hint) from None

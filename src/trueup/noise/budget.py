@@ -1,0 +1,108 @@
+"""From a privacy budget to the scale of Gaussian noise.
+
+ρ-zero-concentrated privacy fixes σ = Δ/√(2ρ). For (ε, δ) the smallest σ solves δ(σ) = δ with the
+exact privacy profile of the family; the bisection keeps its upper end on the private side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from trueup.errors import TrueupError
+from trueup.exact import Exact, number
+from trueup.noise.base import positive
+
+Profile = Callable[[float, float, float], Any]
+"""(σ, ε, Δ) ↦ the smallest δ for which the mechanism is (ε, δ)-private."""
+
+
+def gaussian_scale(
+    profile: Profile,
+    rho: Exact | None,
+    epsilon: Exact | None,
+    delta: Exact | None,
+    sensitivity: Exact,
+) -> Exact:
+    """Return σ for a budget given as ρ, or as ε and δ.
+
+    Examples
+    --------
+    >>> gaussian_scale(lambda sigma, epsilon, shift: 1 / sigma, Fraction(1, 2), None, None, 3)
+    3
+    """
+    if rho is not None and epsilon is None and delta is None:
+        return concentrated_scale(positive(rho, "rho"), sensitivity)
+    if rho is None and epsilon is not None and delta is not None:
+        return approximate_scale(
+            profile, positive(epsilon, "epsilon"), _probability(delta), sensitivity
+        )
+    given = f"rho={rho!r}, epsilon={epsilon!r}, delta={delta!r}"
+    raise TrueupError(f"the budget is not clear from {given}", "give rho, or epsilon and delta")
+
+
+def concentrated_scale(rho: Exact, sensitivity: Exact) -> Exact:
+    """Return Δ/√(2ρ): exact where it is rational, else rounded to the private side.
+
+    Examples
+    --------
+    >>> concentrated_scale(Fraction(1, 8), 1), concentrated_scale(1, 1)
+    (2, 0.7071067811865476)
+    """
+    square = Fraction(sensitivity) ** 2 / (2 * Fraction(rho))
+    root = Fraction(math.isqrt(square.numerator), math.isqrt(square.denominator))
+    if root**2 == square and not isinstance(rho, float) and not isinstance(sensitivity, float):
+        return root.numerator if root.denominator == 1 else root
+    sigma = math.sqrt(square)
+    return sigma if Fraction(sigma) ** 2 >= square else math.nextafter(sigma, math.inf)
+
+
+def approximate_scale(profile: Profile, epsilon: Exact, delta: float, sensitivity: Exact) -> float:
+    """Return the smallest σ with profile(σ, ε, Δ) ≤ δ, to the last digit and never below it.
+
+    Examples
+    --------
+    >>> approximate_scale(lambda sigma, epsilon, shift: shift / sigma, 1, 0.25, 3)
+    12.0
+    """
+    eps, shift = float(epsilon), float(sensitivity)
+
+    def private(sigma: float) -> bool:
+        return bool(profile(sigma, eps, shift) <= delta)
+
+    high = shift
+    while not private(high):
+        high *= 2
+    while private(high / 2):
+        high /= 2
+    low = high / 2
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if private(middle) else (middle, high)
+    return high
+
+
+def whole_sensitivity(value: object) -> Exact:
+    """Return a sensitivity on the integers, which must be an integer.
+
+    Examples
+    --------
+    >>> whole_sensitivity(2.0)
+    2
+    """
+    sensitivity = positive(value, "sensitivity")
+    if isinstance(sensitivity, int):
+        return sensitivity
+    hint = "a statistic on the integers moves by an integer: give that, e.g. 1"
+    raise TrueupError(f"sensitivity must be an integer, got {value!r}", hint)
+
+
+def _probability(delta: Exact) -> float:
+    """Return 0 < δ < 1, or refuse it."""
+    value = float(number(delta, "delta", positive=True))
+    if value < 1:
+        return value
+    raise TrueupError(
+        f"delta must be below 1, got {delta!r}", "give a small probability, e.g. 1e-6"
+    )

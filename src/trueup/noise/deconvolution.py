@@ -1,0 +1,84 @@
+"""The two noises that every smooth function, or every function at all, can be freed from.
+
+Laplace noise of scale b has M(t) = 1/(1 − b²t²), so its inverse is the differential operator
+1 − b²D². Discrete Laplace noise has, in the same way, 1 − λ(S − 2 + S⁻¹) with the shift S and
+λ = α/(1 − α)², α = e^{−1/b}. Beyond a known bound the data only ever enter through one number, so
+the best extension is a constant (Jensen): with it the estimator is the uniformly
+minimum-variance unbiased one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import sympy
+
+from trueup.exact import symbolic
+from trueup.noise.extension import LaguerreExtension, check_degree
+from trueup.noise.operator import IDENTITY, Branch, Operator, Taps, X
+
+if TYPE_CHECKING:
+    from trueup.domain import Interval
+
+_ONE = sympy.Integer(1)
+
+
+def laplace(b: sympy.Expr, domain: Interval, extension: object = "optimal") -> Operator:
+    """Return the inverse of Laplace noise of scale b on an interval [L, U].
+
+    Inside, g = f − b²f″. Outside, with the optimal extension, g = f(L) − b·f′(L) for x ≤ L and
+    g = f(U) + b·f′(U) for x ≥ U; with degree k, the least-norm polynomial of the paper.
+    """
+    branches = [Branch("inside", None, {IDENTITY: _ONE, (2, 0): -(b**2)})]
+    for side, outward, bound in (("below", -1, domain.low), ("above", 1, domain.high)):
+        if math.isfinite(bound):
+            at = symbolic(bound)
+            taps = _beyond(b, outward * (X - at) / b, outward, extension)
+            branches.append(Branch(side, at, taps))  # type: ignore[arg-type]
+    return Operator(tuple(branches), _laplace_theorem(domain, extension), *_ends(domain))
+
+
+def _beyond(b: sympy.Expr, t: sympy.Expr, outward: int, extension: object) -> Taps:
+    """Return the weights of f, f′, f″ at a bound for x at distance b·t beyond it."""
+    if extension == "optimal":
+        return {IDENTITY: _ONE, (1, 0): outward * b}
+    k = check_degree(extension)
+    slope, curvature = LaguerreExtension(k, 1, t), LaguerreExtension(k, 2, t)
+    return {IDENTITY: _ONE, (1, 0): outward * b * (1 - slope), (2, 0): b**2 * curvature}
+
+
+def discrete_laplace(b: sympy.Expr, domain: Interval) -> Operator:
+    """Return the inverse of discrete Laplace noise of scale b on {L..U}.
+
+    Inside, g = f − λ(f(x+1) − 2f(x) + f(x−1)); outside, with κ = α/(1 − α),
+    g = f(L) − κ(f(L+1) − f(L)) for x ≤ L and g = f(U) + κ(f(U) − f(U−1)) for x ≥ U.
+    """
+    half = 1 / (2 * b)
+    lam = 1 / (4 * sympy.sinh(half) ** 2)
+    kappa = sympy.exp(-half) / (2 * sympy.sinh(half))
+    branches = [Branch("inside", None, {IDENTITY: _ONE, (0, 1): -lam, (0, -1): -lam})]
+    for side, inward, bound in (("below", 1, domain.low), ("above", -1, domain.high)):
+        if math.isfinite(bound):
+            taps = {IDENTITY: _ONE, (0, inward): -kappa}
+            branches.append(Branch(side, symbolic(bound), taps))  # type: ignore[arg-type]
+    theorem = "discrete Laplace noise: g = f − λ·(second difference of f), constant beyond a bound"
+    return Operator(tuple(branches), theorem, *_ends(domain))
+
+
+def _laplace_theorem(domain: Interval, extension: object) -> str:
+    if domain.bounds == (None, None):
+        return "Laplace noise on the line (Section 3 of the paper): g = f − b²·f″, the only unbiased estimator"
+    if extension == "optimal":
+        return (
+            "Laplace noise on an interval: g = f − b²·f″ inside, constant beyond a bound; "
+            "the uniformly minimum-variance unbiased estimator"
+        )
+    return (
+        f"Laplace noise on an interval, extended by a polynomial of degree {extension} "
+        "(Section 4 of the paper): g = f − b²·f″ inside, least-norm Laguerre series beyond a bound"
+    )
+
+
+def _ends(domain: Interval) -> tuple[sympy.Expr, sympy.Expr]:
+    return symbolic(domain.low), symbolic(domain.high)

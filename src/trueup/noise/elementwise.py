@@ -1,0 +1,43 @@
+"""Apply a formula to a number or an array: float in, float out; arrays in, arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueup.errors import TrueupError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Floats = NDArray[np.float64]
+Formula = Callable[[Floats], Floats]
+
+
+def evaluate(formula: Formula, x: ArrayLike, name: str) -> Any:
+    """Return the formula at x: a Python float for a number, an array for an array.
+
+    Examples
+    --------
+    >>> evaluate(np.square, 3, "x"), evaluate(np.square, [1, 2], "x")
+    (9.0, array([1., 4.]))
+    """
+    values = reals(x, name)
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        result = np.asarray(formula(values), dtype=np.float64)
+    return result if result.ndim else result.item()
+
+
+def reals(x: ArrayLike, name: str) -> Floats:
+    """Return x as an array of floats, or refuse what is not real numbers."""
+    try:
+        raw = np.asarray(x)
+        if raw.dtype.kind in "biufO" and x is not None:
+            return np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    hint = f"give {name} as a number or an array of numbers"
+    raise TrueupError(f"{name} must be real numbers, got {x!r}", hint)

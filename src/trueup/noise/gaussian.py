@@ -1,0 +1,122 @@
+"""Gaussian noise."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any, Self
+
+import mpmath
+import numpy as np
+from scipy import special
+
+from trueup.noise.base import Noise, positive, scaled_power
+from trueup.noise.budget import gaussian_scale
+
+if TYPE_CHECKING:
+    from trueup.exact import Exact
+    from trueup.noise.elementwise import Floats
+    from trueup.noise.fields import Field
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Gaussian(Noise):
+    """State the Gaussian law: density e^{−x²/(2σ²)} / (σ√(2π)) on the line.
+
+    E Zᵏ = (k−1)!! σᵏ for even k, M(t) = e^{σ²t²/2} for every t.
+
+    Parameters
+    ----------
+    scale
+        σ, positive.
+
+    Examples
+    --------
+    >>> Gaussian(2).variance, Gaussian(2).moment(4)
+    (4, 48)
+    """
+
+    scale: Exact
+
+    def __post_init__(self) -> None:
+        self._normalise("scale")
+
+    @classmethod
+    def from_budget(
+        cls,
+        *,
+        rho: Exact | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        sensitivity: Exact = 1,
+    ) -> Self:
+        """Return the least noise for ρ-zCDP, or for (ε, δ)-differential privacy.
+
+        σ = sensitivity/√(2ρ), or the smallest σ of the analytic Gaussian mechanism [1]_.
+
+        References
+        ----------
+        .. [1] B. Balle, Y.-X. Wang, Improving the Gaussian mechanism for differential privacy,
+           ICML 2018.
+
+        Examples
+        --------
+        >>> from fractions import Fraction
+        >>> Gaussian.from_budget(rho=Fraction(1, 8))
+        Gaussian(2)
+        >>> Gaussian.from_budget(epsilon=1, delta=1e-5)
+        Gaussian(3.7306316...)
+        """
+        shift = positive(sensitivity, "sensitivity")
+        return cls(gaussian_scale(gaussian_profile, rho, epsilon, delta, shift))
+
+    def _moment(self, k: int) -> Exact:
+        return 0 if k % 2 else scaled_power(math.prod(range(1, k, 2)), self.scale, k)
+
+    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
+        return gaussian_tilted(field.number(self.scale) ** 2, c, order, field)
+
+    def _density(self, x: Floats) -> Floats:
+        sigma = float(self.scale)
+        return np.exp(-0.5 * (x / sigma) ** 2) / math.sqrt(2 * math.pi) / sigma
+
+    def _cdf(self, x: Floats) -> Floats:
+        return np.asarray(special.ndtr(x / float(self.scale)))
+
+    def _quantile(self, p: Floats) -> Floats:
+        return np.asarray(special.ndtri(p) * float(self.scale))
+
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        return np.asarray(rng.normal(scale=float(self.scale), size=shape))
+
+
+def gaussian_tilted(variance: Any, c: Any, order: int, field: Field) -> list[Any]:
+    """Return Eⱼ = E[Zʲ e^{cZ}] for j = 0..order under N(0, v).
+
+    E₀ = e^{vc²/2} and Stein's lemma gives E_{j+1} = v (c Eⱼ + j E_{j−1}).
+
+    Examples
+    --------
+    >>> from trueup.noise.fields import Digits
+    >>> [float(e) for e in gaussian_tilted(4, 0, 4, Digits())]
+    [1.0, 0.0, 4.0, 0.0, 48.0]
+    """
+    moments = [c**0, field.tidy(variance * c)]
+    for j in range(1, order):
+        moments.append(field.tidy(variance * (c * moments[j] + j * moments[j - 1])))
+    growth = field.exp(field.tidy(variance * c**2 / 2))
+    return [growth * moment for moment in moments[: order + 1]]
+
+
+def gaussian_profile(sigma: float, epsilon: float, shift: float) -> Any:
+    """Return δ = Φ(Δ/(2σ) − εσ/Δ) − e^ε Φ(−Δ/(2σ) − εσ/Δ), with digits to spare.
+
+    Examples
+    --------
+    >>> print(mpmath.nstr(gaussian_profile(1.0, 1.0, 1.0), 6))
+    0.126937
+    """
+    with mpmath.workdps(60 + math.ceil(abs(math.log10(epsilon)))):
+        s, e, d = mpmath.mpf(sigma), mpmath.mpf(epsilon), mpmath.mpf(shift)
+        near, far = d / (2 * s), e * s / d
+        return mpmath.ncdf(near - far) - mpmath.exp(e) * mpmath.ncdf(-near - far)

@@ -1,0 +1,105 @@
+"""Laplace noise."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from trueup.exact import symbolic
+from trueup.noise import deconvolution
+from trueup.noise.base import Noise, positive, scaled_power
+
+if TYPE_CHECKING:
+    from trueup.domain import Interval
+    from trueup.exact import Exact
+    from trueup.noise.elementwise import Floats
+    from trueup.noise.fields import Field
+    from trueup.noise.operator import Operator
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Laplace(Noise):
+    """State the Laplace law: density e^{−|x|/b} / (2b) on the line.
+
+    E Zᵏ = k! bᵏ for even k, M(t) = 1/(1 − b²t²) for |Re t| < 1/b.
+
+    Parameters
+    ----------
+    scale
+        b, positive.
+
+    Examples
+    --------
+    >>> Laplace(2).variance, Laplace(2).moment(4)
+    (8, 384)
+    """
+
+    scale: Exact
+
+    def __post_init__(self) -> None:
+        self._normalise("scale")
+
+    @classmethod
+    def from_budget(cls, epsilon: Exact, sensitivity: Exact = 1) -> Self:
+        """Return the noise that makes a statistic ε-differentially private: b = sensitivity / ε.
+
+        Examples
+        --------
+        >>> Laplace.from_budget(3, sensitivity=2)
+        Laplace(Fraction(2, 3))
+        """
+        return cls(pure_scale(epsilon, sensitivity))
+
+    def inverse(self, domain: Interval, extension: object = "optimal") -> Operator:
+        """Return f ↦ f − b²f″ inside the domain, extended beyond its bounds."""
+        return deconvolution.laplace(symbolic(self.scale), domain, extension)
+
+    @property
+    def mgf_radius(self) -> float:
+        """1/b."""
+        return 1 / float(self.scale)
+
+    def _moment(self, k: int) -> Exact:
+        return 0 if k % 2 else scaled_power(math.factorial(k), self.scale, k)
+
+    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
+        """Return j! bʲ ½ [(1 − bc)^{−j−1} + (−1)ʲ (1 + bc)^{−j−1}]."""
+        b = field.number(self.scale)
+        right, left = 1 - b * c, 1 + b * c
+        return [
+            math.factorial(j) * b**j * (1 / right ** (j + 1) + (-1) ** j / left ** (j + 1)) / 2
+            for j in range(order + 1)
+        ]
+
+    def _density(self, x: Floats) -> Floats:
+        b = float(self.scale)
+        return np.exp(-np.abs(x) / b) / 2 / b
+
+    def _cdf(self, x: Floats) -> Floats:
+        tail = np.exp(-np.abs(x) / float(self.scale)) / 2
+        return np.where(x < 0, tail, 1 - tail)
+
+    def _quantile(self, p: Floats) -> Floats:
+        size = -np.log(2 * np.minimum(p, 1 - p)) * float(self.scale)
+        return np.asarray(np.where(p < 0.5, -size, size) + 0.0)
+
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        return np.asarray(rng.laplace(scale=float(self.scale), size=shape))
+
+
+def pure_scale(epsilon: Exact, sensitivity: Exact) -> Exact:
+    """Return sensitivity / ε, exact if both are.
+
+    Examples
+    --------
+    >>> pure_scale(2, 1), pure_scale(0.4, 1)
+    (Fraction(1, 2), 2.5)
+    """
+    epsilon, sensitivity = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
+    if isinstance(epsilon, float) or isinstance(sensitivity, float):
+        return float(sensitivity) / float(epsilon)
+    return Fraction(sensitivity) / epsilon

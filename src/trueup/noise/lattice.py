@@ -1,0 +1,45 @@
+"""Quantiles on the integers: the smallest integer whose cdf reaches p."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from trueup.noise.elementwise import Floats, Formula
+
+
+def smallest_integer(cdf: Formula, p: Floats, guess: Floats) -> Floats:
+    """Return the smallest integer k with cdf(k) ≥ p, searching from a guess; −∞ at 0 and ∞ at 1.
+
+    The bracket grows from the guess by doubling and is then halved, so a good guess costs a few
+    evaluations and a bad one only logarithmically more.
+
+    Examples
+    --------
+    >>> smallest_integer(lambda k: k / 100, np.array([0.305]), np.array([0.0]))
+    array([31.])
+    """
+    proper = (p > 0) & (p < 1)
+    q = np.where(proper, p, 0.5)
+    low, high = _bracket(cdf, q, np.where(proper, np.floor(guess), 0.0))
+    while (inside := high - low > np.maximum(1, np.spacing(np.abs(low)))).any():
+        middle = np.floor(low + (high - low) / 2)
+        reached = cdf(middle) >= q
+        high = np.where(inside & reached, middle, high)
+        low = np.where(inside & ~reached, middle, low)
+    return np.where(proper, high, np.log(p / (1 - p)))
+
+
+def _bracket(cdf: Formula, p: Floats, guess: Floats) -> tuple[Floats, Floats]:
+    """Return integers low < high with cdf(low) < p ≤ cdf(high)."""
+    low, high, step = guess - 1, guess + 1, 2.0
+    while (above := cdf(low) >= p).any():
+        low, high = np.where(above, low - step, low), np.where(above, low, high)
+        step *= 2
+    step = 2.0
+    while (below := cdf(high) < p).any():
+        high, low = np.where(below, high + step, high), np.where(below, high, low)
+        step *= 2
+    return low, high

@@ -1,0 +1,145 @@
+"""Noise of which only some raw moments are known."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import sympy
+
+from trueup.errors import TrueupError
+from trueup.exact import number
+from trueup.noise.base import Noise
+
+if TYPE_CHECKING:
+    from trueup.exact import Exact
+    from trueup.noise.elementwise import Floats
+    from trueup.noise.fields import Field
+
+CHECKED = 40
+"""So many moments are checked against each other."""
+
+TOLERANCE = 1e-9
+"""Rounding allowed in the eigenvalues of a Hankel matrix of floats, scaled to unit diagonal."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Moments(Noise):
+    """State only the raw moments E Z, E Z², … of the noise.
+
+    Numbers are moments of some law if and only if the Hankel matrix (m_{i+j}) is positive
+    semidefinite, m₀ = 1; others are refused.
+
+    Parameters
+    ----------
+    values
+        m₁, m₂, …, at least one.
+
+    Examples
+    --------
+    >>> Moments([0, 2, 0, 24]).variance
+    2
+    """
+
+    values: tuple[Exact, ...]
+
+    def __init__(self, values: Iterable[Exact]) -> None:
+        object.__setattr__(self, "values", _read(values))
+        _check_hankel(self.values)
+
+    def __repr__(self) -> str:
+        return f"Moments({list(self.values)!r})"
+
+    @property
+    def highest_moment(self) -> int | None:
+        """How many moments are known."""
+        return len(self.values)
+
+    @property
+    def mgf_radius(self) -> float:
+        """0: nothing is known of the generating function."""
+        return 0.0
+
+    def _moment(self, k: int) -> Exact:
+        return self.values[k - 1]
+
+    def _refuse_moment(self, k: int) -> NoReturn:
+        known = len(self.values)
+        hint = f"give {k} moments, or use a polynomial of degree at most {known}"
+        count = "moment is" if known == 1 else "moments are"
+        raise TrueupError(f"only {known} {count} known, order {k} is needed", hint)
+
+    def _refuse(self, what: str) -> NoReturn:
+        hint = "name the family of the noise, e.g. Laplace(2), if you know it"
+        raise TrueupError(
+            f"only {len(self.values)} moments of the noise are known, not {what}", hint
+        )
+
+    def _density(self, x: Floats) -> Floats:
+        self._refuse("its density")
+
+    def _cdf(self, x: Floats) -> Floats:
+        self._refuse("its distribution function")
+
+    def _quantile(self, p: Floats) -> Floats:
+        self._refuse("its quantiles")
+
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        self._refuse("how to draw from it")
+
+    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
+        self._refuse("its generating function")
+
+    def _check_strip(self, c: sympy.Expr, order: int) -> None:
+        self._refuse("its generating function")
+
+
+def _read(values: object) -> tuple[Exact, ...]:
+    """Return the moments in exact form, or refuse them."""
+    hint = "give the raw moments E Z, E Z², … as a list, e.g. Moments([0, 2])"
+    if isinstance(values, (str, bytes, dict)) or not isinstance(values, Iterable):
+        raise TrueupError(f"moments must be a list of numbers, got {values!r}", hint)
+    moments = tuple(number(m, f"moment {k}") for k, m in enumerate(values, start=1))
+    if not moments:
+        raise TrueupError("no moments were given", hint)
+    return moments
+
+
+def _check_hankel(moments: tuple[Exact, ...]) -> None:
+    """Raise unless (m_{i+j}) is positive semidefinite, up to rounding if there are floats."""
+    known = (1, *moments[:CHECKED])
+    rows = (len(known) + 1) // 2
+    hankel = [[known[i + j] for j in range(rows)] for i in range(rows)]
+    floats = any(isinstance(m, float) for m in known)
+    if _nearly_semidefinite(hankel) if floats else _extendable(sympy.Matrix(hankel), known):
+        return
+    hint = "raw moments satisfy m2 >= m1**2 and so on: check that they are not central moments"
+    raise TrueupError(f"no distribution has the moments {list(moments)!r}", hint)
+
+
+def _nearly_semidefinite(hankel: list[list[Exact]]) -> bool:
+    """Return whether the matrix, scaled to unit diagonal, has no clearly negative eigenvalue."""
+    matrix = np.array(hankel, dtype=float)
+    diagonal = np.diag(matrix)
+    if (diagonal <= 0).any():
+        return bool((diagonal >= 0).all() and not matrix[diagonal == 0].any())
+    unit = np.sqrt(diagonal)
+    return bool(np.linalg.eigvalsh(matrix / unit / unit[:, None]).min() > -TOLERANCE)
+
+
+def _extendable(hankel: sympy.Matrix, known: tuple[Exact, ...]) -> bool:
+    """Return whether the matrix is semidefinite, and flat where it is singular.
+
+    A singular matrix means finitely many atoms; they fix all further moments.
+    """
+    if not hankel.is_positive_semidefinite:
+        return False
+    rows = hankel.rows
+    rank = hankel.rank()
+    if rank == rows:
+        return True
+    flat = rank == hankel[:-1, :-1].rank()
+    top = sympy.Matrix(known[rows:])
+    return bool(flat and (top.rows < rows or hankel.row_join(top).rank() == rank))

@@ -1,0 +1,52 @@
+"""A number that was published as it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+
+from trueup.noise.base import Noise
+from trueup.noise.operator import IDENTITY, Branch, Operator
+
+if TYPE_CHECKING:
+    from trueup.domain import Interval
+    from trueup.exact import Exact
+    from trueup.noise.elementwise import Floats
+    from trueup.noise.fields import Field
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Noiseless(Noise):
+    """State that nothing was added: Z = 0, M(t) = 1. For known columns in a formula.
+
+    Examples
+    --------
+    >>> Noiseless().variance
+    0
+    """
+
+    def inverse(self, domain: Interval, extension: object = "optimal") -> Operator:
+        """Return the identity: there is nothing to undo."""
+        branch = Branch("inside", None, {IDENTITY: sympy.Integer(1)})
+        return Operator((branch,), "a known number stays what it is")
+
+    def _moment(self, k: int) -> Exact:
+        return 0
+
+    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
+        return [field.number(int(j == 0)) for j in range(order + 1)]
+
+    def _density(self, x: Floats) -> Floats:
+        return np.where(x == 0, np.inf, 0.0)
+
+    def _cdf(self, x: Floats) -> Floats:
+        return np.where(x < 0, 0.0, 1.0)
+
+    def _quantile(self, p: Floats) -> Floats:
+        return np.zeros_like(p)
+
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        return np.zeros(shape)

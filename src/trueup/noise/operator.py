@@ -1,0 +1,64 @@
+"""The inverse of a noise as data: which derivatives or shifts, with which weights, where.
+
+A family on which every smooth function (Laplace) or every function at all (discrete Laplace) can
+be made unbiased publishes an :class:`Operator`. It says, for x below, inside and above the known
+bounds, how the estimator is a weighted sum of derivatives and differences of f at one point.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+import sympy
+
+X = sympy.Dummy("x", real=True)
+"""Stands for the published value inside a weight."""
+
+Key = tuple[int, int]
+"""(n, s) is f ↦ Dⁿf(· + s) for n > 0, the difference f ↦ f(· + s) − f for n = 0, f itself for (0, 0)."""
+
+Taps = dict[Key, sympy.Expr]
+"""A weighted sum of such functionals."""
+
+IDENTITY: Key = (0, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Branch:
+    """What the operator does on one side of the bounds.
+
+    Parameters
+    ----------
+    side
+        Where x has to lie: ``below`` is x ≤ low, ``above`` is x ≥ high.
+    at
+        The bound at which f is looked at, or None for x itself.
+    taps
+        The weights; they may depend on ``X``.
+    """
+
+    side: Literal["below", "inside", "above"]
+    at: sympy.Expr | None
+    taps: Taps
+
+
+@dataclasses.dataclass(frozen=True)
+class Operator:
+    """The inverse of one noise on one interval: its branches, and the theorem behind them."""
+
+    branches: tuple[Branch, ...]
+    theorem: str
+    low: sympy.Expr = -sympy.oo
+    high: sympy.Expr = sympy.oo
+
+    @property
+    def order(self) -> int:
+        """The highest derivative of f that the operator looks at."""
+        return max(n for branch in self.branches for n, _ in branch.taps)
+
+
+def pinned(value: sympy.Expr) -> Operator:
+    """Return the operator for a statistic that is known: g = f(value) whatever x is."""
+    branch = Branch("inside", value, {IDENTITY: sympy.Integer(1)})
+    return Operator((branch,), "the bounds pin the true value, nothing is left to estimate")

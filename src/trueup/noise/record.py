@@ -1,0 +1,58 @@
+"""A noise as plain data, for JSON: nothing is executed when it is read back."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import Any
+
+from trueup import noise as families
+from trueup.errors import TrueupError
+from trueup.noise.base import Noise
+
+
+def to_record(noise: Noise) -> dict[str, Any]:
+    """Return family and parameters.
+
+    Examples
+    --------
+    >>> from trueup.noise import Laplace
+    >>> to_record(Laplace(Fraction(1, 3)))
+    {'family': 'Laplace', 'scale': '1/3'}
+    """
+    fields = {f.name: _write(getattr(noise, f.name)) for f in dataclasses.fields(noise)}
+    return {"family": type(noise).__name__, **fields}
+
+
+def from_record(record: dict[str, Any]) -> Noise:
+    """Return the noise that :func:`to_record` wrote.
+
+    Examples
+    --------
+    >>> from_record({"family": "Laplace", "scale": "1/3"})
+    Laplace(Fraction(1, 3))
+    """
+    fields = {name: _read(value) for name, value in record.items() if name != "family"}
+    name = record["family"]
+    family = getattr(families, name, None) if name in families.__all__ else None
+    if family is None or family is Noise:
+        raise TrueupError(f"there is no noise family {name!r}", f"one of {families.__all__}")
+    shapes = fields.pop("shapes", ())
+    if "name" in fields:
+        return family(record["name"], *shapes, loc=fields["loc"], scale=fields["scale"])
+    result: Noise = family(**fields)
+    return result
+
+
+def _write(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_write(v) for v in value]
+    return str(value) if isinstance(value, Fraction) else value
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read(v) for v in value]
+    if isinstance(value, str) and value.count("/") == 1:
+        return Fraction(value)
+    return value

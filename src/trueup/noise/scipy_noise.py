@@ -1,0 +1,233 @@
+"""Noise with the law of any frozen ``scipy.stats`` distribution."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import numpy as np
+
+from trueup.errors import TrueupError
+from trueup.exact import Exact, number
+from trueup.noise.base import Noise, positive
+from trueup.noise.expectation import integrated, summed
+from trueup.noise.tails import tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import sympy
+
+    from trueup.noise.elementwise import Floats
+    from trueup.noise.fields import Field
+
+HINT = "freeze a univariate distribution with numbers, e.g. scipy.stats.norm(scale=2)"
+
+
+@dataclasses.dataclass(frozen=True, repr=False, init=False)
+class ScipyNoise(Noise):
+    """State a law by its name in ``scipy.stats``.
+
+    Moments are scipy's; E[Zʲ e^{cZ}] is integrated or summed numerically, in floats.
+
+    Parameters
+    ----------
+    name
+        The name of the distribution, e.g. ``"norm"``.
+    *shapes
+        Its shape parameters.
+    loc, scale
+        Where it sits and how wide it is; laws on the integers have no scale.
+
+    Examples
+    --------
+    >>> ScipyNoise("logistic", scale=2).variance
+    13.159...
+    """
+
+    name: str
+    shapes: tuple[Exact, ...]
+    loc: Exact
+    scale: Exact
+
+    exact_tilt = False
+
+    def __init__(self, name: str, *shapes: Exact, loc: Exact = 0, scale: Exact = 1) -> None:
+        values = {
+            "name": name,
+            "shapes": tuple(number(s, f"shape {i}") for i, s in enumerate(shapes, start=1)),
+            "loc": number(loc, "loc"),
+            "scale": positive(scale, "scale"),
+        }
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+        if np.isnan(self._law.support()).any():
+            raise TrueupError(f"scipy refuses the parameters of {self!r}", HINT)
+
+    def __repr__(self) -> str:
+        shapes = "".join(f", {s!r}" for s in self.shapes)
+        scale = "" if self._discrete else f", scale={self.scale!r}"
+        return f"ScipyNoise({self.name!r}{shapes}, loc={self.loc!r}{scale})"
+
+    @property
+    def lattice(self) -> bool:  # type: ignore[override]
+        """Whether Z takes integer values only: a discrete law at an integer."""
+        return self._discrete and isinstance(self.loc, int)
+
+    @functools.cached_property
+    def _law(self) -> Any:
+        """The frozen distribution."""
+        generic = _generic(self.name)
+        shapes = [float(s) for s in self.shapes]
+        scale = {} if _is_discrete(generic) else {"scale": float(self.scale)}
+        try:
+            return generic(*shapes, loc=float(self.loc), **scale)
+        except TypeError:
+            message = f"{self.name!r} takes other shape parameters, got {self.shapes!r}"
+            raise TrueupError(message, f"it takes {generic.shapes or 'none'}") from None
+
+    @property
+    def _discrete(self) -> bool:
+        return _is_discrete(_generic(self.name))
+
+    # -- existence ---------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _tails(self) -> tuple[float, float]:
+        """The exponential rate and the power index of the heavier tail."""
+        low, high = self._law.support()
+        start, unit = self._centre
+        sides = [side for side, end in ((-unit, low), (unit, high)) if math.isinf(end)]
+        rates, indices = zip(
+            (math.inf, math.inf),
+            *(tail(self._log_density, start, side) for side in sides),
+            strict=True,
+        )
+        return min(rates), min(indices)
+
+    @functools.cached_property
+    def _centre(self) -> tuple[float, float]:
+        """The median and the distance of the quartiles, whole on the integers."""
+        low, middle, high = (float(q) for q in self._law.ppf([0.25, 0.5, 0.75]))
+        return middle, max(high - low, 1.0) if self._discrete else high - low
+
+    @property
+    def mgf_radius(self) -> float:
+        """The exponential rate of the heavier tail, measured."""
+        return self._tails[0]
+
+    @property
+    def highest_moment(self) -> int | None:
+        """The largest order below the power index minus 1, measured."""
+        rate, index = self._tails
+        return None if rate > 0 or math.isinf(index) else math.ceil(index - 1) - 1
+
+    @property
+    def variance(self) -> Exact:
+        """Var Z, infinite where only the mean exists."""
+        highest = self.highest_moment
+        if highest is not None and highest < 1:
+            raise TrueupError(
+                f"{self!r} has no mean, hence no variance", "use noise with lighter tails"
+            )
+        return (
+            number(float(self._law.var()), "variance")
+            if highest is None or highest > 1
+            else math.inf
+        )
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    def _log_density(self, x: Floats) -> Floats:
+        law = self._law
+        return np.asarray(law.logpmf(x) if self._discrete else law.logpdf(x))
+
+    def _density(self, x: Floats) -> Floats:
+        if self._discrete != self.lattice:
+            raise TrueupError(f"{self!r} has no density", "shift it by an integer and use pmf")
+        law = self._law
+        return _quiet(law.pmf if self._discrete else law.pdf, x)
+
+    def _cdf(self, x: Floats) -> Floats:
+        return _quiet(self._law.cdf, x)
+
+    def _quantile(self, p: Floats) -> Floats:
+        return np.asarray(np.maximum(_quiet(self._law.ppf, p), self._law.support()[0]))
+
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        return np.asarray(self._law.rvs(size=shape, random_state=rng))
+
+    # -- moments -----------------------------------------------------------------------------------
+
+    def _moment(self, k: int) -> Exact:
+        if self._discrete and self.mgf_radius > 0:
+            return float(mpmath.re(self._tilted(mpmath.mpf(0), k, None)[k]))
+        with np.errstate(all="ignore"):
+            return float(self._law.moment(k))
+
+    def _working_digits(self, c: sympy.Expr, order: int) -> int:
+        return 30
+
+    def _tilted(self, c: Any, order: int, field: Field | None) -> list[Any]:
+        """Return ∫ zʲ e^{cz} dP(z) in floats, in units of the quartile distance."""
+        rate, (start, unit) = complex(c), self._centre
+
+        def integrand(z: Floats) -> Any:
+            powers = (z / unit) ** np.arange(order + 1).reshape(-1, *[1] * np.ndim(z))
+            return powers * np.exp(rate * z + self._log_density(z))
+
+        low, high = (float(end) for end in self._law.support())
+        if self._discrete:
+            values = summed(integrand, low, high, start)
+        else:
+            values = integrated(integrand, low, high, start, unit)
+        if values is None:
+            hint = "use one of trueup's own families, e.g. StudentT, if the law is one of them"
+            raise TrueupError(f"E e^{{cZ}} of {self!r} at c = {rate:g} cannot be integrated", hint)
+        scaled = [complex(v) * unit**j for j, v in enumerate(values)]
+        return [mpmath.mpc(v) if mpmath.im(c) else mpmath.mpf(v.real) for v in scaled]
+
+
+def from_scipy(frozen: Any) -> ScipyNoise:
+    """Return the noise with the law of a frozen distribution.
+
+    Examples
+    --------
+    >>> import scipy.stats
+    >>> from_scipy(scipy.stats.poisson(3, loc=-3))
+    ScipyNoise('poisson', 3, loc=-3)
+    """
+    from scipy.stats import distributions
+
+    if not isinstance(frozen, distributions.rv_frozen):
+        raise TrueupError(f"this is no frozen scipy.stats distribution: {frozen!r}", HINT)
+    dist: Any = frozen.dist
+    if type(_generic(dist.name)) is not type(dist):
+        raise TrueupError(f"scipy.stats has no distribution {dist.name!r} of this kind", HINT)
+    shapes, loc, scale = dist._parse_args(*frozen.args, **frozen.kwds)
+    return ScipyNoise(dist.name, *shapes, loc=loc, scale=scale)
+
+
+def _generic(name: str) -> Any:
+    """Return the distribution of this name in ``scipy.stats``."""
+    import scipy.stats
+
+    generic = getattr(scipy.stats, name, None) if isinstance(name, str) else None
+    if isinstance(generic, (scipy.stats.rv_continuous, scipy.stats.rv_discrete)):
+        return generic
+    raise TrueupError(f"scipy.stats has no distribution {name!r}", HINT)
+
+
+def _is_discrete(generic: Any) -> bool:
+    import scipy.stats
+
+    return isinstance(generic, scipy.stats.rv_discrete)
+
+
+def _quiet(function: Callable[[Floats], Any], x: Floats) -> Floats:
+    """Return the function without scipy's floating-point warnings."""
+    with np.errstate(all="ignore"):
+        return np.asarray(function(x), dtype=np.float64)

@@ -1,0 +1,154 @@
+"""Staircase noise."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from math import comb
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from trueup.errors import TrueupError
+from trueup.exact import number
+from trueup.noise.base import Noise
+from trueup.noise.closed_forms import exponential_integrals, geometric_sums
+
+if TYPE_CHECKING:
+    from trueup.exact import Exact
+    from trueup.noise.elementwise import Floats
+    from trueup.noise.fields import Field
+
+MAX_EPSILON = 700
+"""Beyond it e^{−ε} is no float."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Staircase(Noise):
+    """State the staircase law: the density falls by e^{−ε} at γΔ and again at every kΔ, kΔ + γΔ.
+
+    f is a on [0, γΔ) and a e^{−ε} on [γΔ, Δ), f(x + kΔ) = e^{−kε} f(x) and f(−x) = f(x), with
+    a = (1 − e^{−ε}) / (2Δ(γ + e^{−ε}(1 − γ))). Thus Z = ±Δ(K + V): K is geometric with ratio
+    r = e^{−ε}, and V is uniform on [0, γ) or on [γ, 1) with weights γ : r(1−γ).
+
+    Parameters
+    ----------
+    epsilon
+        ε, positive.
+    sensitivity
+        Δ, positive.
+    gamma
+        γ from 0 to 1; None means 1/(1 + e^{ε/2}), which minimises E|Z|.
+
+    Examples
+    --------
+    >>> Staircase(1).variance
+    1.919...
+    """
+
+    exact_tilt: ClassVar[bool] = False
+
+    epsilon: Exact
+    sensitivity: Exact = 1
+    gamma: Exact | None = None
+
+    def __post_init__(self) -> None:
+        self._normalise("epsilon", "sensitivity")
+        if self.epsilon > MAX_EPSILON:
+            hint = f"use at most {MAX_EPSILON}: there is no noise left"
+            raise TrueupError(f"epsilon is too large, got {self.epsilon!r}", hint)
+        if self.gamma is not None:
+            gamma = number(self.gamma, "gamma")
+            if not 0 <= gamma <= 1:
+                hint = "give the width of the first step in units of the sensitivity, or None"
+                raise TrueupError(f"gamma must be between 0 and 1, got {self.gamma!r}", hint)
+            object.__setattr__(self, "gamma", gamma)
+
+    @classmethod
+    def from_budget(cls, epsilon: Exact, sensitivity: Exact = 1) -> Self:
+        """Return the noise of least E|Z| that makes a statistic ε-differentially private.
+
+        Examples
+        --------
+        >>> Staircase.from_budget(2)
+        Staircase(2, 1, None)
+        """
+        return cls(epsilon, sensitivity)
+
+    def breaks(self, reach: float) -> list[float]:
+        """Return the edges of the steps: ±kΔ and ±(kΔ + γΔ)."""
+        _, step, gamma, *_ = self._shape()
+        steps = range(math.ceil(reach / step) + 1)
+        edges = [(k + d) * step for k in steps for d in (0.0, gamma)]
+        return sorted({sign * edge for edge in edges for sign in (-1, 1)})
+
+    @property
+    def mgf_radius(self) -> float:
+        """ε/Δ."""
+        return float(self.epsilon) / float(self.sensitivity)
+
+    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
+        """Return ½ (E[|Z|ʲ e^{c|Z|}] + (−1)ʲ E[|Z|ʲ e^{−c|Z|}])."""
+        right, left = (self._one_sided(s, order, field) for s in (c, -c))
+        return [(r + (-1) ** j * s) / 2 for j, (r, s) in enumerate(zip(right, left, strict=True))]
+
+    def _one_sided(self, c: Any, order: int, field: Field) -> list[Any]:
+        """Return E[|Z|ʲ e^{c|Z|}] = Δʲ Σ_i C(j,i) E[K^{j−i} e^{cΔK}] E[Vⁱ e^{cΔV}]."""
+        epsilon, delta = field.number(self.epsilon), field.number(self.sensitivity)
+        r, s = field.exp(-epsilon), c * delta
+        gamma = 1 / (1 + field.exp(epsilon / 2)) if self.gamma is None else field.number(self.gamma)
+        steps = geometric_sums(field.exp(s - epsilon), order)
+        first = exponential_integrals(s, 0 * gamma, gamma, order, field)
+        second = exponential_integrals(s, gamma, 1 + 0 * gamma, order, field)
+        weight = (1 - r) / (gamma + r * (1 - gamma))
+        within = [weight * (f + r * g) for f, g in zip(first, second, strict=True)]
+        return [
+            delta**j * sum(comb(j, i) * steps[j - i] * within[i] for i in range(j + 1))
+            for j in range(order + 1)
+        ]
+
+    def _shape(self) -> tuple[float, float, float, float, float]:
+        """Return ε, Δ, γ, r and γ + r(1 − γ) as floats."""
+        epsilon, delta = float(self.epsilon), float(self.sensitivity)
+        gamma = 1 / (1 + math.exp(epsilon / 2)) if self.gamma is None else float(self.gamma)
+        r = math.exp(-epsilon)
+        return epsilon, delta, gamma, r, gamma + r * (1 - gamma)
+
+    def _density(self, x: Floats) -> Floats:
+        epsilon, delta, gamma, _, total = self._shape()
+        step, within = _split(np.abs(x) / delta)
+        top = -math.expm1(-epsilon) / (2 * delta * total)
+        return top * np.exp(-epsilon * (step + (within >= gamma)))
+
+    def _cdf(self, x: Floats) -> Floats:
+        """Return ½ rᵏ (r + (1−r) P(V > v)) on the left, at |x| = Δ(k + v)."""
+        epsilon, delta, gamma, r, total = self._shape()
+        step, v = _split(np.abs(x) / delta)
+        beyond = np.where(v < gamma, gamma - v + r * (1 - gamma), r * (1 - v)) / total
+        tail = np.exp(-epsilon * step) * (r - math.expm1(-epsilon) * beyond) / 2
+        return np.where(x < 0, tail, 1 - tail)
+
+    def _quantile(self, p: Floats) -> Floats:
+        epsilon, delta, gamma, r, total = self._shape()
+        depth = -np.log(2 * np.minimum(p, 1 - p)) / epsilon
+        step, part = _split(depth)
+        beyond = np.clip((np.exp(-epsilon * part) - r) / -math.expm1(-epsilon), 0.0, 1.0) * total
+        far = beyond <= r * (1 - gamma)
+        v = np.where(far, 1 - beyond / r, gamma + r * (1 - gamma) - beyond)
+        size = delta * (step + v)
+        return np.where(p < 0.5, -size, size) + 0.0
+
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        """Return ±Δ(K + V)."""
+        epsilon, delta, gamma, _, total = self._shape()
+        step = np.asarray(rng.geometric(-math.expm1(-epsilon), shape)) - 1
+        u = rng.random(shape)
+        first = rng.random(shape) * total < gamma
+        v = np.where(first, gamma * u, gamma + (1 - gamma) * u)
+        return delta * (step + v) * np.where(rng.random(shape) < 0.5, -1.0, 1.0)
+
+
+def _split(y: Floats) -> tuple[Floats, Floats]:
+    """Return the whole and the fractional part of y ≥ 0; infinity has no fraction."""
+    whole = np.floor(y)
+    return whole, np.where(np.isinf(y), 0.0, y - np.where(np.isinf(whole), 0.0, whole))

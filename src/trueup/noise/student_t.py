@@ -1,0 +1,143 @@
+"""Student t noise."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import mpmath
+import numpy as np
+from scipy import special
+
+from trueup.errors import TrueupError
+from trueup.noise.base import Noise, scaled_power
+
+if TYPE_CHECKING:
+    from trueup.exact import Exact
+    from trueup.noise.elementwise import Floats
+    from trueup.noise.fields import Field
+
+FAR = 1e9
+"""From so many s√ν on the tail is a power of |x| to all digits."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class StudentT(Noise):
+    """State the Student t law: density ∝ (1 + x²/(νs²))^{−(ν+1)/2} on the line.
+
+    E Zᵏ = sᵏ ν^{k/2} (k−1)!! / ((ν−2)(ν−4)…(ν−k)) for even k < ν. There is no generating function,
+    only E e^{iuZ} = y^{ν/2} K_{ν/2}(y) / (2^{ν/2−1} Γ(ν/2)) with y = s√ν |u|.
+
+    Parameters
+    ----------
+    df
+        ν, positive.
+    scale
+        s, positive.
+
+    Examples
+    --------
+    >>> StudentT(5).variance, StudentT(5).highest_moment
+    (Fraction(5, 3), 4)
+    """
+
+    exact_tilt: ClassVar[bool] = False
+
+    df: Exact
+    scale: Exact = 1
+
+    def __post_init__(self) -> None:
+        self._normalise("df", "scale")
+
+    @property
+    def variance(self) -> Exact:
+        """s²ν/(ν−2), infinite for 1 < ν ≤ 2."""
+        if self.df <= 1:
+            raise TrueupError(f"{self!r} has no mean, hence no variance", "use noise with df > 2")
+        return super().variance if self.df > 2 else math.inf
+
+    @property
+    def highest_moment(self) -> int | None:
+        """The largest integer below ν."""
+        return math.ceil(self.df) - 1
+
+    @property
+    def mgf_radius(self) -> float:
+        """0: only the characteristic function exists."""
+        return 0.0
+
+    def _moment(self, k: int) -> Exact:
+        if k % 2:
+            return 0
+        nu = Fraction(self.df)
+        factors = ((2 * i - 1) * nu / (nu - 2 * i) for i in range(1, k // 2 + 1))
+        value = scaled_power(math.prod(factors, start=Fraction(1)), self.scale, k)
+        return float(value) if isinstance(self.df, float) else value
+
+    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
+        """Return (−i)ʲ φ⁽ʲ⁾(u) at c = iu.
+
+        With Gₘ(y) = yᵐ K_m(y) and Gₘ' = −y G_{m−1}, every derivative is Σ coefficient yᵃ Gₘ(y).
+        """
+        nu, u = field.number(self.df), mpmath.im(c)
+        unit = field.number(self.scale) * mpmath.sqrt(nu)
+        y = unit * abs(u)
+        weight = 2 ** (1 - nu / 2) / mpmath.gamma(nu / 2)
+        step = unit * (-1 if u < 0 else 1) * mpmath.mpc(0, -1)
+        return [
+            weight * step**j * _bessel_sum(nu / 2, terms, y) for j, terms in _derivatives(order)
+        ]
+
+    def _density(self, x: Floats) -> Floats:
+        nu, s = float(self.df), float(self.scale)
+        z = np.abs(x) / s / math.sqrt(nu)
+        depth = np.where(z < 1, np.log1p(z**2) / 2, np.log(np.hypot(1.0, z)))
+        return np.exp(-(nu + 1) * depth) / (math.sqrt(nu) * s * _beta(nu))
+
+    def _cdf(self, x: Floats) -> Floats:
+        """Return scipy's cdf, and P(Z < −s√ν z) = z^{−ν} / (ν B(ν/2, ½)) for very large z."""
+        nu, s = float(self.df), float(self.scale)
+        z = np.abs(x) / s / math.sqrt(nu)
+        far = np.maximum(z, FAR) ** -nu / (nu * _beta(nu))
+        tail = np.where(z > FAR, far, special.stdtr(nu, -np.abs(x) / s))
+        return np.where(x < 0, tail, 1 - tail)
+
+    def _quantile(self, p: Floats) -> Floats:
+        nu, s = float(self.df), float(self.scale)
+        q = np.minimum(p, 1 - p)
+        z = (q * nu * _beta(nu)) ** (-1 / nu)
+        near = -np.asarray(special.stdtrit(nu, q))
+        size = s * np.where(z > FAR, math.sqrt(nu) * z, near)
+        return np.asarray(np.where(p < 0.5, -size, size) + 0.0)
+
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        return np.asarray(rng.standard_t(float(self.df), shape)) * float(self.scale)
+
+
+def _beta(nu: float) -> float:
+    """Return B(ν/2, ½)."""
+    return float(special.beta(nu / 2, 0.5))
+
+
+def _derivatives(order: int) -> list[tuple[int, dict[tuple[int, int], int]]]:
+    """Return, for j = 0..order, d^j/dy^j G_μ as {(a, d): coefficient} of yᵃ G_{μ−d}."""
+    terms, result = {(0, 0): 1}, []
+    for j in range(order + 1):
+        result.append((j, terms))
+        derived: dict[tuple[int, int], int] = {}
+        for (a, d), coefficient in terms.items():
+            derived[a + 1, d + 1] = derived.get((a + 1, d + 1), 0) - coefficient
+            if a:
+                derived[a - 1, d] = derived.get((a - 1, d), 0) + a * coefficient
+        terms = derived
+    return result
+
+
+def _bessel_sum(mu: Any, terms: dict[tuple[int, int], int], y: Any) -> Any:
+    """Return Σ coefficient · yᵃ · y^{μ−d} K_{μ−d}(y)."""
+    return sum(
+        coefficient * y ** (a + mu - d) * mpmath.besselk(mu - d, y)
+        for (a, d), coefficient in terms.items()
+    )

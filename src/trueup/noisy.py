@@ -1,0 +1,471 @@
+"""Arithmetic on published values: write the formula with the numbers themselves.
+
+A :class:`Noisy` value is a formula in published statistics, together with their values, noises and
+bounds. Arithmetic keeps it symbolic, so ``(s / n)**2`` is debiased as a whole; the estimate is
+made when it is asked for. Identity is (object, index): ``x - x`` is 0, two values are independent
+unless they are the same object.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+
+from trueup.arguments import column
+from trueup.domain import Interval
+from trueup.errors import TrueupError
+from trueup.estimator import Estimator
+from trueup.exact import number, symbolic
+from trueup.formula.source import DEFAULT, Source
+from trueup.noise.base import Noise
+from trueup.noise.noiseless import Noiseless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+MAX_SUM = 4096
+"""Cells that one sum may have."""
+
+_counter = itertools.count(1)
+_FUNCTIONS: dict[str, Callable[..., sympy.Expr]] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "divide": lambda a, b: a / b,
+    "power": lambda a, b: a**b,
+    "float_power": lambda a, b: a**b,
+    "square": lambda a: a**2,
+    "reciprocal": lambda a: 1 / a,
+    "negative": lambda a: -a,
+    "positive": lambda a: a,
+    "absolute": sympy.Abs,
+    "fabs": sympy.Abs,
+    "sqrt": sympy.sqrt,
+    "exp": sympy.exp,
+    "log": sympy.log,
+    "log1p": lambda a: sympy.log(1 + a),
+    "log2": lambda a: sympy.log(a) / sympy.log(2),
+    "log10": lambda a: sympy.log(a) / sympy.log(10),
+    "expm1": lambda a: sympy.exp(a) - 1,
+    "sin": sympy.sin,
+    "cos": sympy.cos,
+    "tan": sympy.tan,
+    "arcsin": sympy.asin,
+    "arccos": sympy.acos,
+    "arctan": sympy.atan,
+    "sinh": sympy.sinh,
+    "cosh": sympy.cosh,
+    "tanh": sympy.tanh,
+    "arcsinh": sympy.asinh,
+    "arccosh": sympy.acosh,
+    "arctanh": sympy.atanh,
+    "maximum": sympy.Max,
+    "minimum": sympy.Min,
+}
+_RELATIONS: dict[str, Callable[..., Any]] = {
+    "less": sympy.StrictLessThan,
+    "less_equal": sympy.LessThan,
+    "greater": sympy.StrictGreaterThan,
+    "greater_equal": sympy.GreaterThan,
+    "equal": sympy.Equality,
+    "not_equal": sympy.Unequality,
+}
+_LOGIC: dict[str, Callable[..., Any]] = {
+    "logical_and": sympy.And,
+    "bitwise_and": sympy.And,
+    "logical_or": sympy.Or,
+    "bitwise_or": sympy.Or,
+    "logical_not": sympy.Not,
+    "invert": sympy.Not,
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Leaf:
+    """Published values of one object, and which of its entries they are."""
+
+    values: NDArray[Any]
+    index: NDArray[np.intp]
+    noise: Noise
+    domain: Interval
+    origin: int
+    name: str
+
+
+Leaves = dict[sympy.Symbol, _Leaf]
+
+
+def noisy(values: ArrayLike, noise: Noise, domain: object = None, name: str | None = None) -> Noisy:
+    """Return published values to calculate with.
+
+    Parameters
+    ----------
+    values
+        One published number, or an array of them with independent noise.
+    noise
+        The noise that was added to each.
+    domain
+        Where the true values are known to lie, e.g. ``(1, None)``.
+    name
+        The name shown in formulas.
+
+    Examples
+    --------
+    >>> from trueup import DiscreteLaplace, Laplace, noisy
+    >>> n = noisy(103, DiscreteLaplace(2), domain=(1, None), name="n")
+    >>> s = noisy(51.7, Laplace(2), name="s")
+    >>> s / n
+    0.502 ± 0.031
+    >>> (n - n).estimate
+    0.0
+    """
+    if not isinstance(noise, Noise):
+        raise TrueupError(f"noise must be a noise, got {noise!r}", "e.g. Laplace(2)")
+    array = np.asarray(column(values, "values"))
+    interval = Interval.read(domain)
+    interval = interval.integers() if noise.lattice else interval
+    if noise.lattice and (np.floor(array) != array)[np.isfinite(array)].any():
+        raise TrueupError(
+            f"values under integer noise must be whole numbers, got {values!r}",
+            "check the values, or describe the noise as continuous",
+        )
+    origin = next(_counter)
+    shown = name if name is not None else f"x{origin}"
+    index = np.arange(array.size).reshape(array.shape)
+    leaf = _Leaf(array, index, noise, interval, origin, shown)
+    symbol = sympy.Symbol(f"{shown}#{origin}", real=True)
+    return Noisy(symbol, {symbol: leaf}, array.shape)
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """Return a where the condition on published values holds, b elsewhere, as a formula.
+
+    Examples
+    --------
+    >>> from trueup import DiscreteLaplace, noisy, where
+    >>> n = noisy(7, DiscreteLaplace(1), domain=(0, None), name="n")
+    >>> where(n > 5, 1, 0)
+    1.00 ± 0.00
+    """
+    parts = [_lift(part) for part in (condition, a, b)]
+    test, yes, no = (part.expr for part in parts)
+    return _combine(parts, sympy.Piecewise((yes, test), (no, True)))
+
+
+class _Formula:
+    """An expression in published values; the base of numbers and of conditions."""
+
+    def __init__(self, expr: Any, leaves: Leaves, shape: tuple[int, ...] = ()) -> None:
+        self.expr = expr
+        self.leaves = {s: leaf for s, leaf in leaves.items() if s in expr.free_symbols}
+        self.shape = shape
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Apply a NumPy function as a formula."""
+        table = _FUNCTIONS | _RELATIONS | _LOGIC
+        if method != "__call__" or kwargs or ufunc.__name__ not in table:
+            raise TrueupError(
+                f"np.{ufunc.__name__} of a noisy value is not a formula we can debias",
+                f"use one of {', '.join(sorted(_FUNCTIONS))}",
+            )
+        return _apply(table[ufunc.__name__], *inputs)
+
+
+class Condition(_Formula):
+    """A condition on published values: for :func:`where`, not a truth value."""
+
+    def __bool__(self) -> bool:
+        raise TrueupError(
+            f"whether {self.expr} holds is not known: the values are noisy",
+            "use it as a condition: tu.where(condition, a, b)",
+        )
+
+    def __and__(self, other: Any) -> Condition:
+        return _apply(sympy.And, self, other)  # type: ignore[no-any-return]
+
+    def __or__(self, other: Any) -> Condition:
+        return _apply(sympy.Or, self, other)  # type: ignore[no-any-return]
+
+    def __invert__(self) -> Condition:
+        return _apply(sympy.Not, self)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        return f"<condition {_display(self.expr, self.leaves)}>"
+
+
+class Noisy(_Formula):
+    """A published value, or a formula in published values; see :func:`noisy`."""
+
+    __hash__ = object.__hash__
+
+    # -- what is asked -----------------------------------------------------------------------------
+
+    @cached_property
+    def estimate(self) -> Any:
+        """The unbiased estimate: a float, or an array."""
+        return self._each(lambda est, x: est(**x))
+
+    @cached_property
+    def variance(self) -> Any:
+        """The unbiased estimate of its variance."""
+        return self._each(lambda est, x: est.variance(**x))
+
+    @cached_property
+    def stderr(self) -> Any:
+        """The root of the variance, NaN where that is negative."""
+        with np.errstate(invalid="ignore"):
+            root = np.sqrt(self.variance)
+        return float(root) if not self.shape else root
+
+    def interval(self, level: float = 0.95) -> Any:
+        """Return a confidence interval (low, high)."""
+        low = self._each(lambda est, x: est.interval(level=level, **x)[0])
+        return low, self._each(lambda est, x: est.interval(level=level, **x)[1])
+
+    @property
+    def estimator(self) -> Estimator:
+        """The estimator behind the estimate, for a formula in which no entry occurs twice."""
+        return _estimator(self.expr, self.leaves)
+
+    def _each(self, ask: Callable[[Estimator, Mapping[str, Any]], Any]) -> Any:
+        """Return what the estimator says, entry by entry where entries of one object meet."""
+        shape = self.shape
+        out = np.empty(shape)
+        for rows, expr in self._coincidences():
+            leaves = {s: leaf for s, leaf in self.leaves.items() if s in expr.free_symbols}
+            columns: dict[str, Any] = {
+                s.name: np.broadcast_to(leaf.values, shape)[rows] if shape else float(leaf.values)
+                for s, leaf in leaves.items()
+            }
+            out[rows] = ask(_estimator(expr, leaves), columns or {DEFAULT: 0.0})
+        return out if shape else float(out)
+
+    def _coincidences(self) -> Iterator[tuple[Any, sympy.Expr]]:
+        """Yield sets of rows with the formula that holds there.
+
+        Two leaves of one object, say ``n`` and ``n[0]``, are the same statistic in some rows and
+        independent ones in the others.
+        """
+        pairs = [
+            (a, b)
+            for a, b in itertools.combinations(self.leaves, 2)
+            if self.leaves[a].origin == self.leaves[b].origin
+        ]
+        if not pairs:
+            yield (..., self.expr)
+            return
+        shape = self.shape
+        same = np.stack(
+            [
+                np.broadcast_to(self.leaves[a].index == self.leaves[b].index, shape).ravel()
+                for a, b in pairs
+            ]
+        )
+        for pattern in np.unique(same, axis=1).T:
+            rows = (same == pattern[:, None]).all(axis=0).reshape(shape)
+            expr = self.expr
+            for (a, b), equal in zip(pairs, pattern, strict=True):
+                expr = expr.xreplace({b: a}) if equal else expr
+            yield (rows if shape else ...), expr
+
+    # -- containers --------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Noisy:
+        shape = self.shape
+        if not shape:
+            raise TrueupError("a single noisy value has no entries", "index an array of them")
+        replaced, leaves = {}, {}
+        for symbol, leaf in self.leaves.items():
+            values = np.broadcast_to(leaf.values, shape)[key]
+            index = np.broadcast_to(leaf.index, shape)[key]
+            twin = _twin(leaf, np.asarray(index))
+            replaced[symbol] = twin
+            leaves[twin] = dataclasses.replace(
+                leaf, values=np.asarray(values), index=np.asarray(index)
+            )
+        return Noisy(self.expr.xreplace(replaced), leaves, np.empty(shape)[key].shape)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a single noisy value has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Noisy]:
+        return (self[i] for i in range(len(self)))
+
+    def sum(self) -> Noisy:
+        """Return the sum of all entries.
+
+        Examples
+        --------
+        >>> from trueup import Laplace, noisy
+        >>> noisy([3.0, 4.5], Laplace(1)).sum().estimate
+        7.5
+        """
+        if not self.shape:
+            return self
+        size = math.prod(self.shape)
+        if size > MAX_SUM:
+            raise TrueupError(
+                f"a sum of {size} noisy cells is too long as a formula, at most {MAX_SUM}",
+                "sum the estimates, and the variances of independent cells, as plain arrays",
+            )
+        flat = [self[i] for i in np.ndindex(self.shape)]
+        return _combine(flat, sympy.Add(*(cell.expr for cell in flat)), ())  # type: ignore[no-any-return]
+
+    # -- arithmetic --------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Noisy:
+        return _apply(_FUNCTIONS["add"], self, other)  # type: ignore[no-any-return]
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Noisy:
+        return _apply(_FUNCTIONS["subtract"], self, other)  # type: ignore[no-any-return]
+
+    def __rsub__(self, other: Any) -> Noisy:
+        return _apply(_FUNCTIONS["subtract"], other, self)  # type: ignore[no-any-return]
+
+    def __mul__(self, other: Any) -> Noisy:
+        return _apply(_FUNCTIONS["multiply"], self, other)  # type: ignore[no-any-return]
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Noisy:
+        return _apply(_FUNCTIONS["divide"], self, other)  # type: ignore[no-any-return]
+
+    def __rtruediv__(self, other: Any) -> Noisy:
+        return _apply(_FUNCTIONS["divide"], other, self)  # type: ignore[no-any-return]
+
+    def __pow__(self, other: Any) -> Noisy:
+        return _apply(_FUNCTIONS["power"], self, other)  # type: ignore[no-any-return]
+
+    def __rpow__(self, other: Any) -> Noisy:
+        return _apply(_FUNCTIONS["power"], other, self)  # type: ignore[no-any-return]
+
+    def __neg__(self) -> Noisy:
+        return _apply(_FUNCTIONS["negative"], self)  # type: ignore[no-any-return]
+
+    def __pos__(self) -> Noisy:
+        return self
+
+    def __abs__(self) -> Noisy:
+        return _apply(sympy.Abs, self)  # type: ignore[no-any-return]
+
+    def __lt__(self, other: Any) -> Condition:
+        return _apply(_RELATIONS["less"], self, other)  # type: ignore[no-any-return]
+
+    def __le__(self, other: Any) -> Condition:
+        return _apply(_RELATIONS["less_equal"], self, other)  # type: ignore[no-any-return]
+
+    def __gt__(self, other: Any) -> Condition:
+        return _apply(_RELATIONS["greater"], self, other)  # type: ignore[no-any-return]
+
+    def __ge__(self, other: Any) -> Condition:
+        return _apply(_RELATIONS["greater_equal"], self, other)  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> Any:
+        return _apply(_RELATIONS["equal"], self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return _apply(_RELATIONS["not_equal"], self, other)
+
+    def __bool__(self) -> bool:
+        raise TrueupError(
+            "a noisy value has no truth value",
+            "ask for .estimate, or use tu.where(condition, a, b)",
+        )
+
+    def __float__(self) -> float:
+        raise TrueupError(
+            "a noisy value is not a plain number", "ask for .estimate, which is unbiased"
+        )
+
+    # -- display -----------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        try:
+            estimates, errors = np.ravel(self.estimate), np.ravel(self.stderr)
+        except TrueupError as error:
+            return f"<{_display(self.expr, self.leaves)}: {error.message}>"
+        shown = [plus_minus(e, s) for e, s in zip(estimates[:6], errors[:6], strict=True)]
+        if not self.shape:
+            return shown[0]
+        return f"[{', '.join(shown)}{', …' if estimates.size > 6 else ''}]"
+
+
+def plus_minus(estimate: float, error: float) -> str:
+    """Return an estimate with its error, to two digits of the error.
+
+    Examples
+    --------
+    >>> plus_minus(3.4217, 0.3051), plus_minus(10321.0, 1234.0)
+    ('3.42 ± 0.31', '10300 ± 1200')
+    """
+    if not (math.isfinite(error) and error > 0 and math.isfinite(estimate)):
+        return f"{estimate:.2f} ± {error:.2f}"
+    digits = 1 - math.floor(math.log10(error))
+    error = round(error, digits)
+    digits = 1 - math.floor(math.log10(error))
+    places = max(digits, 0)
+    return f"{round(estimate, digits):.{places}f} ± {round(error, digits):.{places}f}"
+
+
+# -- formulas --------------------------------------------------------------------------------------
+
+
+def _apply(function: Callable[..., Any], *operands: Any) -> Any:
+    parts = [_lift(operand) for operand in operands]
+    return _combine(parts, function(*(part.expr for part in parts)))
+
+
+def _combine(parts: list[_Formula], expr: Any, shape: tuple[int, ...] | None = None) -> Any:
+    leaves: Leaves = {}
+    for part in parts:
+        leaves |= part.leaves
+    try:
+        shape = np.broadcast_shapes(*(p.shape for p in parts)) if shape is None else shape
+    except ValueError:
+        raise TrueupError(
+            f"the shapes do not match: {', '.join(str(p.shape) for p in parts)}",
+            "combine values that broadcast together",
+        ) from None
+    kind = Condition if isinstance(expr, sympy.logic.boolalg.Boolean) else Noisy
+    return kind(expr, leaves, shape)
+
+
+def _lift(operand: Any) -> _Formula:
+    """Return an operand as a formula: noisy values as they are, plain numbers as known ones."""
+    if isinstance(operand, _Formula):
+        return operand
+    if isinstance(operand, (bool, np.bool_)):
+        return Condition(sympy.true if operand else sympy.false, {})
+    if np.ndim(operand):
+        values = column(operand, "an operand")
+        return noisy(values, Noiseless(), (values.min(), values.max()), "w")
+    return Noisy(symbolic(number(operand, "an operand")), {})
+
+
+def _twin(leaf: _Leaf, index: NDArray[np.intp]) -> sympy.Symbol:
+    """Return the symbol of some entries of an object: equal for equal entries."""
+    entries = ",".join(map(str, index.ravel().tolist()))
+    name = f"{leaf.name}[{entries}]#{leaf.origin}"
+    return sympy.Symbol(name, real=True)
+
+
+def _estimator(expr: sympy.Expr, leaves: Leaves) -> Estimator:
+    noise = {s.name: leaf.noise for s, leaf in leaves.items()}
+    domain = {s.name: leaf.domain for s, leaf in leaves.items()}
+    return Estimator(Source(expr, None), noise or {DEFAULT: Noiseless()}, domain)
+
+
+def _display(expr: Any, leaves: Leaves) -> str:
+    return str(expr.xreplace({s: sympy.Symbol(leaf.name) for s, leaf in leaves.items()}))

@@ -1,0 +1,114 @@
+"""Discrete Gaussian noise: both theta sums, and the extremes σ = 0.3 and σ = 10⁶."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trueup.noise import DiscreteGaussian
+from trueup.noise.fields import Digits
+from trueup.noise.theta import direct_sums, dual_sums, smooth_tail, table_tail, theta
+
+
+@pytest.fixture(scope="module")
+def million():
+    """Return k and e^{−k²/(2σ²)} for σ = 10⁶, k = 0 .. 10⁷."""
+    k = np.arange(10_000_001, dtype=float)
+    return k, np.exp(-0.5 * (k / 1e6) ** 2)
+
+
+def test_moments_at_a_million(million):
+    k, weights = million
+    total = 2 * weights[1:].sum() + 1
+    noise = DiscreteGaussian(10**6)
+    for order in (2, 4, 6):
+        expected = 2 * (k**order * weights).sum() / total
+        assert noise.moment(order) == pytest.approx(expected, rel=1e-12)
+    assert noise.variance == 1e12
+
+
+def test_law_at_a_million(million):
+    _, weights = million
+    noise = DiscreteGaussian(1e6)
+    total = 2 * weights[1:].sum() + 1
+    assert noise.pmf(0) == pytest.approx(1 / total, rel=1e-13)
+    for n in (1, 17, 999_999, 3_000_000, 6_000_000):
+        tail = weights[n:].sum() / total
+        assert noise.cdf(-n) == pytest.approx(tail, rel=1e-13)
+        assert noise.cdf(n - 1) == pytest.approx(1 - tail, abs=1e-15)
+        assert noise.cdf(n - 0.5) == noise.cdf(n - 1)
+    p = np.array([1e-12, 0.1, 0.5, 0.9999])
+    k = noise.quantile(p)
+    assert (noise.cdf(k) >= p).all()
+    assert (noise.cdf(k - 1) < p).all()
+
+
+def test_at_three_tenths():
+    with mpmath.workdps(40):
+        weights = {k: mpmath.exp(-(k**2) / (2 * mpmath.mpf(0.3) ** 2)) for k in range(-12, 13)}
+        total = sum(weights.values())
+        noise = DiscreteGaussian(0.3)
+        for order in range(2, 40, 2):
+            expected = sum(k**order * w for k, w in weights.items()) / total
+            assert noise.moment(order) == pytest.approx(float(expected), rel=1e-14)
+
+
+@pytest.mark.parametrize("sigma", [0.2, 0.4, 0.9, 2.3, 5.0])
+@pytest.mark.parametrize("c", [0, 0.7, 1j, 3.1j, -0.3 + 40j])
+def test_both_sums_agree(sigma, c):
+    with mpmath.workdps(60):
+        variance, rate = mpmath.mpf(sigma) ** 2, mpmath.mpmathify(c)
+        direct = direct_sums(variance, rate, 6, Digits())
+        dual = dual_sums(variance, rate, 6, Digits())
+        size = abs(direct[0]) + abs(dual[0])
+        for a, b in zip(direct, dual, strict=True):
+            assert abs(a - b) <= mpmath.mpf(10) ** -25 * max(abs(a), size)
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.3, 0.399, 0.401, 1, 30, 1e6])
+def test_normaliser_is_a_theta_function(sigma):
+    expected = mpmath.jtheta(3, 0, mpmath.exp(-1 / (2 * mpmath.mpf(sigma) ** 2))) if sigma < 100 else (
+        sigma * mpmath.sqrt(2 * mpmath.pi)
+    )
+    assert theta(sigma) == pytest.approx(float(expected), rel=1e-14)
+
+
+def test_tails_meet():
+    n = np.array([0.0, 1, 40, 900, 4000, 15000, 17000])
+    table = table_tail(n, 500.0)
+    np.testing.assert_allclose(smooth_tail(n, 500.0), table, rtol=2e-13)
+
+
+def test_high_order_at_a_middling_scale():
+    with mpmath.workdps(40):
+        terms = [(k, mpmath.exp(-(mpmath.mpf(k) ** 2) / 2)) for k in range(-60, 61)]
+        for order in (50, 120):
+            expected = sum(k**order * w for k, w in terms) / sum(w for _, w in terms)
+            assert DiscreteGaussian(1).moment(order) == pytest.approx(float(expected), rel=1e-14)
+
+
+def test_characteristic_function_where_direct_sums_cancel():
+    """At iπ only the two nearest dual terms count: 2 e^{−σ²π²/2}."""
+    expected = 2 * math.exp(-50 * math.pi**2)
+    assert DiscreteGaussian(10).mgf(1j * math.pi).real == pytest.approx(expected, rel=1e-11)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(0.05, 1e5), st.floats(1e-200, 1 - 1e-12))
+def test_quantile_is_the_smallest(sigma, p):
+    noise = DiscreteGaussian(sigma)
+    k = noise.quantile(p)
+    assert noise.cdf(k - 1) < p <= noise.cdf(k)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(0.05, 30))
+def test_variance_below_that_of_the_gaussian(sigma):
+    noise = DiscreteGaussian(sigma)
+    assert 0 <= noise.variance <= sigma**2 * (1 + 1e-15)
+    k = np.arange(-int(12 * sigma) - 3, int(12 * sigma) + 4)
+    assert noise.pmf(k).sum() == pytest.approx(1, rel=1e-13)
+    assert (k**2 * noise.pmf(k)).sum() == pytest.approx(noise.variance, rel=1e-12)
