@@ -115,7 +115,8 @@ class Integers(Interval):
 
     def contains(self, q: ArrayLike) -> NDArray[np.bool_]:
         """Return where q is an integer of the domain."""
-        return super().contains(q) & (np.asarray(q) == np.floor(q))
+        whole: NDArray[np.bool_] = np.asarray(q) == np.floor(q)
+        return super().contains(q) & whole
 
     def __contains__(self, q: float) -> bool:
         return super().__contains__(q) and q == math.floor(q)

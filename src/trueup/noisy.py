@@ -27,7 +27,7 @@ from trueup.noise.base import Noise
 from trueup.noise.noiseless import Noiseless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -189,13 +189,13 @@ class Condition(_Formula):
         )
 
     def __and__(self, other: Any) -> Condition:
-        return _apply(sympy.And, self, other)  # type: ignore[no-any-return]
+        return _test(sympy.And, self, other)
 
     def __or__(self, other: Any) -> Condition:
-        return _apply(sympy.Or, self, other)  # type: ignore[no-any-return]
+        return _test(sympy.Or, self, other)
 
     def __invert__(self) -> Condition:
-        return _apply(sympy.Not, self)  # type: ignore[no-any-return]
+        return _test(sympy.Not, self)
 
     def __repr__(self) -> str:
         return f"<condition {_display(self.expr, self.leaves)}>"
@@ -319,64 +319,65 @@ class Noisy(_Formula):
                 "sum the estimates, and the variances of independent cells, as plain arrays",
             )
         flat = [self[i] for i in np.ndindex(self.shape)]
-        return _combine(flat, sympy.Add(*(cell.expr for cell in flat)), ())  # type: ignore[no-any-return]
+        total: Noisy = _combine(flat, sympy.Add(*(cell.expr for cell in flat)), ())
+        return total
 
     # -- arithmetic --------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> Noisy:
-        return _apply(_FUNCTIONS["add"], self, other)  # type: ignore[no-any-return]
+        return _value(_FUNCTIONS["add"], self, other)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Noisy:
-        return _apply(_FUNCTIONS["subtract"], self, other)  # type: ignore[no-any-return]
+        return _value(_FUNCTIONS["subtract"], self, other)
 
     def __rsub__(self, other: Any) -> Noisy:
-        return _apply(_FUNCTIONS["subtract"], other, self)  # type: ignore[no-any-return]
+        return _value(_FUNCTIONS["subtract"], other, self)
 
     def __mul__(self, other: Any) -> Noisy:
-        return _apply(_FUNCTIONS["multiply"], self, other)  # type: ignore[no-any-return]
+        return _value(_FUNCTIONS["multiply"], self, other)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Noisy:
-        return _apply(_FUNCTIONS["divide"], self, other)  # type: ignore[no-any-return]
+        return _value(_FUNCTIONS["divide"], self, other)
 
     def __rtruediv__(self, other: Any) -> Noisy:
-        return _apply(_FUNCTIONS["divide"], other, self)  # type: ignore[no-any-return]
+        return _value(_FUNCTIONS["divide"], other, self)
 
     def __pow__(self, other: Any) -> Noisy:
-        return _apply(_FUNCTIONS["power"], self, other)  # type: ignore[no-any-return]
+        return _value(_FUNCTIONS["power"], self, other)
 
     def __rpow__(self, other: Any) -> Noisy:
-        return _apply(_FUNCTIONS["power"], other, self)  # type: ignore[no-any-return]
+        return _value(_FUNCTIONS["power"], other, self)
 
     def __neg__(self) -> Noisy:
-        return _apply(_FUNCTIONS["negative"], self)  # type: ignore[no-any-return]
+        return _value(_FUNCTIONS["negative"], self)
 
     def __pos__(self) -> Noisy:
         return self
 
     def __abs__(self) -> Noisy:
-        return _apply(sympy.Abs, self)  # type: ignore[no-any-return]
+        return _value(sympy.Abs, self)
 
     def __lt__(self, other: Any) -> Condition:
-        return _apply(_RELATIONS["less"], self, other)  # type: ignore[no-any-return]
+        return _test(_RELATIONS["less"], self, other)
 
     def __le__(self, other: Any) -> Condition:
-        return _apply(_RELATIONS["less_equal"], self, other)  # type: ignore[no-any-return]
+        return _test(_RELATIONS["less_equal"], self, other)
 
     def __gt__(self, other: Any) -> Condition:
-        return _apply(_RELATIONS["greater"], self, other)  # type: ignore[no-any-return]
+        return _test(_RELATIONS["greater"], self, other)
 
     def __ge__(self, other: Any) -> Condition:
-        return _apply(_RELATIONS["greater_equal"], self, other)  # type: ignore[no-any-return]
+        return _test(_RELATIONS["greater_equal"], self, other)
 
     def __eq__(self, other: object) -> Any:
-        return _apply(_RELATIONS["equal"], self, other)
+        return _test(_RELATIONS["equal"], self, other)
 
     def __ne__(self, other: object) -> Any:
-        return _apply(_RELATIONS["not_equal"], self, other)
+        return _test(_RELATIONS["not_equal"], self, other)
 
     def __bool__(self) -> bool:
         raise TrueupError(
@@ -427,7 +428,17 @@ def _apply(function: Callable[..., Any], *operands: Any) -> Any:
     return _combine(parts, function(*(part.expr for part in parts)))
 
 
-def _combine(parts: list[_Formula], expr: Any, shape: tuple[int, ...] | None = None) -> Any:
+def _value(function: Callable[..., Any], *operands: Any) -> Noisy:
+    result: Noisy = _apply(function, *operands)
+    return result
+
+
+def _test(function: Callable[..., Any], *operands: Any) -> Condition:
+    result: Condition = _apply(function, *operands)
+    return result
+
+
+def _combine(parts: Sequence[_Formula], expr: Any, shape: tuple[int, ...] | None = None) -> Any:
     leaves: Leaves = {}
     for part in parts:
         leaves |= part.leaves

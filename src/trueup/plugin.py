@@ -113,17 +113,10 @@ class _LaplaceBias:
         decay = math.exp(-abs(q - s.point) / b)
         if math.isclose(q, s.point, rel_tol=1e-14, abs_tol=1e-300):
             here = _value(self.f, {self.statistic.symbol: s.point})
-            value = self._middle(s) - here if s.jump else 0.0
+            value = s.middle - here if s.jump else 0.0
         else:
             value = math.copysign(0.5, s.point - q) * s.jump * decay
         return b / 2 * s.slope * decay + value
-
-    def _middle(self, s: Singularity) -> float:
-        """Return the mean of the one-sided limits at a jump."""
-        step = 1e-9 * max(1.0, abs(s.point))
-        symbol = self.statistic.symbol
-        sides = [_value(self.f, {symbol: s.point + d}) for d in (-step, step)]
-        return sum(sides) / 2
 
 
 def _vanishes(curvature: sympy.Expr) -> bool:

@@ -68,8 +68,12 @@ class Law:
         cuts = [-x for x in half[:0:-1]] + half
         if cut is not None and abs(cut) < half[-1]:
             cuts = sorted({*cuts, mpf(cut)})
-        points = [gauss(low, high) for low, high in itertools.pairwise(cuts)]
-        return [(x, w * self.density(x)) for piece in points for x, w in piece]
+        return [node for ends in itertools.pairwise(cuts) for node in self.piece(*ends)]
+
+    @functools.cache  # noqa: B019
+    def piece(self, low: Any, high: Any) -> list[tuple[Any, Any]]:
+        """Return the rule on one piece, with the density in the weights."""
+        return [(x, w * self.density(x)) for x, w in gauss(low, high)]
 
 
 DIGITS = 34
@@ -122,10 +126,11 @@ def uniform(width: Any) -> Law:
 
 def student_t(df: Any, scale: Any) -> Law:
     nu, s = mpf(df), mpf(scale)
+    with mpmath.workdps(60):
+        top = mpmath.gammaprod([(nu + 1) / 2], [nu / 2]) / mpmath.sqrt(nu * mpmath.pi) / s
 
     def density(x: Any) -> Any:
-        top = mpmath.gamma((nu + 1) / 2) / mpmath.gamma(nu / 2)
-        return top / mpmath.sqrt(nu * mpmath.pi) / s * (1 + (x / s) ** 2 / nu) ** (-(nu + 1) / 2)
+        return top * (1 + (x / s) ** 2 / nu) ** (-(nu + 1) / 2)
 
     return Law(StudentT(df, scale), density, lambda: doubling(s), strip=())
 
@@ -165,9 +170,7 @@ def discrete(noise: Noise, weight: Callable[[Any], Any], reach: int) -> Law:
 
 def discrete_laplace(scale: float) -> Law:
     reach = int(110 * scale * (1 / (1 - 0.4 * scale) if scale < 2 else 5)) + 3
-    return discrete(
-        DiscreteLaplace(scale), lambda k: mpmath.exp(-abs(k) / mpf(scale)), reach
-    )
+    return discrete(DiscreteLaplace(scale), lambda k: mpmath.exp(-abs(k) / mpf(scale)), reach)
 
 
 def discrete_gaussian(scale: float) -> Law:
@@ -198,6 +201,12 @@ LAWS = [
     discrete_gaussian(1),
     discrete_gaussian(6.5),
 ]
+
+
+@pytest.fixture(params=[law for law in LAWS if law.strip], ids=lambda law: repr(law.noise))
+def light_law(request: pytest.FixtureRequest) -> Law:
+    """One noise with a generating function after the other."""
+    return request.param
 
 
 @pytest.fixture(params=LAWS, ids=lambda law: repr(law.noise))

@@ -46,7 +46,9 @@ def test_mgf_in_the_product_form(scale, share):
         t, b = mpmath.mpf(share / scale), mpmath.mpf(scale)
         alpha = mpmath.exp(-1 / b)
         expected = (1 - alpha) ** 2 / (1 - alpha * mpmath.exp(t)) / (1 - alpha * mpmath.exp(-t))
-        assert DiscreteLaplace(scale).mgf(share / scale) == pytest.approx(float(expected), rel=1e-13)
+        assert DiscreteLaplace(scale).mgf(share / scale) == pytest.approx(
+            float(expected), rel=1e-13
+        )
 
 
 @settings(deadline=None)

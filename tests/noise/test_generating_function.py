@@ -27,16 +27,10 @@ def orders(law):
     return range(7 if top is None else min(top, 3) + 1)
 
 
-def heavy(law):
-    return law.noise.mgf_radius == 0
-
-
-def test_moments(law):
-    if heavy(law):
-        pytest.skip("power tails: see test_student_t")
-    for k in orders(law):
-        expected = float(law.expect(lambda z, k=k: z**k)) if k % 2 == 0 else 0
-        assert law.noise.moment(k) == pytest.approx(expected, rel=1e-12, abs=0)
+def test_moments(light_law):
+    for k in orders(light_law):
+        expected = float(light_law.expect(lambda z, k=k: z**k)) if k % 2 == 0 else 0
+        assert light_law.noise.moment(k) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 def test_variance_is_the_second_moment(law):
@@ -59,32 +53,28 @@ def test_mgf_on_the_real_line(law):
             assert value == pytest.approx(float(expected), rel=1e-13)
 
 
-def test_mgf_off_the_real_line(law):
-    if heavy(law):
-        pytest.skip("power tails: see test_student_t")
-    for t in (1.3j, -0.2j, 7j, *(s + 2j for s in law.strip[:1])):
-        expected = complex(law.expect(lambda z, t=t: mpmath.exp(mpmath.mpmathify(t) * z)))
-        value = law.noise.mgf(t)
+def test_mgf_off_the_real_line(light_law):
+    for t in (1.3j, -0.2j, 7j, *(s + 2j for s in light_law.strip[:1])):
+        expected = complex(light_law.expect(lambda z, t=t: mpmath.exp(mpmath.mpmathify(t) * z)))
+        value = light_law.noise.mgf(t)
         assert type(value) is complex
         assert abs(value - expected) <= 1e-13 * abs(expected) + 1e-25
 
 
 def test_mgf_at_zero_is_one(law):
-    assert law.noise.mgf(0) == 1
+    assert law.noise.mgf(0) == law.noise.mgf(0.0) == law.noise.mgf(0j) == 1
 
 
 TILTS = [sympy.I * 2, sympy.I / 3, sympy.Float(-0.7) * sympy.I]
 
 
-def test_tilted_moments(law):
-    if heavy(law):
-        pytest.skip("power tails: see test_student_t")
-    real = [sympy.Rational(str(s)) for s in law.strip]
+def test_tilted_moments(light_law):
+    real = [sympy.Rational(str(s)) for s in light_law.strip]
     for c in [*real, *(-s for s in real[:1]), *TILTS, *(s + sympy.I for s in real[:1])]:
-        values = law.noise.tilted(c, 3)
+        values = light_law.noise.tilted(c, 3)
         assert len(values) == 4
         with mpmath.workdps(34):
-            references = law.tilted(mpmath.mpmathify(sympy.N(c, 40)), 3)
+            references = light_law.tilted(mpmath.mpmathify(sympy.N(c, 40)), 3)
             for j, (value, expected) in enumerate(zip(values, references, strict=True)):
                 got = mpmath.mpmathify(sympy.N(value, 25))
                 assert abs(got - expected) <= 1e-17 * abs(expected) + 1e-26, (c, j)
@@ -101,7 +91,9 @@ def test_tilted_at_zero_are_the_moments(law):
 def test_tilted_is_exact_where_there_is_a_closed_form():
     half, i = sympy.Rational(1, 2), sympy.I
     assert Laplace(1).tilted(half, 2) == [
-        sympy.Rational(4, 3), sympy.Rational(16, 9), sympy.Rational(224, 27)
+        sympy.Rational(4, 3),
+        sympy.Rational(16, 9),
+        sympy.Rational(224, 27),
     ]
     assert Laplace(1).tilted(2 * i, 1) == [sympy.Rational(1, 5), 4 * i / 25]
     assert Gaussian(2).tilted(i, 2) == [sympy.exp(-2), 4 * i * sympy.exp(-2), -12 * sympy.exp(-2)]
@@ -174,12 +166,12 @@ def test_too_large_for_a_float():
         Gaussian(1).mgf(100)
     assert Gaussian(1).tilted(100, 0) == [sympy.exp(5000)]
     with pytest.raises(TrueupError, match="exceeds a float"):
-        DiscreteLaplace(1000).moment(300)
-    assert Laplace(1000).moment(300) == math.factorial(300) * 1000**300
+        DiscreteLaplace(1000).moment(200)
+    assert Laplace(1000).moment(200) == math.factorial(200) * 1000**200
 
 
 @pytest.mark.parametrize("noise", [Laplace(1), Moments([0, 1]), StudentT(3), DiscreteGaussian(1)])
-@pytest.mark.parametrize("k", [-1, 1.0, 2.5, "2", None, True, 1001, math.nan])
+@pytest.mark.parametrize("k", [-1, 1.0, 2.5, "2", None, True, 201, math.nan])
 def test_orders_are_small_integers(noise: Noise, k):
     with pytest.raises(TrueupError, match="order of a moment"):
         noise.moment(k)
@@ -192,7 +184,16 @@ def test_order_may_be_a_numpy_integer():
 
 
 def test_high_orders():
-    assert Gaussian(1).moment(1000) == math.prod(range(1, 1000, 2))
-    assert Laplace(0.01).moment(200) == pytest.approx(float(mpmath.factorial(200) / mpmath.mpf(10) ** 400))
+    assert Gaussian(1).moment(200) == math.prod(range(1, 200, 2))
+    assert Laplace(0.01).moment(200) == pytest.approx(
+        float(mpmath.factorial(200) / mpmath.mpf(10) ** 400)
+    )
     expected = 2 * mpmath.polylog(-60, mpmath.exp(-1)) * mpmath.tanh(0.5)
     assert DiscreteLaplace(1).moment(60) == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_mgf_of_a_symbolic_imaginary_number_is_complex():
+    assert Laplace(1).mgf(sympy.I) == 0.5 + 0j
+    assert type(Laplace(1).mgf(sympy.I)) is complex
+    assert type(Laplace(1).mgf(sympy.Rational(1, 2))) is float
+    assert Staircase(2).mgf(1 + 1j).imag != 0

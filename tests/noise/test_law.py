@@ -94,7 +94,7 @@ def test_arguments_must_be_real_numbers(law, x):
 
 
 def test_the_other_density_is_refused(law):
-    with pytest.raises(errors.TrueupError, match="use p[dm]f"):
+    with pytest.raises(errors.TrueupError, match=r"use p[dm]f"):
         law.noise.pdf(0) if law.noise.lattice else law.noise.pmf(0)
 
 

@@ -99,4 +99,6 @@ def test_moments_of_a_law_are_accepted(law, count, floats):
     total = sum(w for _, w in law)
     moments = [Fraction(sum(w * x**k for x, w in law), total) for k in range(1, count + 1)]
     values = [float(m) for m in moments] if floats else moments
-    assert Moments(values).moment(count) == (pytest.approx(float(moments[-1])) if floats else moments[-1])
+    assert Moments(values).moment(count) == (
+        pytest.approx(float(moments[-1])) if floats else moments[-1]
+    )

@@ -40,7 +40,7 @@ def test_moments(parameters):
 @given(steps, st.floats(-0.7, 0.7), st.floats(-3, 3))
 def test_mgf(parameters, share, frequency):
     noise = Staircase(*parameters)
-    t = complex(share * noise.mgf_radius, frequency)
+    t = complex(share * noise.mgf_radius, frequency / float(noise.sensitivity))
     expected = quadrature(noise, lambda z: np.exp(t * z))
     assert noise.mgf(t) == pytest.approx(expected, rel=1e-11, abs=1e-12)
 

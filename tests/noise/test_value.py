@@ -27,7 +27,9 @@ from trueup.noise import (
     Uniform,
 )
 
-NAMES = {name: getattr(trueup.noise, name) for name in trueup.noise.__all__} | {"Fraction": Fraction}
+NAMES = {name: getattr(trueup.noise, name) for name in trueup.noise.__all__} | {
+    "Fraction": Fraction
+}
 
 OTHERS = [
     Moments([0, 2, Fraction(1, 3), 24]),
@@ -107,7 +109,7 @@ def test_bad_parameters(family, bad):
 @pytest.mark.parametrize("family", [StudentT, Staircase])
 @pytest.mark.parametrize("bad", BAD, ids=lambda b: str(b)[:8])
 def test_bad_second_parameters(family, bad):
-    with pytest.raises(TrueupError, match="(must|is too)"):
+    with pytest.raises(TrueupError, match=r"(must|is too)"):
         family(1, bad)
 
 

@@ -127,7 +127,7 @@ def reciprocal(value: Value) -> Value:
     >>> reciprocal(variable("n")).expr
     1/n
     """
-    if value.expr.is_zero or value.constant == 0:
+    if value.expr == 0 or value.constant == 0:
         raise UnfitError("divides by zero", "divide by something that is not zero")
     return power(value, MINUS_ONE)
 

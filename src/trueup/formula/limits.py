@@ -35,6 +35,9 @@ DEGREE: Final = 200
 CONSTANT_DIGITS: Final = 400
 """Digits of an exact constant, numerator and denominator each: 3**100 has 48."""
 
+CONSTANT_NODES: Final = 16
+"""Parts of an exact irrational constant, sqrt(2)/pi; a larger one becomes a float."""
+
 ROOT_DIGITS: Final = 60
 """Digits of an exact constant under a root."""
 

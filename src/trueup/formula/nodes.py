@@ -8,14 +8,16 @@ both build through these checks, hence share their limits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import sympy
 from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import BooleanAtom
 
+from trueup.exact import number, symbolic
 from trueup.formula import limits
 from trueup.formula.words import NAMES
 
@@ -67,7 +69,16 @@ def checked(build: Callable[[], sympy.Expr], constant: float | None, degree: int
         check_number(expr)
     if constant is None and not expr.free_symbols:
         constant = _double(expr)
+    if constant is not None and _is_intricate(expr):
+        expr = symbolic(number(constant, "number"))
     return Value(expr, constant, degree)
+
+
+def _is_intricate(expr: sympy.Expr) -> bool:
+    """Tell a constant so large that sympy would ponder over it for minutes."""
+    return not expr.is_Number and len(list(islice(_parts(expr), limits.CONSTANT_NODES))) == (
+        limits.CONSTANT_NODES
+    )
 
 
 def _double(expr: sympy.Expr) -> float:
@@ -104,7 +115,16 @@ def is_foreign(expr: sympy.Basic) -> bool:
     >>> is_foreign(sympy.I), is_foreign(sympy.pi)
     (True, False)
     """
-    return not all(isinstance(node, _KNOWN) for node in sympy.preorder_traversal(expr))
+    return not all(isinstance(part, _KNOWN) for part in _parts(expr))
+
+
+def _parts(expr: sympy.Basic) -> Iterator[sympy.Basic]:
+    """Yield every part of an expression, without recursion."""
+    stack = [expr]
+    while stack:
+        part = stack.pop()
+        yield part
+        stack.extend(part.args)
 
 
 def fold(function: Callable[[list[float]], float], values: Sequence[Value]) -> float | None:

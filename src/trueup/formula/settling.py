@@ -32,7 +32,7 @@ def settle(expr: sympy.Expr) -> sympy.Expr:
 
 def _rebuilt(expr: sympy.Basic) -> sympy.Basic:
     """Rebuild from the leaves: sympy may see more the second time."""
-    if isinstance(expr, sympy.Float) and abs(expr) < 2**53 and float(expr).is_integer():
+    if isinstance(expr, sympy.Float) and _is_whole(expr):
         return sympy.Integer(int(expr))
     if not expr.args:
         return expr
@@ -43,3 +43,9 @@ def _rebuilt(expr: sympy.Basic) -> sympy.Basic:
         return expr.func(*args, evaluate=False)
     built = expr.func(*args)
     return stable(built) if isinstance(built, Relational) else built
+
+
+def _is_whole(number: sympy.Float) -> bool:
+    """Tell whether a float stands for an integer; 1e-400 does not stand for 0."""
+    inside = number.is_zero or 1 <= abs(number) < 2**53
+    return bool(inside) and float(number).is_integer()

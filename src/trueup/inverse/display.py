@@ -115,5 +115,5 @@ def _readable(expr: sympy.Expr) -> str:
         if getattr(node, "is_number", False):
             tree.skip()
             if not node.is_Rational:
-                constants[node] = sympy.Float(node.evalf(6), 6)
+                constants[node] = sympy.Float(float(f"{float(node.evalf(20)):.6g}"))
     return text(_explicit(expr).xreplace(constants))

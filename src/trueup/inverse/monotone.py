@@ -1,4 +1,4 @@
-"""Whether f is monotone on the domain, proven by interval arithmetic or by looking at all values."""
+"""Whether f is monotone on the domain: proven by interval arithmetic, or by all its values."""
 
 from __future__ import annotations
 

@@ -82,13 +82,15 @@ class Singularity:
     ``kind`` is ``pole`` (f unbounded), ``jump`` (of the value), ``steep`` (infinite slope),
     ``kink`` (the slope jumps), ``wild`` (no limit), ``undefined`` (not a real number beyond),
     ``undecided``, or ``mild``: harmless for unbiasedness. ``jump`` and ``slope`` are the jumps of
-    f and f′; ``exponent`` is the local order |q − a|^exponent of f at a pole, of f″ otherwise.
+    f and f′, ``middle`` the mean of the one-sided values of f; ``exponent`` is the local order
+    |q − a|^exponent of f at a pole, of f″ otherwise.
     """
 
     point: float
     kind: str
     jump: float = 0.0
     slope: float = 0.0
+    middle: float = 0.0
     exponent: float = 0.0
 
 
@@ -97,6 +99,8 @@ def singularities(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> Iter
     low, high = float(domain.low), float(domain.high)
     seen: set[float] = set()
     for guard in guards(f):
+        if guard.expr.free_symbols != {symbol}:
+            continue
         roots = zeros(guard.expr, symbol, low, high)
         if guard.signed:
             yield from _undefined(guard.expr, symbol, roots.points, low, high)
@@ -131,10 +135,10 @@ def classify(
     f: sympy.Expr, guard: sympy.Expr, symbol: sympy.Symbol, point: float, low: float, high: float
 ) -> Singularity:
     """Return what happens to f at a zero of a guard, seen from inside [low, high]."""
-    exact = _polish(guard, symbol, point)
+    exact = _polish(_rational(guard), symbol, point)
     if exact is None:
         return Singularity(point, "undecided")
-    smooth = without_kinks(f)
+    smooth = without_kinks(_rational(f))
     sides = [
         [_approach(derivative(smooth, symbol, n), symbol, exact, s) for n in range(3)]
         for s in _sides(float(exact), low, high)
@@ -147,11 +151,15 @@ def classify(
     exponent = min((side.exponent for side in found[2]), default=0.0)
     if jump is None or (slope is None and not any(side.diverges for side in found[1])):
         return Singularity(at, "wild")
-    if jump:
-        return Singularity(at, "jump", jump, slope or 0.0, exponent)
-    if slope is None:
-        return Singularity(at, "steep")
-    return Singularity(at, "kink" if slope else "mild", 0.0, slope, exponent)
+    kind = "jump" if jump else "steep" if slope is None else "kink" if slope else "mild"
+    middle = float(sympy.Add(*(side.limit for side in found[0])) / max(len(sides), 1))
+    return Singularity(at, kind, jump, slope or 0.0, middle, exponent)
+
+
+def _rational(expr: sympy.Expr) -> sympy.Expr:
+    """Return the expression with every float as the fraction that it is."""
+    floats = expr.atoms(sympy.Float)
+    return expr.xreplace({x: sympy.Rational(*float(x).as_integer_ratio()) for x in floats})
 
 
 def _jump(sides: list[_Approach]) -> float | None:
@@ -161,7 +169,7 @@ def _jump(sides: list[_Approach]) -> float | None:
         return None
     if len(limits) < 2:
         return 0.0
-    left, right = (float(limit) for limit in limits)
+    left, right = (float(limit) for limit in limits if limit is not None)
     return right - left if abs(right - left) > 1e-9 * max(1.0, abs(left), abs(right)) else 0.0
 
 
@@ -201,9 +209,10 @@ def _generic(symbol: sympy.Symbol) -> sympy.Expr:
 
 def _polish(guard: sympy.Expr, symbol: sympy.Symbol, point: float) -> sympy.Expr | None:
     """Return a zero of the guard exactly, or to 60 digits."""
-    near = sympy.nsimplify(point, rational=True, tolerance=1e-12)
-    if guard.xreplace({symbol: near}).is_zero:
-        return near
+    here = sympy.Rational(*point.as_integer_ratio())
+    for near in (here, sympy.nsimplify(here, rational=True, tolerance=1e-12)):
+        if guard.xreplace({symbol: near}).is_zero:
+            return near
     try:
         root = sympy.nsolve(guard, symbol, point, prec=60, verify=False)
     except (ValueError, ZeroDivisionError, TypeError, ArithmeticError):
@@ -271,6 +280,7 @@ def _bisect(
 ) -> dict[sympy.Symbol, tuple[np.ndarray, np.ndarray]]:
     """Split every cell in two along every axis."""
     halves = {s: ((lo, m), (m, hi)) for s, (lo, hi) in cells.items() for m in [_middle(lo, hi)]}
+    result: dict[sympy.Symbol, tuple[list[np.ndarray], list[np.ndarray]]]
     result = {s: ([], []) for s in cells}
     for choice in product((0, 1), repeat=len(cells)):
         for (symbol, pair), side in zip(halves.items(), choice, strict=True):

@@ -167,14 +167,12 @@ def _theorems(part: Component) -> list[str]:
     found = [cell.operator.theorem for cell in part.cells]
     for wave in part.waves:
         polynomial = all(not any(c) for c in part.modes)
-        found += [
-            f"{noise!r}: polynomials through known moments (Section 7 of the paper)"
+        how = (
+            "polynomials through known moments (Section 7 of the paper)"
             if polynomial
-            else f"{noise!r}: exponential polynomials through the generating function, g = (1/M)(D) f"
-            for noise in wave.noises
-        ]
-    if len(part.cells) + len(part.waves) > 1:
-        found.append(
-            "independent statistics: the operators compose, one per statistic (Section 7 of the paper)"
+            else "exponential polynomials through the generating function, g = (1/M)(D) f"
         )
+        found += [f"{noise!r}: {how}" for noise in wave.noises]
+    if len(part.cells) + len(part.waves) > 1:
+        found.append("independent statistics (Section 7 of the paper): the operators compose")
     return found

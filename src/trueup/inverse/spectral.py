@@ -1,8 +1,10 @@
 """Exponential polynomials Σ e^{c·s} P(s): what every noise with a generating function can invert.
 
-With M(t) = E e^{tZ} the inverse is (1/M)(D), and on one term it is a finite sum of derivatives:
-(1/M)(D) [e^{cs} P(s)] = e^{cs} Σⱼ νⱼ(c)/j! · DʲP(s), where 1/M(c + t) = Σ νⱼ(c) tʲ/j!. For c = 0 this
-is the paper's Section 7; c imaginary gives sines and cosines.
+With M(t) = E e^{tZ} the inverse is (1/M)(D), on one term a finite sum of derivatives,
+
+    (1/M)(D) [e^{cs} P(s)] = e^{cs} Σⱼ νⱼ(c)/j! · DʲP(s),     1/M(c + t) = Σ νⱼ(c) tʲ/j!.
+
+For c = 0 this is the paper's Section 7; c imaginary gives sines and cosines.
 """
 
 from __future__ import annotations

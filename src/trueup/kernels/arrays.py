@@ -125,7 +125,7 @@ class ArrayProgram:
 
     def run(self, inputs: Sequence[Block], out: Block) -> None:
         """Compute one block into ``out``."""
-        buffers = [np.empty(len(out), kind) for kind in self.slots]
+        buffers: list[Block] = [np.empty(len(out), kind) for kind in self.slots]
         values: list[Any] = self.given.copy()
         for register, block in zip(self.inputs, inputs, strict=True):
             values[register] = block

@@ -16,7 +16,7 @@ from trueup.kernels.scalar import scalar
 from trueup.kernels.tape import Tape, lower
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -52,6 +52,7 @@ class Piece:
         self.number: Callable[..., float] = scalar(self.tape)
         self.array = ArrayProgram(self.tape)
         self.constant = self.tape.constant
+        self.total = not expr.has(Opaque)  # can be evaluated anywhere, if only to NaN
         self.passes_nan = not expr.has(sympy.Piecewise, Opaque) and expr.free_symbols == {*inputs}
 
 
@@ -99,13 +100,13 @@ class Grid:
 
     def arrays(self, values: Sequence[Block], dtype: np.dtype[Any]) -> Block:
         """Return the function on arrays that broadcast, block by block."""
-        flags = ["external_loop", "buffered", "zerosize_ok"]
+        roles: list[Any] = [*(["readonly"] for _ in values), ["writeonly", "allocate"]]
         with np.errstate(all="ignore"):
             blocks = np.nditer(
                 [*values, None],
-                flags=flags,  # type: ignore[arg-type]
-                op_flags=[*(["readonly"] for _ in values), ["writeonly", "allocate"]],
-                op_dtypes=[*(np.float64 for _ in values), dtype],
+                flags=["external_loop", "buffered", "zerosize_ok"],
+                op_flags=roles,
+                op_dtypes=[*(np.dtype(float) for _ in values), dtype],
                 casting="same_kind",
                 buffersize=BLOCK,
             )
@@ -116,7 +117,8 @@ class Grid:
                         if not integral[i]:
                             _check_whole(self.inputs[i], columns[i])
                     self._block(columns, out)
-                return blocks.operands[-1]
+                result: Block = blocks.operands[-1]
+                return result
 
     def _block(self, columns: Sequence[Block], out: Block) -> None:
         target = out if out.dtype == np.float64 else np.empty(len(out))
@@ -159,39 +161,38 @@ class _Part:
         return found.number(*[values[i] for i in self.reads])
 
     def block(self, columns: Sequence[Block], out: Block) -> None:
+        """Compute one block: everything as if inside, then what is not."""
         own = [columns[i] for i in self.reads]
-        codes = self._codes(columns)
-        if codes is None:
-            self._run(self.inside, own, out)
+        outside = list(self._outside(columns))
+        main = self.piece(self.inside)
+        if not outside or main.total:
+            main.array.run(own, out)
         else:
-            for code in np.unique(codes):
-                rows = codes == code
-                region = np.unravel_index(int(code), [3] * len(self.bounds))
-                self._fill(tuple(int(b) for b in region), own, rows, out)
-        mixed = codes is not None and len(own) > 1
-        if mixed or not self.piece(self.inside).passes_nan:
+            inside = ~np.logical_or.reduce([rows for _, rows in outside])
+            self._fill(self.inside, own, inside, out)
+        for region, rows in outside:
+            self._fill(region, own, rows, out)
+        if not main.passes_nan or (outside and len(own) > 1):
             for column in own:
                 np.copyto(out, np.nan, where=np.isnan(column))
 
-    def _codes(self, columns: Sequence[Block]) -> Block | None:
-        """Return each row's region as one number, None if all rows are inside."""
-        codes: Block | None = None
-        for b in self.bounds:
-            codes = None if codes is None else codes * 3
-            for branch, rows in self._outside(b, columns[b.input]):
-                if rows.any():
-                    codes = np.zeros(len(rows), np.int16) if codes is None else codes
-                    np.add(codes, branch, out=codes, where=rows)
-        return codes
-
-    @staticmethod
-    def _outside(b: Bounds, column: Block) -> list[tuple[int, Block]]:
-        sides = []
-        if b.below:
-            sides.append((b.below, column <= b.low))
-        if b.above:
-            sides.append((b.above, column >= b.high))
-        return sides
+    def _outside(self, columns: Sequence[Block]) -> Iterator[tuple[Region, Block]]:
+        """Yield every region that occurs, other than the inside, with its rows."""
+        sides = [
+            (i, branch, rows)
+            for i, b in enumerate(self.bounds)
+            for branch, rows in _beyond(b, columns[b.input])
+        ]
+        cells = range(len(self.bounds))
+        if len({i for i, _, _ in sides}) == 1:
+            yield from ((tuple(b * (i == j) for j in cells), rows) for i, b, rows in sides)
+        elif sides:
+            codes = np.zeros(len(sides[0][2]), np.intp)
+            for i, branch, rows in sides:
+                codes[rows] += branch * 3**i
+            for code in np.flatnonzero(np.bincount(codes))[int(not codes.all()) :]:
+                region = tuple(int(code) // 3**i % 3 for i in cells)
+                yield region, codes == code
 
     def _fill(self, region: Region, own: Sequence[Block], rows: Block, out: Block) -> None:
         constant = self.piece(region).constant
@@ -200,11 +201,20 @@ class _Part:
         else:
             some = [column[rows] for column in own]
             result = np.empty(int(rows.sum()))
-            self._run(region, some, result)
+            self.piece(region).array.run(some, result)
             out[rows] = result
 
-    def _run(self, region: Region, own: Sequence[Block], out: Block) -> None:
-        self.piece(region).array.run(own, out)
+
+def _beyond(b: Bounds, column: Block) -> Iterator[tuple[int, Block]]:
+    """Yield the branches beyond the bounds of an input that occur, with their rows."""
+    for branch, compare, bound in (
+        (b.below, np.less_equal, b.low),
+        (b.above, np.greater_equal, b.high),
+    ):
+        if branch:
+            rows = compare(column, bound)
+            if rows.any():
+                yield branch, rows
 
 
 def _check_whole(symbol: sympy.Symbol, column: Block) -> None:

@@ -84,7 +84,7 @@ def scalar(tape: Tape) -> Callable[..., float]:
     >>> scalar(lower(1 / x - 8 / x**3, [x]))(4.0)
     0.125
     """
-    start = [n.data if n.op in ("const", "truth") else None for n in tape.nodes]
+    start: list[Any] = [n.data if n.op in ("const", "truth") else None for n in tape.nodes]
     inputs = [i for i, n in enumerate(tape.nodes) if n.op == "input"]
     steps = [(i, _function(n), n.args) for i, n in enumerate(tape.nodes) if n.op not in _GIVEN]
     output = tape.output

@@ -200,6 +200,9 @@ class _Walk:
             return self.emit("laguerre", self.visit(expr.args[2]), data=series)
         if isinstance(expr, Opaque):
             return self.emit("call", *map(self.visit, expr.args), data=expr.implementation)
+        if isinstance(expr, sympy.ITE):
+            test, yes, no = expr.args
+            return self.visit(sympy.Or(sympy.And(test, yes), sympy.And(sympy.Not(test), no)))
         kind = type(expr)
         if kind in _FOLDED:
             first, *rest = (self.visit(a) for a in expr.args)

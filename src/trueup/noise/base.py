@@ -8,14 +8,13 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import mpmath
 import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number, symbolic
 from trueup.noise.elementwise import Floats, evaluate, reals
-from trueup.noise.fields import Digits, Field, Symbols, digits_of, symbol_of
+from trueup.noise.fields import Digits, Field, Symbols, digits_of, symbol_of, working_digits
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from trueup.domain import Interval
     from trueup.noise.operator import Operator
 
-MAX_ORDER = 1000
+MAX_ORDER = 200
 """Moments of a higher order are refused: nothing in the library needs them."""
 
 SMALLEST, LARGEST = 1e-150, 1e150
@@ -182,10 +181,11 @@ class Noise(ABC):
         (1.3333333333333333, (0.5+0j))
         """
         c = _scalar(t, "t")
-        value = complex(self._digits(c, 0)[0]) if c != 0 else 1 + 0j
+        value = complex(self._digits(c, 0)[0]) if not c.is_zero else 1 + 0j
         if not (math.isfinite(value.real) and math.isfinite(value.imag)):
             raise TrueupError(f"the mgf of {self!r} at {t!r} exceeds a float", "use tilted(t, 0)")
-        return value if isinstance(t, (complex, np.complexfloating)) else value.real
+        real = c.is_real and not isinstance(t, (complex, np.complexfloating))
+        return value.real if real else value
 
     def tilted(self, c: Any, order: int) -> list[sympy.Expr]:
         """Return E[Zʲ e^{cZ}] for j = 0..order: exact numbers where there is a closed form.
@@ -218,17 +218,17 @@ class Noise(ABC):
     def _digits(self, c: sympy.Expr, order: int) -> list[Any]:
         """Return E[Zʲ e^{cZ}], j = 0..order, as mpmath numbers of more than 20 digits."""
         self._check_strip(c, order)
-        with mpmath.workdps(self._working_digits(c, order)):
+        with working_digits(self._working_digits(c, order)):
             return self._tilted(digits_of(c), order, Digits())
 
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
         """Return the digits that survive the cancellation at small c and high orders."""
         parameters = (getattr(self, f.name) for f in dataclasses.fields(self))
         lost = sum(abs(math.log10(p)) for p in parameters if p)
-        if c != 0:
+        if not c.is_zero:
             size = abs(complex(c))
             lost += (order + 1) * (abs(math.log10(size)) + math.log10(order + 1))
-        return 40 + order + math.ceil(lost)
+        return 40 + math.ceil(lost)
 
     def _check_strip(self, c: sympy.Expr, order: int) -> None:
         """Raise unless E[Zʲ e^{cZ}] exists for all j up to the order."""
@@ -292,6 +292,12 @@ class Noise(ABC):
     def _mass(self, k: Floats) -> Floats:
         """Return the density at integers, 0 elsewhere, NaN at NaN."""
         return np.where((k == np.floor(k)) | np.isnan(k), self._density(k), 0.0)
+
+    def __add__(self, other: object) -> Noise:
+        """Return the noise of a sum of two independently noisy numbers."""
+        from trueup.noise.sum import add
+
+        return add(self, other) if isinstance(other, Noise) else NotImplemented
 
     # -- set-up ------------------------------------------------------------------------------------
 

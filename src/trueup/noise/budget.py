@@ -9,18 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number
 from trueup.noise.base import positive
 
-Profile = Callable[[float, float, float], Any]
-"""(σ, ε, Δ) ↦ the smallest δ for which the mechanism is (ε, δ)-private."""
+Solver = Callable[[float, float, float], float]
+"""(ε, δ, Δ) ↦ σ."""
 
 
 def gaussian_scale(
-    profile: Profile,
+    solve: Solver,
     rho: Exact | None,
     epsilon: Exact | None,
     delta: Exact | None,
@@ -30,15 +29,13 @@ def gaussian_scale(
 
     Examples
     --------
-    >>> gaussian_scale(lambda sigma, epsilon, shift: 1 / sigma, Fraction(1, 2), None, None, 3)
+    >>> gaussian_scale(lambda epsilon, delta, shift: shift, Fraction(1, 2), None, None, 3)
     3
     """
     if rho is not None and epsilon is None and delta is None:
         return concentrated_scale(positive(rho, "rho"), sensitivity)
     if rho is None and epsilon is not None and delta is not None:
-        return approximate_scale(
-            profile, positive(epsilon, "epsilon"), _probability(delta), sensitivity
-        )
+        return solve(float(positive(epsilon, "epsilon")), _probability(delta), float(sensitivity))
     given = f"rho={rho!r}, epsilon={epsilon!r}, delta={delta!r}"
     raise TrueupError(f"the budget is not clear from {given}", "give rho, or epsilon and delta")
 
@@ -59,25 +56,30 @@ def concentrated_scale(rho: Exact, sensitivity: Exact) -> Exact:
     return sigma if Fraction(sigma) ** 2 >= square else math.nextafter(sigma, math.inf)
 
 
-def approximate_scale(profile: Profile, epsilon: Exact, delta: float, sensitivity: Exact) -> float:
-    """Return the smallest σ with profile(σ, ε, Δ) ≤ δ, to the last digit and never below it.
+def least_scale(private: Callable[[float], bool], start: float) -> float:
+    """Return a σ that is private while the next smaller float is not, searching from a start.
 
     Examples
     --------
-    >>> approximate_scale(lambda sigma, epsilon, shift: shift / sigma, 1, 0.25, 3)
+    >>> least_scale(lambda sigma: 3 / sigma <= 0.25, 1.0)
     12.0
     """
-    eps, shift = float(epsilon), float(sensitivity)
-
-    def private(sigma: float) -> bool:
-        return bool(profile(sigma, eps, shift) <= delta)
-
-    high = shift
+    high = start
     while not private(high):
         high *= 2
     while private(high / 2):
         high /= 2
-    low = high / 2
+    return crossing(private, high / 2, high)
+
+
+def crossing(private: Callable[[float], bool], low: float, high: float) -> float:
+    """Return a private σ just above one that is not, between low (not private) and high (private).
+
+    Examples
+    --------
+    >>> crossing(lambda sigma: sigma >= 1.5, 1.0, 2.0)
+    1.5
+    """
     while low < (middle := (low + high) / 2) < high:
         low, high = (low, middle) if private(middle) else (middle, high)
     return high

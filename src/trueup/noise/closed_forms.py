@@ -32,6 +32,24 @@ def geometric_sums(r: Any, order: int) -> list[Any]:
     return sums
 
 
+def gaussian_tilted(variance: Any, c: Any, order: int, field: Field) -> list[Any]:
+    """Return Eⱼ = E[Zʲ e^{cZ}] for j = 0..order under N(0, v).
+
+    E₀ = e^{vc²/2} and Stein's lemma gives E_{j+1} = v (c Eⱼ + j E_{j−1}).
+
+    Examples
+    --------
+    >>> from trueup.noise.fields import Digits
+    >>> [float(e) for e in gaussian_tilted(4, 0, 4, Digits())]
+    [1.0, 0.0, 4.0, 0.0, 48.0]
+    """
+    moments = [c**0, field.tidy(variance * c)]
+    for j in range(1, order):
+        moments.append(field.tidy(variance * (c * moments[j] + j * moments[j - 1])))
+    growth = field.exp(field.tidy(variance * c**2 / 2))
+    return [growth * moment for moment in moments[: order + 1]]
+
+
 def exponential_integrals(s: Any, low: Any, high: Any, order: int, field: Field) -> list[Any]:
     """Return ∫_low^high uʲ e^{su} du for j = 0..order.
 

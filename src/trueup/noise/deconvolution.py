@@ -82,3 +82,60 @@ def _laplace_theorem(domain: Interval, extension: object) -> str:
 
 def _ends(domain: Interval) -> tuple[sympy.Expr, sympy.Expr]:
     return symbolic(domain.low), symbolic(domain.high)
+
+
+def laplace_sum(scales: list[sympy.Expr], domain: Interval) -> Operator:
+    """Return the inverse of a sum of Laplace noises when only the total is bounded.
+
+    Inside, g = Π(1 − bᵢ²D²) f. Beyond a bound the data enter through m numbers, the transform
+    ∫ g e^{−st} dt (and its derivatives) at the m poles s = 1/bᵢ; they are fixed by f and its
+    derivatives at the bound. Among all solutions this is the one of least norm under the weight
+    e^{−t/max b}: the best for true values far from the bound. No choice is best everywhere.
+    """
+    polynomial = sympy.Poly(sympy.Mul(*(1 - b**2 * _D**2 for b in scales)), _D)
+    inside = {(n, 0): c for (n,), c in polynomial.terms()}
+    branches = [Branch("inside", None, inside)]
+    for side, outward, bound in (("below", -1, domain.low), ("above", 1, domain.high)):
+        if math.isfinite(bound):
+            taps = _least_norm(scales, polynomial, outward, outward * (X - symbolic(bound)))
+            branches.append(Branch(side, symbolic(bound), taps))  # type: ignore[arg-type]
+    theorem = (
+        f"sum of {len(scales)} Laplace noises with only the total bounded: g = Π(1 − bᵢ²D²) f inside, "
+        "least norm beyond a bound"
+    )
+    return Operator(tuple(branches), theorem, *_ends(domain))
+
+
+_D, _S = sympy.symbols("D s")
+
+
+def _least_norm(
+    scales: list[sympy.Expr], polynomial: sympy.Poly, outward: int, t: sympy.Expr
+) -> Taps:
+    """Return the weights of Dᵏf at a bound for x at distance t beyond it."""
+    top = max(scales)
+    poles = [(b, r) for b in dict.fromkeys(scales) for r in range(scales.count(b))]
+    rates = [1 / b - 1 / top for b, _ in poles]
+    gram = sympy.Matrix(
+        len(poles),
+        len(poles),
+        lambda i, j: sympy.factorial(poles[i][1] + poles[j][1])
+        / (1 / poles[i][0] + rates[j]) ** (poles[i][1] + poles[j][1] + 1),
+    )
+    basis = sympy.Matrix([t**r * sympy.exp(-rate * t) for (_, r), rate in zip(poles, rates, strict=True)])
+    # ∫ g t^r e^{−st} dt = (−∂ₛ)^r of the boundary polynomial Σ φ⁽ᵏ⁾(0) Bₖ(s), φ(t) = f(L ± t).
+    weights = gram.T.LUsolve(basis) if gram.rows > 1 else basis / gram[0]
+    taps: Taps = {}
+    for k in range(polynomial.degree()):
+        boundary = _boundary(polynomial, k)
+        values = [
+            ((-1) ** r * sympy.diff(boundary, _S, r)).subs(_S, 1 / b) for b, r in poles
+        ]
+        weight = sum(v * w for v, w in zip(values, weights, strict=True))
+        taps[k, 0] = sympy.expand(outward**k * weight)
+    return taps
+
+
+def _boundary(polynomial: sympy.Poly, k: int) -> sympy.Expr:
+    """Return what φ⁽ᵏ⁾(0) contributes to the transform of P(∂)φ: −Σₙ>ₖ pₙ s^{n−1−k}."""
+    return -sympy.Add(*(c * _S ** (n - 1 - k) for (n,), c in polynomial.terms() if n > k))

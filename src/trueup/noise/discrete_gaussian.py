@@ -12,18 +12,13 @@ from scipy import special
 
 from trueup.noise.base import Noise
 from trueup.noise.budget import gaussian_scale, whole_sensitivity
-from trueup.noise.lattice import smallest_integer
-from trueup.noise.theta import (
-    CROSSING,
-    SMOOTH,
-    direct_sums,
-    dual_sums,
-    edge_weight,
-    tail_sum,
-    theta,
-)
+from trueup.noise.lattice import check_drawable, smallest_integer
+from trueup.noise.privacy import discrete_scale
+from trueup.noise.theta import CROSSING, direct_sums, dual_sums, tail_sum, theta
 
 if TYPE_CHECKING:
+    import sympy
+
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
     from trueup.noise.fields import Field
@@ -66,7 +61,8 @@ class DiscreteGaussian(Noise):
     ) -> Self:
         """Return the least noise that gives a count ρ-zCDP or (ε, δ)-differential privacy.
 
-        σ = sensitivity/√(2ρ), or the smallest σ whose exact privacy profile [1]_ is at most δ.
+        σ = sensitivity/√(2ρ), or the smallest σ such that it and all larger ones have an exact
+        privacy profile [1]_ of at most δ (which falls with σ, but not monotonically).
 
         References
         ----------
@@ -81,7 +77,7 @@ class DiscreteGaussian(Noise):
         DiscreteGaussian(3.7...)
         """
         shift = whole_sensitivity(sensitivity)
-        return cls(gaussian_scale(discrete_profile, rho, epsilon, delta, shift))
+        return cls(gaussian_scale(discrete_scale, rho, epsilon, delta, shift))
 
     @property
     def variance(self) -> Exact:
@@ -93,6 +89,9 @@ class DiscreteGaussian(Noise):
         variance = field.number(self.scale) ** 2
         total = sums(variance, mpmath.mpf(0), 0, field)[0]
         return [value / total for value in sums(variance, c, order, field)]
+
+    def _working_digits(self, c: sympy.Expr, order: int) -> int:
+        return order + super()._working_digits(c, order)
 
     def _density(self, x: Floats) -> Floats:
         sigma = float(self.scale)
@@ -109,6 +108,7 @@ class DiscreteGaussian(Noise):
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         """Return accepted discrete Laplace draws (Canonne, Kamath, Steinke, Algorithm 3)."""
+        check_drawable(self.scale)
         sigma, wanted = float(self.scale), math.prod(shape)
         rate = math.floor(sigma) + 1
         accepted = np.empty(0, dtype=np.int64)
@@ -119,42 +119,3 @@ class DiscreteGaussian(Noise):
             kept = y[rng.random(y.size) < np.exp(-0.5 * depth**2)]
             accepted = np.concatenate([accepted, kept[:missing]])
         return accepted.reshape(shape)
-
-
-def discrete_profile(sigma: float, epsilon: float, shift: float) -> Any:
-    """Return δ = P(Y > y) − e^ε P(Y > y + Δ), y = εσ²/Δ − Δ/2, or a hair above.
-
-    Examples
-    --------
-    >>> discrete_profile(1.0, 1.0, 1.0)
-    0.1413...
-    """
-    return (
-        _profile_sum(sigma, epsilon, shift)
-        if sigma < SMOOTH
-        else _profile_smooth(sigma, epsilon, shift)
-    )
-
-
-def _profile_sum(sigma: float, epsilon: float, shift: float) -> float:
-    """Return Σ_{k>y} p(k) (1 − e^{ε − (2kΔ+Δ²)/(2σ²)}): every term is positive."""
-    first = max(math.floor(epsilon * sigma**2 / shift - shift / 2), -math.ceil(39 * sigma) - 1)
-    k = np.arange(first, max(first, 0) + math.ceil(12 * sigma) + 40, dtype=float)
-    excess = epsilon - (2 * k * shift + shift**2) / (2 * sigma**2)
-    masses = np.exp(-0.5 * (k / sigma) ** 2) / theta(sigma)
-    return math.fsum(masses * -np.expm1(np.minimum(excess, 0.0))) * (1 + 1e-12)
-
-
-def _profile_smooth(sigma: float, epsilon: float, shift: float) -> Any:
-    """Return δ from the Euler-Maclaurin tails, with digits to spare."""
-    with mpmath.workdps(60 + math.ceil(abs(math.log10(epsilon)))):
-        s, e, d = mpmath.mpf(sigma), mpmath.mpf(epsilon), mpmath.mpf(shift)
-        first = mpmath.floor(e * s**2 / d - d / 2) + 1
-        near, far = (_tail_probability(n / s, s) for n in (first, first + d))
-        return near - mpmath.exp(e) * far
-
-
-def _tail_probability(x: Any, s: Any) -> Any:
-    """Return P(Y ≥ xσ) for a large σ, where Θ = σ√(2π)."""
-    density = mpmath.npdf(x) / s
-    return mpmath.ncdf(-x) + density * edge_weight(x, s, 12)

@@ -14,7 +14,7 @@ from trueup.noise.base import Noise
 from trueup.noise.budget import whole_sensitivity
 from trueup.noise.closed_forms import geometric_sums
 from trueup.noise.laplace import pure_scale
-from trueup.noise.lattice import smallest_integer
+from trueup.noise.lattice import check_drawable, smallest_integer
 
 if TYPE_CHECKING:
     from trueup.domain import Interval
@@ -103,5 +103,6 @@ class DiscreteLaplace(Noise):
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         """Return differences of two geometric draws."""
+        check_drawable(self.scale)
         p = -math.expm1(-1 / float(self.scale))
         return np.asarray(rng.geometric(p, shape)) - np.asarray(rng.geometric(p, shape))

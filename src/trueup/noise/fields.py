@@ -6,6 +6,9 @@ sympy number, read with :class:`Digits` an mpmath number with as many digits as 
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -13,6 +16,22 @@ import mpmath
 import sympy
 
 from trueup.exact import Exact
+
+_precision = threading.RLock()
+
+
+@contextlib.contextmanager
+def working_digits(digits: int) -> Iterator[None]:
+    """Work with so many digits in mpmath, whose precision is global: one thread at a time.
+
+    Examples
+    --------
+    >>> with working_digits(30):
+    ...     print(mpmath.mpf(1) / 3)
+    0.333333333333333333333333333333
+    """
+    with _precision, mpmath.workdps(digits):
+        yield
 
 
 class Field(Protocol):
@@ -56,7 +75,7 @@ class Digits:
 
     Examples
     --------
-    >>> with mpmath.workdps(30):
+    >>> with working_digits(30):
     ...     print(Digits().number(Fraction(1, 3)))
     0.333333333333333333333333333333
     """

@@ -6,12 +6,13 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any, Self
 
-import mpmath
 import numpy as np
 from scipy import special
 
 from trueup.noise.base import Noise, positive, scaled_power
 from trueup.noise.budget import gaussian_scale
+from trueup.noise.closed_forms import gaussian_tilted
+from trueup.noise.privacy import analytic_scale
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
@@ -68,7 +69,7 @@ class Gaussian(Noise):
         Gaussian(3.7306316...)
         """
         shift = positive(sensitivity, "sensitivity")
-        return cls(gaussian_scale(gaussian_profile, rho, epsilon, delta, shift))
+        return cls(gaussian_scale(analytic_scale, rho, epsilon, delta, shift))
 
     def _moment(self, k: int) -> Exact:
         return 0 if k % 2 else scaled_power(math.prod(range(1, k, 2)), self.scale, k)
@@ -88,35 +89,3 @@ class Gaussian(Noise):
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return np.asarray(rng.normal(scale=float(self.scale), size=shape))
-
-
-def gaussian_tilted(variance: Any, c: Any, order: int, field: Field) -> list[Any]:
-    """Return Eⱼ = E[Zʲ e^{cZ}] for j = 0..order under N(0, v).
-
-    E₀ = e^{vc²/2} and Stein's lemma gives E_{j+1} = v (c Eⱼ + j E_{j−1}).
-
-    Examples
-    --------
-    >>> from trueup.noise.fields import Digits
-    >>> [float(e) for e in gaussian_tilted(4, 0, 4, Digits())]
-    [1.0, 0.0, 4.0, 0.0, 48.0]
-    """
-    moments = [c**0, field.tidy(variance * c)]
-    for j in range(1, order):
-        moments.append(field.tidy(variance * (c * moments[j] + j * moments[j - 1])))
-    growth = field.exp(field.tidy(variance * c**2 / 2))
-    return [growth * moment for moment in moments[: order + 1]]
-
-
-def gaussian_profile(sigma: float, epsilon: float, shift: float) -> Any:
-    """Return δ = Φ(Δ/(2σ) − εσ/Δ) − e^ε Φ(−Δ/(2σ) − εσ/Δ), with digits to spare.
-
-    Examples
-    --------
-    >>> print(mpmath.nstr(gaussian_profile(1.0, 1.0, 1.0), 6))
-    0.126937
-    """
-    with mpmath.workdps(60 + math.ceil(abs(math.log10(epsilon)))):
-        s, e, d = mpmath.mpf(sigma), mpmath.mpf(epsilon), mpmath.mpf(shift)
-        near, far = d / (2 * s), e * s / d
-        return mpmath.ncdf(near - far) - mpmath.exp(e) * mpmath.ncdf(-near - far)

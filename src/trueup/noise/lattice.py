@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trueup.errors import TrueupError
+
 if TYPE_CHECKING:
+    from trueup.exact import Exact
     from trueup.noise.elementwise import Floats, Formula
+
+LARGEST_DRAWN = 1e15
 
 
 def smallest_integer(cdf: Formula, p: Floats, guess: Floats) -> Floats:
@@ -43,3 +48,15 @@ def _bracket(cdf: Formula, p: Floats, guess: Floats) -> tuple[Floats, Floats]:
         high, low = np.where(below, high + step, high), np.where(below, high, low)
         step *= 2
     return low, high
+
+
+def check_drawable(scale: Exact) -> None:
+    """Raise if draws of this scale would not fit into 64-bit integers.
+
+    Examples
+    --------
+    >>> check_drawable(1000)
+    """
+    if scale > LARGEST_DRAWN:
+        hint = f"draw from a scale of at most {LARGEST_DRAWN:g}, or from the continuous family"
+        raise TrueupError(f"draws of scale {scale!r} do not fit into 64-bit integers", hint)

@@ -112,8 +112,13 @@ def _check_hankel(moments: tuple[Exact, ...]) -> None:
     known = (1, *moments[:CHECKED])
     rows = (len(known) + 1) // 2
     hankel = [[known[i + j] for j in range(rows)] for i in range(rows)]
-    floats = any(isinstance(m, float) for m in known)
-    if _nearly_semidefinite(hankel) if floats else _extendable(sympy.Matrix(hankel), known):
+    if min(known[::2]) <= 0:
+        possible = not any(moments)
+    elif any(isinstance(m, float) for m in known):
+        possible = _nearly_semidefinite(hankel)
+    else:
+        possible = _extendable(sympy.Matrix(hankel), known)
+    if possible:
         return
     hint = "raw moments satisfy m2 >= m1**2 and so on: check that they are not central moments"
     raise TrueupError(f"no distribution has the moments {list(moments)!r}", hint)
@@ -122,10 +127,7 @@ def _check_hankel(moments: tuple[Exact, ...]) -> None:
 def _nearly_semidefinite(hankel: list[list[Exact]]) -> bool:
     """Return whether the matrix, scaled to unit diagonal, has no clearly negative eigenvalue."""
     matrix = np.array(hankel, dtype=float)
-    diagonal = np.diag(matrix)
-    if (diagonal <= 0).any():
-        return bool((diagonal >= 0).all() and not matrix[diagonal == 0].any())
-    unit = np.sqrt(diagonal)
+    unit = np.sqrt(np.diag(matrix))
     return bool(np.linalg.eigvalsh(matrix / unit / unit[:, None]).min() > -TOLERANCE)
 
 

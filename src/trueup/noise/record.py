@@ -39,7 +39,8 @@ def from_record(record: dict[str, Any]) -> Noise:
         raise TrueupError(f"there is no noise family {name!r}", f"one of {families.__all__}")
     shapes = fields.pop("shapes", ())
     if "name" in fields:
-        return family(record["name"], *shapes, loc=fields["loc"], scale=fields["scale"])
+        law: Noise = family(record["name"], *shapes, loc=fields["loc"], scale=fields["scale"])
+        return law
     result: Noise = family(**fields)
     return result
 

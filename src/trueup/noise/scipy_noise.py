@@ -163,32 +163,39 @@ class ScipyNoise(Noise):
     # -- moments -----------------------------------------------------------------------------------
 
     def _moment(self, k: int) -> Exact:
-        if self._discrete and self.mgf_radius > 0:
-            return float(mpmath.re(self._tilted(mpmath.mpf(0), k, None)[k]))
+        approximate = self.mgf_radius > 0 if self._discrete else k > 4
+        if approximate:  # in scipy, so do it better
+            values = self._expectations(0j, k)
+            if values is not None:
+                return float(values[k].real)
         with np.errstate(all="ignore"):
             return float(self._law.moment(k))
 
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
         return 30
 
-    def _tilted(self, c: Any, order: int, field: Field | None) -> list[Any]:
-        """Return ∫ zʲ e^{cz} dP(z) in floats, in units of the quartile distance."""
-        rate, (start, unit) = complex(c), self._centre
+    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
+        rate = complex(c)
+        values = self._expectations(rate, order)
+        if values is None:
+            hint = "use one of trueup's own families, e.g. StudentT, if the law is one of them"
+            raise TrueupError(f"E e^{{cZ}} of {self!r} at c = {rate:g} cannot be integrated", hint)
+        return [mpmath.mpc(v) if rate.imag else mpmath.mpf(v.real) for v in values]
+
+    def _expectations(self, rate: complex, order: int) -> list[complex] | None:
+        """Return ∫ zʲ e^{rate·z} dP(z) for j = 0..order in floats, None if it does not settle."""
+        start, unit = self._centre
+        low, high = (float(end) for end in self._law.support())
 
         def integrand(z: Floats) -> Any:
-            powers = (z / unit) ** np.arange(order + 1).reshape(-1, *[1] * np.ndim(z))
+            powers = (z / unit) ** np.arange(order + 1)[:, None]
             return powers * np.exp(rate * z + self._log_density(z))
 
-        low, high = (float(end) for end in self._law.support())
         if self._discrete:
             values = summed(integrand, low, high, start)
         else:
             values = integrated(integrand, low, high, start, unit)
-        if values is None:
-            hint = "use one of trueup's own families, e.g. StudentT, if the law is one of them"
-            raise TrueupError(f"E e^{{cZ}} of {self!r} at c = {rate:g} cannot be integrated", hint)
-        scaled = [complex(v) * unit**j for j, v in enumerate(values)]
-        return [mpmath.mpc(v) if mpmath.im(c) else mpmath.mpf(v.real) for v in scaled]
+        return None if values is None else [complex(v) * unit**j for j, v in enumerate(values)]
 
 
 def from_scipy(frozen: Any) -> ScipyNoise:

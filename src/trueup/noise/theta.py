@@ -14,7 +14,7 @@ import mpmath
 import numpy as np
 from scipy import special
 
-from trueup.noise.gaussian import gaussian_tilted
+from trueup.noise.closed_forms import gaussian_tilted
 
 if TYPE_CHECKING:
     from trueup.noise.elementwise import Floats
@@ -130,11 +130,11 @@ def edge_weight(x: Any, sigma: Any, terms: int) -> Any:
     >>> edge_weight(0.0, 10.0, 4)
     0.5
     """
-    weight, previous, hermite = 0.5 + 0 * x, 1 + 0 * x, x
+    weight, previous, hermite = 0.5 + 0 * x, 1 + 0 * x, x / sigma  # Heₙ(x)/σⁿ for n = 0, 1
     for j in range(1, terms + 1):
         coefficient = mpmath.bernoulli(2 * j) / mpmath.factorial(2 * j)
         number = coefficient if isinstance(x, mpmath.mpf) else float(coefficient)
-        weight = weight + number * hermite / sigma ** (2 * j - 1)
-        for order in (2 * j - 1, 2 * j):
-            previous, hermite = hermite, x * hermite - order * previous
+        weight = weight + number * hermite
+        for n in (2 * j - 1, 2 * j):
+            previous, hermite = hermite, (x * hermite - n * previous / sigma) / sigma
     return weight

@@ -1,0 +1,79 @@
+"""A release clamped to [L, U] has atoms at both ends; the same estimator serves it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+import trueup as tu
+from estimator import drawn
+from estimator.drawn import close, decimals, scales
+from oracle import Axis, expect
+
+
+def clamped_mean(est: tu.Estimator, b: float, q: float, low: float, high: float) -> float:
+    """Return E g(clamp(q + Z)): the atoms by the Laplace cdf, the middle by quadrature."""
+    below, above = math.exp(-(q - low) / b) / 2, math.exp(-(high - q) / b) / 2
+    inside = lambda x: np.where((x > low) & (x < high), est(np.clip(x, low, high)), 0.0)  # noqa: E731
+    ends = (low,) if math.isinf(high) else (low, high)
+    middle = expect(inside, Axis(oracle.laplace(b), q, ends))
+    at_high = est(high) if math.isfinite(high) else 0.0
+    return below * est(low) + middle + above * at_high
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_clamped_laplace_release(data: st.DataObject) -> None:
+    b, low = float(data.draw(scales())), data.draw(decimals(0.4, 4))
+    high = data.draw(st.one_of(st.none(), decimals(0.2, 8).map(lambda w: low + w)))
+    f = data.draw(drawn.positive(bounded=high is not None))
+    top = math.inf if high is None else high
+    q = min(low + data.draw(decimals(0, 8)), top)
+    est = tu.unbiased(f.text, tu.Laplace(b), (low, high))
+    assert close(clamped_mean(est, b, q, low, top), f(q))
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_clamped_discrete_release(data: st.DataObject) -> None:
+    b, low = data.draw(scales(0.3, 4)), data.draw(st.integers(1, 5))
+    high = low + data.draw(st.integers(0, 12))
+    f, q = data.draw(drawn.positive(bounded=True)), data.draw(st.integers(low, high))
+    est = tu.unbiased(f.text, tu.DiscreteLaplace(b), (low, high))
+    place = Axis(oracle.discrete_laplace(b), q)
+    assert close(expect(lambda x: est(np.clip(x, low, high)), place), f(q))
+    spread = expect(lambda x: est.variance(np.clip(x, low, high)), place)
+    assert close(spread, est.sd(q) ** 2)
+
+
+@pytest.mark.parametrize("noise", [tu.Laplace(2), tu.DiscreteLaplace(2)], ids=repr)
+@pytest.mark.parametrize("domain", [(1, None), (None, -1), (1, 6), (3, 3)])
+def test_clamping_changes_no_estimate(noise: tu.Noise, domain: tuple[Any, Any]) -> None:
+    """The constant branch holds at x = L and x = U."""
+    est = tu.unbiased("1/q", noise, domain)
+    x = np.arange(-20.0, 21.0)
+    low, high = (-np.inf if domain[0] is None else domain[0], domain[1] or np.inf)
+    np.testing.assert_array_equal(est(np.clip(x, low, high)), est(x))
+    np.testing.assert_array_equal(est.variance(np.clip(x, low, high)), est.variance(x))
+
+
+@pytest.mark.parametrize("c", [1.2, 2.0, 4.0])
+def test_clamping_above_the_bound_is_not_repairable(c: float) -> None:
+    """A release clamped at c > L is biased under our g, and under any other function of it.
+
+    E h(max(x, c)) for q in [L, c] is a constant plus a multiple of e^{q/b}: for 1/q, which is no
+    such function, three true values already contradict each other.
+    """
+    b, low = 2.0, 1.0
+    est = tu.unbiased("1/q", tu.Laplace(2), (1, None))
+    places = [Axis(oracle.laplace(b), q, (low, c)) for q in (low, (low + c) / 2, c)]
+    clamped = [expect(lambda x: est(np.maximum(x, c)), p) for p in places]
+    assert max(abs(m - 1 / p.q) for m, p in zip(clamped, places, strict=True)) > 1e-3
+    system = np.array([[1.0, math.exp(p.q / b), 1 / p.q] for p in places])
+    assert abs(np.linalg.det(system)) > 1e-4

@@ -1,0 +1,295 @@
+"""Every reason to refuse, named; infinite variance told apart; bad input, with a hint."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import oracle
+import trueup as tu
+from estimator.drawn import truth
+from oracle import Axis, expect
+
+SECOND = 1.0
+"""No refusal may take longer."""
+
+
+def refused(make: Callable[[], Any], error: type[Exception], reason: str) -> None:
+    """Assert the error, the reason in its first line, a hint, and the time it took."""
+    start = time.perf_counter()
+    with pytest.raises(error) as info:
+        make()
+    assert time.perf_counter() - start < SECOND
+    message, *rest = str(info.value).splitlines()
+    assert re.search(reason, message, re.IGNORECASE), str(info.value)
+    assert sum(line.startswith("Hint: ") for line in rest) == 1
+    assert isinstance(info.value, tu.TrueupError)
+
+
+# -- what the mathematics says -----------------------------------------------------------
+
+REASONS = [
+    ("1/q", tu.Laplace(1), None, r"pole at 0"),
+    ("1/q", tu.Laplace(1), (-1, None), r"pole at 0"),
+    ("1/q", tu.Laplace(1), (-3, 3), r"pole at 0"),
+    ("1/(q - 5)", tu.Laplace(1), (1, None), r"pole at 5"),
+    ("1/(q**2 - 4)", tu.Laplace(1), (0, None), r"pole at 2"),
+    ("tan(q)", tu.Laplace(1), (0, 2), r"pole"),
+    ("1/q", tu.Laplace(1), (0, None), r"(pole|infinite) at (the bound )?0|at the bound"),
+    ("1/q", tu.Laplace(1), (None, 0), r"(pole|infinite) at (the bound )?0|at the bound"),
+    ("1/q", tu.DiscreteLaplace(1), None, r"0"),
+    ("1/q", tu.DiscreteLaplace(1), (-2, 5), r"0"),
+    ("log(q)", tu.DiscreteLaplace(1), (0, None), r"0"),
+    ("log(q)", tu.Laplace(1), None, r"log|defined|real"),
+    ("log(q)", tu.Laplace(1), (-1, None), r"log|defined|real|pole"),
+    ("abs(q)", tu.Laplace(1), None, r"kink at 0"),
+    ("abs(q - 3)", tu.Laplace(1), (1, None), r"kink at 3"),
+    ("max(q, 2)", tu.Laplace(1), (0, 9), r"kink at 2"),
+    ("where(q > 2, 2*q, q + 2)", tu.Laplace(1), None, r"kink at 2"),
+    ("where(q > 5, 1, 0)", tu.Laplace(1), None, r"jump.* 5"),
+    ("where(q > 5, q, 0)", tu.Laplace(1), (1, 9), r"jump.* 5"),
+    ("where(q > 5, 1, 0)", tu.Gaussian(1), None, r"."),
+    ("exp(q)", tu.Laplace(1), None, r"(outgrows|grows|faster)"),
+    ("exp(2*q)", tu.Laplace(1), (0, None), r"(outgrows|grows|faster)"),
+    ("exp(-q)", tu.Laplace(1), (None, 3), r"(outgrows|grows|faster)"),
+    ("cosh(q)", tu.Laplace(2), None, r"(outgrows|grows|faster)"),
+    ("exp(q**2)", tu.Laplace(1), None, r"(outgrows|grows|faster)"),
+    ("exp(q**2)", tu.Laplace(1), (0, None), r"(outgrows|grows|faster)"),
+    ("exp(n)", tu.DiscreteLaplace(1), None, r"(outgrows|grows|faster)"),
+    ("exp(n**2)", tu.DiscreteLaplace(1), (0, None), r"(outgrows|grows|faster)"),
+    ("exp(2*q)", tu.Staircase(1), None, r"(outgrows|grows|faster|generating|tail)"),
+    ("exp(q)", tu.StudentT(5), None, r"(outgrows|grows|faster|generating|tail)"),
+    ("sin(exp(q))", tu.Laplace(0.5), None, r"."),
+    ("sin(exp(q))", tu.Laplace(0.75), None, r"."),
+    ("sqrt(q)", tu.Laplace(1), (0, None), r"infinite slope"),
+    ("q*log(q)", tu.Laplace(1), (0, None), r"infinite slope"),
+    ("q**0.3", tu.Laplace(1), (0, 5), r"infinite slope"),
+    ("sqrt(5 - q)", tu.Laplace(1), (0, 5), r"infinite slope"),
+    ("log(q)", tu.Laplace(1), (0, None), r"(infinite|pole)"),
+    ("q**3", tu.Moments([0, 1]), None, r"only 2 .*moments|moment"),
+    ("q**5", tu.StudentT(5), None, r"moment"),
+    ("q", tu.StudentT(1), None, r"moment|mean"),
+    ("exp(q)", tu.Moments([0, 1, 0, 3]), None, r"moment"),
+    ("cos(2*pi*q)", tu.Uniform(1), None, r"(frequency|zero|vanish|wave|=\s*0)"),
+    ("sin(pi*q)", tu.Uniform(2), None, r"(frequency|zero|vanish|wave|=\s*0)"),
+    ("log(q)", tu.Gaussian(1), (1, None), r"."),
+    ("1/q", tu.Gaussian(1), (1, None), r"."),
+    ("1/q", tu.Staircase(1), (1, None), r"."),
+    ("sqrt(q)", tu.DiscreteGaussian(1), (1, None), r"."),
+]
+
+
+@pytest.mark.parametrize(("f", "noise", "domain", "reason"), REASONS, ids=str)
+def test_no_unbiased_estimator(f: str, noise: tu.Noise, domain: Any, reason: str) -> None:
+    refused(lambda: tu.unbiased(f, noise, domain), tu.NoUnbiasedEstimator, reason)
+
+
+def test_several_statistics_name_theirs() -> None:
+    noise = {"s": tu.Laplace(1), "n": tu.Laplace(2)}
+    refused(lambda: tu.unbiased("s/n", noise), tu.NoUnbiasedEstimator, r"pole|zero|n = 0")
+    refused(lambda: tu.unbiased("s + abs(n)", noise), tu.NoUnbiasedEstimator, r"kink")
+    refused(
+        lambda: tu.unbiased("log(n + s)", noise, {"n": (1, None)}), tu.NoUnbiasedEstimator, r"."
+    )
+
+
+def test_seven_cells_are_refused() -> None:
+    names = [f"n{i}" for i in range(7)]
+    noise = dict.fromkeys(names, tu.Laplace(1))
+    domain = dict.fromkeys(names, (1, None))
+    refused(
+        lambda: tu.unbiased(f"1/({'+'.join(names)})", noise, domain), tu.TrueupError, r"6|cells"
+    )
+    product = tu.unbiased("*".join(names), noise)  # a product of seven needs no joint operator
+    assert math.isfinite(product(**dict.fromkeys(names, 2.0)))
+
+
+def test_six_cells_are_served() -> None:
+    names = [f"n{i}" for i in range(6)]
+    noise, domain = dict.fromkeys(names, tu.DiscreteLaplace(1)), dict.fromkeys(names, (1, None))
+    est = tu.unbiased(f"1/({'+'.join(names)})", noise, domain)
+    assert close_to_plug_in(est(**dict.fromkeys(names, 100)), 1 / 600)
+
+
+def close_to_plug_in(value: float, plain: float) -> bool:
+    """Return whether the estimate is near f(x), as it is far from the bounds."""
+    return abs(value / plain - 1) < 1e-2
+
+
+# -- allowed after all -------------------------------------------------------------------
+
+ALLOWED = [
+    ("sin(exp(q))", tu.Laplace(0.25), None),
+    ("exp(q)", tu.Laplace(1), (None, 3)),
+    ("exp(5*q)", tu.Laplace(1), (0, 2)),
+    ("exp(-9*q)", tu.Laplace(1), (0, None)),
+    ("exp(-q**2)", tu.Laplace(3), None),
+    ("abs(q)", tu.Laplace(1), (0, None)),
+    ("abs(q)", tu.DiscreteLaplace(1), None),
+    ("sqrt(n)", tu.DiscreteLaplace(1), (0, None)),
+    ("1/n", tu.DiscreteLaplace(1), (1, None)),
+    ("where(n > 5, 1, 0)", tu.DiscreteLaplace(1), None),
+    ("where(q > 5, 1, 0)", tu.Laplace(1), (6, None)),
+    ("where(q > 5, 1, 0)", tu.Laplace(1), (None, 5)),
+    ("q**2/q", tu.Laplace(1), None),
+    ("(q**2 - 1)/(q - 1)", tu.Laplace(1), None),
+    ("sin(q)/q", tu.Laplace(1), (1, None)),
+    ("3", tu.Laplace(1), None),
+]
+
+
+@pytest.mark.parametrize(("f", "noise", "domain"), ALLOWED, ids=str)
+def test_what_looks_bad_and_is_not(f: str, noise: tu.Noise, domain: Any) -> None:
+    assert math.isfinite(tu.unbiased(f, noise, domain)(2.0))
+
+
+# -- infinite variance -------------------------------------------------------------------
+
+INFINITE = [
+    ("exp(q/2)", tu.Laplace(1), None, oracle.laplace(1), 0.7, 1.0),
+    ("exp(-0.8*q)", tu.Laplace(1), None, oracle.laplace(1), 0.7, 1.0),
+    ("cosh(0.3*q)", tu.Laplace(2), (0, None), oracle.laplace(2), 1.5, 1.0),
+    ("exp(0.7*n)", tu.DiscreteLaplace(1), None, oracle.discrete_laplace(1), 2, 1.0),
+    ("q**3", tu.StudentT(5), None, oracle.student_t(5), 1.2, 1.0),
+    ("q**2", tu.StudentT(4), None, oracle.student_t(4), 1.2, 1.0),
+    ("q", tu.StudentT(2), None, oracle.student_t(2), 1.2, 1.0),
+    ("exp(0.6*q)", tu.Staircase(1), None, oracle.staircase(1), 0.3, 1.0),
+]
+
+
+@pytest.mark.parametrize(("f", "noise", "domain", "law", "q", "feature"), INFINITE, ids=str)
+def test_infinite_variance(
+    f: str, noise: tu.Noise, domain: Any, law: oracle.Law, q: float, feature: float
+) -> None:
+    est = tu.unbiased(f, noise, domain)
+    expected = float(truth(f, q=q, n=q))
+    bounds = (0.0,) if domain else ()
+    mean = expect(est, Axis(law, q, bounds, feature))
+    assert abs(mean - expected) <= 1e-9 * max(1, abs(expected))
+    refused(lambda: est.variance(q), tu.InfiniteVariance, r"varian")
+    refused(lambda: est.stderr(q), tu.InfiniteVariance, r"varian")
+    refused(lambda: est.variance_formula, tu.InfiniteVariance, r"varian")
+    assert est.sd(q) == math.inf
+    assert "infinite" in est.explain()
+
+
+@pytest.mark.parametrize("p", ["1.5", "1.2", "(3/2)"])
+def test_infinite_variance_of_powers_from_zero(p: str) -> None:
+    est = tu.unbiased(f"q**{p}", tu.Laplace(1), (0, None))
+    assert est.sd(2.0) == math.inf
+    refused(lambda: est.variance(2.0), tu.InfiniteVariance, r"varian")
+
+
+def test_finite_variance_just_beyond() -> None:
+    assert math.isfinite(tu.unbiased("q**1.6", tu.Laplace(1), (0, None)).sd(2.0))
+    assert math.isfinite(tu.unbiased("exp(0.49*q)", tu.Laplace(1)).sd(0.0))
+    assert math.isfinite(tu.unbiased("q**2", tu.StudentT(5)).sd(0.0))
+
+
+# -- bad input ---------------------------------------------------------------------------
+
+BAD_SCALES = [0, -1, -0.5, math.nan, math.inf, -math.inf, "2", "two", None, [1], 1j]
+SCALED = [tu.Laplace, tu.DiscreteLaplace, tu.Gaussian, tu.DiscreteGaussian, tu.Uniform, tu.StudentT]
+
+
+@pytest.mark.parametrize("scale", BAD_SCALES, ids=repr)
+@pytest.mark.parametrize("family", [*SCALED, tu.Staircase], ids=lambda c: c.__name__)
+def test_bad_scales(family: Any, scale: Any) -> None:
+    refused(lambda: family(scale), tu.TrueupError, r".")
+
+
+laplace, whole = tu.Laplace(1), tu.DiscreteLaplace(1)
+two = {"s": laplace, "n": whole}
+BAD_CALLS: dict[str, Callable[[], Any]] = {
+    "low above high": lambda: tu.unbiased("q", laplace, (3, 1)),
+    "low is nan": lambda: tu.unbiased("q", laplace, (math.nan, 1)),
+    "low is text": lambda: tu.unbiased("q", laplace, ("a", 1)),
+    "low is +inf": lambda: tu.unbiased("q", laplace, (math.inf, None)),
+    "domain of three": lambda: tu.unbiased("q", laplace, (1, 2, 3)),
+    "domain is a number": lambda: tu.unbiased("q", laplace, 3),
+    "domain is text": lambda: tu.unbiased("q", laplace, "q > 1"),
+    "no integer": lambda: tu.unbiased("n", whole, (1.2, 1.8)),
+    "Integers(1.5)": lambda: tu.Integers(1.5, 3),
+    "domain of an unknown name": lambda: tu.unbiased("q", laplace, {"m": (1, None)}),
+    "unknown name": lambda: tu.unbiased("s/m", two),
+    "two names, one noise": lambda: tu.unbiased("s/n", laplace),
+    "domain without names": lambda: tu.unbiased("s*n", two, (1, None)),
+    "noise is a number": lambda: tu.unbiased("q", 2),
+    "noise is a class": lambda: tu.unbiased("q", tu.Laplace),
+    "noise is None": lambda: tu.unbiased("q", None),
+    "noise is empty": lambda: tu.unbiased("q", {}),
+    "noise in a list": lambda: tu.unbiased("q", [laplace]),
+    "formula is empty": lambda: tu.unbiased("", laplace),
+    "formula is None": lambda: tu.unbiased(None, laplace),
+    "formula is bytes": lambda: tu.unbiased(b"q", laplace),
+    "formula is nan": lambda: tu.unbiased(math.nan, laplace),
+    "function without derivatives": lambda: tu.unbiased(lambda q: q, laplace),
+    "one derivative only": lambda: tu.unbiased(lambda q: q, laplace, derivatives=(np.ones_like,)),
+    "derivatives of a formula": lambda: tu.unbiased("q", laplace, derivatives=(abs, abs)),
+    "derivatives are text": lambda: tu.unbiased(abs, laplace, derivatives="ab"),
+    "function under Gaussian": lambda: tu.unbiased(lambda q: q, tu.Gaussian(1)),
+    "table under Laplace": lambda: tu.unbiased({0: 1, 1: 2}, laplace),
+    "table with a gap": lambda: tu.unbiased({0: 1, 2: 2}, whole),
+    "table with nan": lambda: tu.unbiased({0: 1, 1: math.nan}, whole),
+    "table too short": lambda: tu.unbiased({0: 1, 1: 2}, whole, (0, 5)),
+    "empty table": lambda: tu.unbiased({}, whole),
+    "list without domain": lambda: tu.unbiased([1, 2, 3], whole),
+    "list of wrong length": lambda: tu.unbiased([1, 2, 3], whole, (0, 5)),
+    "complex formula": lambda: tu.unbiased("sqrt(-1)*q", laplace),
+    "non-integer release": lambda: tu.unbiased("n", whole)(1.5),
+    "non-integers": lambda: tu.unbiased("n", whole)([1, 2.5]),
+    "non-integer, bounded": lambda: tu.unbiased("1/n", whole, (1, 4))(0.5),
+    "non-integer variance": lambda: tu.unbiased("n", whole).variance(0.5),
+    "non-integer truth": lambda: tu.unbiased("n", whole).sd(0.5),
+    "non-integer of two": lambda: tu.unbiased("s*n", two)(s=0.5, n=0.5),
+    "text value": lambda: tu.unbiased("q", laplace)("4"),
+    "None value": lambda: tu.unbiased("q", laplace)(None),
+    "complex value": lambda: tu.unbiased("q", laplace)(1j),
+    "list of text": lambda: tu.unbiased("q", laplace)(["a"]),
+    "ragged list": lambda: tu.unbiased("q", laplace)([[1], [1, 2]]),
+    "no value": lambda: tu.unbiased("q", laplace)(),
+    "missing statistic": lambda: tu.unbiased("s*n", two)(s=1.0),
+    "unknown statistic": lambda: tu.unbiased("s*n", two)(s=1.0, n=1, m=2),
+    "wrong name": lambda: tu.unbiased("q", laplace)(x=1.0),
+    "positional for two": lambda: tu.unbiased("s*n", two)(1.0, 2),
+    "one positional for two": lambda: tu.unbiased("s*n", two)(1.0),
+    "shapes": lambda: tu.unbiased("s*n", two)(s=[1.0, 2.0], n=[1, 2, 3]),
+    "shapes at the truth": lambda: tu.unbiased("s*n", two).sd(s=[1.0, 2.0], n=[1, 2, 3]),
+    "level 0": lambda: tu.unbiased("q", laplace).interval(1.0, level=0),
+    "level 1": lambda: tu.unbiased("q", laplace).interval(1.0, level=1),
+    "level 95": lambda: tu.unbiased("q", laplace).interval(1.0, level=95),
+    "level nan": lambda: tu.unbiased("q", laplace).interval(1.0, level=math.nan),
+    "JSON that is none": lambda: tu.Estimator.from_json("{"),
+    "JSON of something": lambda: tu.Estimator.from_json("[1]"),
+    "JSON without noise": lambda: tu.Estimator.from_json('{"formula": "q"}'),
+    "JSON of a function": lambda: tu.unbiased(abs, whole).to_json(),
+    "moments: none": lambda: tu.Moments([]),
+    "moments: nan": lambda: tu.Moments([math.nan]),
+    "moments: impossible": lambda: tu.Moments([2, 1]),
+    "scipy class": lambda: tu.Noise.from_scipy(scipy.stats.norm),
+    "scipy nothing": lambda: tu.Noise.from_scipy(3),
+    "gamma above 1": lambda: tu.Staircase(1, 1, 1.5),
+    "sensitivity 0": lambda: tu.Staircase(1, 0),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_bad_input(name: str) -> None:
+    refused(BAD_CALLS[name], tu.TrueupError, r".")
+
+
+@pytest.mark.parametrize("extension", [1, 0, -3, 2.5, "x", None, math.nan, True, [3]], ids=repr)
+def test_bad_extensions(extension: Any) -> None:
+    make = lambda: tu.unbiased("1/q", laplace, (1, None), extension=extension)  # noqa: E731
+    refused(make, tu.TrueupError, r"extension|degree")
+
+
+def test_an_extension_needs_laplace_noise() -> None:
+    refused(lambda: tu.unbiased("1/n", whole, (1, None), extension=3), tu.TrueupError, r"Laplace")

@@ -1,0 +1,83 @@
+"""Scalars and arrays run the same tape: both must agree with mpmath on every operation."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trueup.errors import TrueupError
+from trueup.kernels import tape
+from trueup.kernels.arrays import ArrayProgram
+from trueup.kernels.laguerre import clenshaw
+from trueup.kernels.scalar import scalar
+
+x, y = sympy.symbols("x y", real=True)
+
+UNARY = [
+    sympy.exp, sympy.sin, sympy.cos, sympy.tan, sympy.atan, sympy.sinh, sympy.cosh, sympy.tanh,
+    sympy.asinh, sympy.Abs, lambda e: sympy.log(e**2 + 1), lambda e: sympy.sqrt(e**2 + 1),
+    lambda e: sympy.asin(sympy.sin(e) / 2), lambda e: sympy.acos(sympy.cos(e) / 2),
+    lambda e: sympy.acosh(e**2 + 1), lambda e: sympy.atanh(sympy.tanh(e) / 2),
+    lambda e: 1 / (e**2 + 1), lambda e: (e**2 + 1) ** sympy.Rational(1, 3), lambda e: e**5, sympy.sign,
+]  # fmt: skip
+BINARY = [
+    sympy.Add, sympy.Mul, lambda a, b: a - b, lambda a, b: a / (b**2 + 1), sympy.Max, sympy.Min,
+    lambda a, b: sympy.Piecewise((a, a < b), (2 * b, sympy.And(a > 1, b > 1)), (a * b, True)),
+    lambda a, b: sympy.Piecewise((a, sympy.Or(a >= b, sympy.Not(b <= 0))), (b, True)),
+    lambda a, b: sympy.Piecewise((a, sympy.Ne(a, b)), (1, True)),
+]  # fmt: skip
+
+expressions = st.recursive(
+    st.sampled_from([x, y, sympy.Integer(2), sympy.Rational(1, 3), sympy.Float(0.7)]),
+    lambda inner: st.one_of(
+        st.builds(lambda f, e: f(e), st.sampled_from(UNARY), inner),
+        st.builds(lambda f, a, b: f(a, b), st.sampled_from(BINARY), inner, inner),
+    ),
+    max_leaves=6,
+)
+
+
+@given(expressions, st.floats(-3, 3), st.floats(-3, 3))
+def test_scalar_and_array_agree_with_sympy(expr, a, b):
+    lowered = tape.lower(expr, (x, y))
+    out = np.empty(3)
+    with np.errstate(all="ignore"):
+        ArrayProgram(lowered).run([np.full(3, a), np.full(3, b)], out)
+    exact = expr.subs({x: sympy.Float(a, 40), y: sympy.Float(b, 40)}).evalf(30)
+    if not (exact.is_real and exact.is_finite and abs(exact) < 1e200):
+        return
+    size = sum(abs(float(t.subs({x: a, y: b}))) for t in sympy.Add.make_args(expr)) + 1
+    assert np.allclose(out, float(exact), rtol=1e-9, atol=1e-9 * size)
+    assert scalar(lowered)(a, b) == pytest.approx(out[0], rel=1e-12, abs=1e-12 * size)
+
+
+@given(st.lists(st.floats(-2, 2), min_size=1, max_size=12), st.floats(0, 30))
+def test_clenshaw_sums_laguerre_series(coefficients, t):
+    exact = mpmath.fsum(c * mpmath.laguerre(n, 0, t) for n, c in enumerate(coefficients))
+    size = mpmath.fsum(abs(c * mpmath.laguerre(n, 0, -t)) for n, c in enumerate(coefficients))
+    assert abs(clenshaw(coefficients, t) - exact) <= 1e-14 * size + 1e-300
+
+
+def test_common_subexpressions_share_a_register():
+    lowered = tape.lower(sympy.exp(x) + 1 / sympy.exp(x) ** 2 + sympy.exp(x) * y, (x, y))
+    assert sum(node.op == "exp" for node in lowered.nodes) <= 2
+
+
+def test_buffers_are_reused():
+    program = ArrayProgram(tape.lower(sum(sympy.sin(k * x) for k in range(1, 30)), (x,)))
+    assert len(program.slots) <= 3
+
+
+def test_a_formula_that_is_too_costly_is_refused(monkeypatch):
+    monkeypatch.setattr(tape, "MAX_OPERATIONS", 10)
+    with pytest.raises(TrueupError, match="more than 10 operations"):
+        tape.lower(sum(sympy.sin(k * x) for k in range(1, 30)), (x,))
+
+
+def test_constants_are_correctly_rounded():
+    assert tape.as_float(sympy.exp(sympy.Rational(-1, 3))) == math.exp(-1 / 3)
+    assert tape.as_float(1 / sympy.sinh(sympy.Rational(1, 10**8)) ** 2) == 1e16

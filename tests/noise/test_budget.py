@@ -1,0 +1,168 @@
+"""From a budget to a scale: the guarantee holds, and a hair less noise would break it."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trueup.errors import TrueupError
+from trueup.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Staircase
+
+
+def test_pure_budgets_are_exact():
+    assert Laplace.from_budget(3, 2) == Laplace(Fraction(2, 3))
+    assert type(Laplace.from_budget(3, 2).scale) is Fraction
+    assert Laplace.from_budget(0.5).scale == 2
+    assert Laplace.from_budget(Fraction(1, 3), sensitivity=0.5).scale == 1.5
+    assert DiscreteLaplace.from_budget(2, sensitivity=3) == DiscreteLaplace(Fraction(3, 2))
+    assert Staircase.from_budget(2, 3) == Staircase(2, 3, None)
+
+
+@pytest.mark.parametrize("family", [Laplace, DiscreteLaplace])
+@pytest.mark.parametrize("epsilon", [0.1, 1, Fraction(7, 3)])
+def test_pure_privacy_loss(family, epsilon):
+    noise = family.from_budget(epsilon, sensitivity=3)
+    x = np.arange(-40, 41)
+    density = noise.pmf if noise.lattice else noise.pdf
+    loss = np.log(density(x) / density(x + 3))
+    assert abs(loss).max() == pytest.approx(float(epsilon), rel=1e-12)
+
+
+@pytest.mark.parametrize("family", [Gaussian, DiscreteGaussian])
+def test_concentrated_budgets(family):
+    assert family.from_budget(rho=Fraction(1, 8)).scale == 2
+    assert family.from_budget(rho=2, sensitivity=3).scale == Fraction(3, 2)
+    assert family.from_budget(rho=0.125).scale == 2
+    for rho in (1, 0.3, Fraction(1, 3), 1e-9):
+        sigma = family.from_budget(rho=rho).scale
+        assert Fraction(sigma) ** 2 * 2 * Fraction(rho) >= 1
+        assert sigma == pytest.approx(1 / math.sqrt(2 * rho), rel=1e-15)
+
+
+def gaussian_delta(sigma, epsilon, shift):
+    """Return ∫ (p(x) − e^ε p(x + Δ))₊ dx for N(0, σ²), from the threshold upwards."""
+    with mpmath.workdps(50):
+        s, e, d = (mpmath.mpf(v) for v in (sigma, epsilon, shift))
+        start = e * s**2 / d - d / 2
+        tail = lambda x: mpmath.erfc(x / s / mpmath.sqrt(2)) / 2  # noqa: E731
+        return tail(start) - mpmath.exp(e) * tail(start + d)
+
+
+def discrete_delta(sigma, epsilon, shift):
+    """Return Σ (p(k) − e^ε p(k + Δ))₊ over all integers near the mass."""
+    reach = int(40 * sigma) + 3 * int(shift) + 20
+    with mpmath.workdps(50):
+        s, e = mpmath.mpf(sigma), mpmath.exp(mpmath.mpf(epsilon))
+        weights = [mpmath.exp(-((k / s) ** 2) / 2) for k in range(-reach, reach + 1)]
+        pairs = zip(weights, weights[int(shift) :], strict=False)
+        return mpmath.fsum(p - e * q for p, q in pairs if p > e * q) / mpmath.fsum(weights)
+
+
+BUDGETS = [(1, 1e-5, 1), (0.1, 1e-6, 1), (3, 1e-9, 2), (0.5, 0.1, 1), (8, 1e-12, 5), (20, 0.3, 1)]
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "shift"), BUDGETS)
+def test_gaussian_is_tight(epsilon, delta, shift):
+    sigma = Gaussian.from_budget(epsilon=epsilon, delta=delta, sensitivity=shift).scale
+    assert gaussian_delta(sigma, epsilon, shift) <= delta
+    assert gaussian_delta(sigma * (1 - 1e-12), epsilon, shift) > delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "shift"), [*BUDGETS, (4, 0.01, 1), (0.01, 0.2, 1)])
+def test_discrete_gaussian_is_tight(epsilon, delta, shift):
+    sigma = DiscreteGaussian.from_budget(epsilon=epsilon, delta=delta, sensitivity=shift).scale
+    assert discrete_delta(sigma, epsilon, shift) <= delta
+    assert discrete_delta(sigma * (1 - 1e-6), epsilon, shift) > delta
+    assert discrete_delta(sigma * (1 - 1e-11), epsilon, shift) > delta
+
+
+def test_discrete_gaussian_at_a_large_scale():
+    """Positive terms in floats, beyond the switch to the Euler-Maclaurin formula."""
+    sigma = float(DiscreteGaussian.from_budget(epsilon=0.005, delta=1e-8).scale)
+    assert sigma > 500
+
+    def delta(s):
+        k = np.arange(math.floor(0.005 * s**2 - 0.5) + 1, 20 * s)
+        terms = np.exp(-0.5 * (k / s) ** 2) * -np.expm1(0.005 - (2 * k + 1) / (2 * s**2))
+        return math.fsum(terms) / (s * math.sqrt(2 * math.pi))
+
+    assert delta(sigma) == pytest.approx(1e-8, rel=1e-11)
+    assert delta(sigma * (1 - 1e-6)) > 1e-8
+    continuous = Gaussian.from_budget(epsilon=0.005, delta=1e-8).scale
+    assert sigma == pytest.approx(continuous, rel=1e-5)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.floats(0.01, 10), st.floats(1e-12, 0.5), st.floats(0.1, 50))
+def test_gaussian_is_tight_everywhere(epsilon, delta, shift):
+    sigma = Gaussian.from_budget(epsilon=epsilon, delta=delta, sensitivity=shift).scale
+    assert gaussian_delta(sigma, epsilon, shift) <= delta
+    assert gaussian_delta(sigma * (1 - 1e-6), epsilon, shift) > delta
+
+
+def test_classical_bound_is_beaten():
+    sigma = Gaussian.from_budget(epsilon=0.5, delta=1e-5).scale
+    assert sigma < math.sqrt(2 * math.log(1.25e5)) / 0.5
+
+
+@pytest.mark.parametrize("family", [Gaussian, DiscreteGaussian])
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {},
+        {"epsilon": 1},
+        {"delta": 1e-5},
+        {"rho": 1, "epsilon": 1},
+        {"rho": 1, "epsilon": 1, "delta": 1e-5},
+        {"rho": 0},
+        {"rho": math.nan},
+        {"rho": "1"},
+        {"epsilon": -1, "delta": 1e-5},
+        {"epsilon": 1, "delta": 0},
+        {"epsilon": 1, "delta": 1},
+        {"epsilon": 1, "delta": 2},
+        {"rho": 1, "sensitivity": 0},
+        {"rho": 1, "sensitivity": None},
+    ],
+    ids=str,
+)
+def test_bad_gaussian_budgets(family, budget):
+    with pytest.raises(TrueupError) as caught:
+        family.from_budget(**budget)
+    assert "Hint: " in str(caught.value)
+
+
+@pytest.mark.parametrize("family", [Laplace, DiscreteLaplace, Staircase])
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", None, True])
+def test_bad_pure_budgets(family, epsilon):
+    with pytest.raises(TrueupError, match="epsilon must"):
+        family.from_budget(epsilon)
+    with pytest.raises(TrueupError, match="sensitivity must"):
+        family.from_budget(1, epsilon)
+
+
+def test_integer_statistics_move_by_integers():
+    with pytest.raises(TrueupError, match="sensitivity must be an integer"):
+        DiscreteLaplace.from_budget(1, sensitivity=0.5)
+    with pytest.raises(TrueupError, match="sensitivity must be an integer"):
+        DiscreteGaussian.from_budget(rho=1, sensitivity=Fraction(3, 2))
+    assert DiscreteLaplace.from_budget(1, sensitivity=2.0).scale == 2
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(4, 0.0113), (4, 1e-3), (10, 1e-4), (1, 0.19), (20, 1e-9)]
+)
+def test_more_discrete_gaussian_noise_is_private_too(epsilon, delta):
+    """δ(σ) has bumps: the returned σ lies beyond the last one that is too high."""
+    sigma = DiscreteGaussian.from_budget(epsilon=epsilon, delta=delta).scale
+    above = [discrete_delta(s, epsilon, 1) for s in np.linspace(sigma, 1.5 * sigma, 150)]
+    assert max(above) <= delta
+
+
+def test_bumps_exist():
+    """At ε = 4 the profile rises from σ = 0.354 on: more noise, less privacy."""
+    assert discrete_delta(0.37, 4, 1) > discrete_delta(0.3536, 4, 1)

@@ -1,0 +1,198 @@
+"""Noise read from scipy.stats: law, existence of moments, generating function."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.stats as ss
+
+from trueup.errors import TrueupError
+from trueup.noise import DiscreteLaplace, Gaussian, Laplace, Noise, ScipyNoise, StudentT
+
+read = Noise.from_scipy
+
+
+def test_repr_and_normal_form():
+    assert repr(read(ss.norm(scale=2))) == "ScipyNoise('norm', loc=0, scale=2)"
+    assert read(ss.norm(0, 2)) == read(ss.norm(loc=0.0, scale=2.0)) == ScipyNoise("norm", scale=2)
+    assert repr(read(ss.t(5, scale=0.5))) == "ScipyNoise('t', 5, loc=0, scale=0.5)"
+    assert repr(read(ss.poisson(mu=3, loc=-3))) == "ScipyNoise('poisson', 3, loc=-3)"
+    assert read(ss.t(5)) != read(ss.t(6))
+
+
+def test_lattice():
+    assert read(ss.poisson(3)).lattice
+    assert read(ss.poisson(3, loc=-3.0)).lattice
+    assert not read(ss.norm()).lattice
+    shifted = read(ss.poisson(3, loc=0.5))
+    assert not shifted.lattice
+    assert shifted.moment(1) == pytest.approx(3.5, rel=1e-13)
+    for use in (shifted.pdf, shifted.pmf):
+        with pytest.raises(TrueupError, match="has no"):
+            use(0)
+
+
+LAWS = [ss.norm(1, 2), ss.laplace(scale=3), ss.t(4.5), ss.gamma(2.5), ss.beta(2, 3), ss.poisson(3)]
+
+
+@pytest.mark.parametrize("frozen", LAWS, ids=lambda f: f.dist.name)
+def test_law_is_scipys(frozen):
+    noise = read(frozen)
+    x = np.array([-2.0, 0.0, 0.4, 1.0, 3.0])
+    density, theirs = (noise.pmf, frozen.pmf) if noise.lattice else (noise.pdf, frozen.pdf)
+    np.testing.assert_array_equal(density(x), theirs(x))
+    np.testing.assert_array_equal(noise.cdf(x), frozen.cdf(x))
+    np.testing.assert_array_equal(noise.quantile([0.1, 0.5]), frozen.ppf([0.1, 0.5]))
+    assert noise.variance == pytest.approx(frozen.var(), rel=1e-12)
+    assert type(noise.cdf(1)) is float
+
+
+@pytest.mark.parametrize(
+    ("ours", "frozen"),
+    [
+        (Gaussian(2), ss.norm(scale=2)),
+        (Laplace(3), ss.laplace(scale=3)),
+        (StudentT(9, 2), ss.t(9, scale=2)),
+        (DiscreteLaplace(2), ss.dlaplace(0.5)),
+    ],
+    ids=repr,
+)
+def test_moments_agree_with_our_families(ours, frozen):
+    noise = read(frozen)
+    for k in range(9):
+        assert noise.moment(k) == pytest.approx(float(ours.moment(k)), rel=1e-10, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("frozen", "radius"),
+    [
+        (ss.norm(scale=2), math.inf),
+        (ss.laplace(scale=4), 0.25),
+        (ss.logistic(scale=2), 0.5),
+        (ss.gamma(5, scale=2), 0.5),
+        (ss.expon(loc=-1, scale=3), 1 / 3),
+        (ss.gumbel_r(scale=2), 0.5),
+        (ss.uniform(-1, 2), math.inf),
+        (ss.t(3), 0),
+        (ss.cauchy(), 0),
+        (ss.lognorm(1), 0),
+        (ss.weibull_min(0.9), 0),
+        (ss.weibull_min(1.1), math.inf),
+        (ss.poisson(4), math.inf),
+        (ss.geom(0.3), -math.log(0.7)),
+        (ss.dlaplace(0.25), 0.25),
+        (ss.skellam(3, 4), math.inf),
+        (ss.zipf(3.5), 0),
+        (ss.binom(10, 0.3), math.inf),
+    ],
+    ids=lambda f: getattr(getattr(f, "dist", None), "name", ""),
+)
+def test_radius(frozen, radius):
+    assert read(frozen).mgf_radius == pytest.approx(radius, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("frozen", "highest"),
+    [
+        (ss.norm(), None),
+        (ss.lognorm(1), None),
+        (ss.weibull_min(0.5), None),
+        (ss.t(3), 2),
+        (ss.t(4.5, loc=3, scale=10), 4),
+        (ss.cauchy(), 0),
+        (ss.pareto(2.5), 2),
+        (ss.zipf(3.5), 2),
+    ],
+    ids=lambda f: getattr(getattr(f, "dist", None), "name", ""),
+)
+def test_highest_moment(frozen, highest):
+    noise = read(frozen)
+    assert noise.highest_moment == highest
+    if highest is not None:
+        assert math.isfinite(noise.moment(highest))
+        with pytest.raises(TrueupError, match=f"has no moment of order {highest + 1}"):
+            noise.moment(highest + 1)
+
+
+def test_variance_that_is_infinite_or_does_not_exist():
+    assert read(ss.t(1.5)).variance == math.inf
+    with pytest.raises(TrueupError, match="no mean"):
+        _ = read(ss.cauchy()).variance
+
+
+@pytest.mark.parametrize("t", [0.1, -0.2, 0.3j, 2.5j, 0.15 + 1j])
+@pytest.mark.parametrize(
+    ("frozen", "exact"),
+    [
+        (ss.norm(1, 2), lambda t: np.exp(t + 2 * t**2)),
+        (ss.laplace(scale=3), lambda t: 1 / (1 - 9 * t**2)),
+        (ss.gamma(2.5, loc=-1), lambda t: np.exp(-t) * (1 - t) ** -2.5),
+        (ss.uniform(-1, 3), lambda t: (np.exp(2 * t) - np.exp(-t)) / (3 * t)),
+        (ss.poisson(3, loc=-3), lambda t: np.exp(3 * (np.exp(t) - 1) - 3 * t)),
+        (ss.dlaplace(0.7), lambda t: Gone.mgf(t)),
+        (ss.binom(10, 0.3), lambda t: (0.7 + 0.3 * np.exp(t)) ** 10),
+    ],
+    ids=lambda f: getattr(getattr(f, "dist", None), "name", ""),
+)
+def test_mgf(frozen, exact, t):
+    assert read(frozen).mgf(t) == pytest.approx(exact(t), rel=1e-9, abs=1e-13)
+
+
+class Gone:
+    @staticmethod
+    def mgf(t):
+        a = math.exp(-0.7)
+        return (1 - a) ** 2 / (1 - a * np.exp(t)) / (1 - a * np.exp(-t))
+
+
+def test_tilted_moments():
+    values = read(ss.norm(scale=2)).tilted(0.5 + 0.25j, 3)
+    for value, expected in zip(values, Gaussian(2).tilted(0.5 + 0.25j, 3), strict=True):
+        assert complex(value) == pytest.approx(complex(expected), rel=1e-10)
+    assert [float(v) for v in read(ss.norm(scale=2)).tilted(0, 2)] == pytest.approx([1, 0, 4])
+    with pytest.raises(TrueupError, match="outgrows the noise on the left"):
+        read(ss.laplace()).tilted(-1, 0)
+
+
+def test_poisson_moments_are_touchard_polynomials():
+    noise = read(ss.poisson(3))
+    for k in range(10):
+        expected = mpmath.exp(-3) * mpmath.nsum(
+            lambda j, k=k: j**k * 3**j / mpmath.factorial(j), [0, mpmath.inf]
+        )
+        assert noise.moment(k) == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_quantile_starts_at_the_support():
+    assert read(ss.poisson(3)).quantile(0) == 0
+    assert read(ss.expon()).quantile(0) == 0
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ss.norm,
+        "norm",
+        None,
+        3,
+        ss.norm(scale=[1, 2]),
+        ss.norm(scale=-1),
+        ss.norm(scale=math.nan),
+        ss.t(-1),
+        ss.multivariate_normal([0, 0]),
+        ss.rv_histogram(np.histogram([1, 2, 2, 3]))(),
+        ss.rv_discrete(values=([1, 2], [0.5, 0.5]))(),
+    ],
+    ids=lambda b: type(b).__name__,
+)
+def test_refusals(bad):
+    with pytest.raises(TrueupError) as caught:
+        read(bad)
+    assert "Hint: " in str(caught.value)
+
+
+@pytest.mark.parametrize("arguments", [("no_such_law",), ("describe",), (3,), ("norm", 1), ("t",)])
+def test_bad_names_and_shapes(arguments):
+    with pytest.raises(TrueupError):
+        ScipyNoise(*arguments)

@@ -1,0 +1,145 @@
+"""Calculating with published values: the whole formula is debiased, identity is remembered."""
+
+import math
+
+import numpy as np
+import pytest
+
+import trueup as tu
+
+
+@pytest.fixture
+def n():
+    return tu.noisy([103, 50, 7], tu.DiscreteLaplace(2), domain=(1, None), name="n")
+
+
+@pytest.fixture
+def s():
+    return tu.noisy([51.7, 20.0, 3.0], tu.Laplace(2), name="s")
+
+
+def test_a_ratio_is_the_estimators(n, s):
+    est = tu.unbiased("s/n", {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2)}, {"n": (1, None)})
+    values = {"s": np.array([51.7, 20.0, 3.0]), "n": np.array([103, 50, 7])}
+    assert np.array_equal((s / n).estimate, est(**values))
+    assert np.array_equal((s / n).variance, est.variance(**values))
+    assert np.array_equal((s / n).stderr, est.stderr(**values))
+    assert np.array_equal((s / n).interval(0.9), est.interval(level=0.9, **values))
+
+
+def test_the_formula_is_debiased_as_a_whole(s):
+    assert np.allclose((s**2).estimate, np.array([51.7, 20, 3]) ** 2 - 8)
+    assert not np.allclose((s * s).estimate, s.estimate**2)
+    assert np.array_equal((s * s).estimate, (s**2).estimate)
+
+
+def test_identity_is_object_and_index(n):
+    assert np.array_equal((n - n).estimate, np.zeros(3))
+    assert (n[0] - n[0]).estimate == 0.0
+    assert (n[0] - n[0]).variance == 0.0
+    twin = tu.noisy([103, 50, 7], tu.DiscreteLaplace(2), domain=(1, None), name="n")
+    assert (n[0] - twin[0]).variance > 0
+
+
+def test_an_entry_meets_its_array(n):
+    difference = n - n[0]
+    assert np.array_equal(difference.estimate, [0, -53, -96])
+    variance = difference.variance
+    assert variance[0] == 0
+    assert variance[1] == pytest.approx((n[1] - n[0]).variance)
+    product = (n * n[0]).estimate
+    assert product[0] == pytest.approx((n[0] ** 2).estimate)
+    assert product[1] == pytest.approx(n[1].estimate * n[0].estimate)
+    assert (n[1:][0] - n[1]).estimate == 0.0
+
+
+def test_sums(n, s):
+    assert s.sum().estimate == pytest.approx(74.7)
+    assert s.sum().variance == pytest.approx(3 * 8)
+    assert (s.sum() - s[0] - s[1] - s[2]).estimate == 0.0
+    inverse = 1 / n[:2].sum()
+    cells = {"a": tu.DiscreteLaplace(2), "b": tu.DiscreteLaplace(2)}
+    est = tu.unbiased("1/(a + b)", cells, {"a": (1, None), "b": (1, None)})
+    assert inverse.estimate == pytest.approx(est(a=103, b=50), rel=1e-14)
+    assert sum(n[:2]).estimate == n[:2].sum().estimate
+
+
+def test_conditions(n):
+    above = n > 5
+    with pytest.raises(tu.TrueupError, match="not known"):
+        bool(above)
+    with pytest.raises(tu.TrueupError, match="no truth value"):
+        bool(n)
+    chosen = tu.where(above & ~(n >= 100), n, 0)
+    est = tu.unbiased("where(n > 5 and n < 100, n, 0)", tu.DiscreteLaplace(2), (1, None))
+    assert np.allclose(chosen.estimate, est(np.array([103, 50, 7])))
+    assert tu.where(True, 3, n).estimate[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [(np.log, "log(n)"), (np.sqrt, "sqrt(n)"), (np.exp, "exp(n/9)"), (np.log1p, "log(1 + n)"),
+     (np.square, "n**2"), (np.reciprocal, "1/n"), (np.tanh, "tanh(n)"), (np.abs, "abs(n)")],
+)  # fmt: skip
+def test_numpy_functions(n, function, text):
+    value = function(n / 9) if text == "exp(n/9)" else function(n)
+    est = tu.unbiased(text, tu.DiscreteLaplace(2), (1, None))
+    assert np.allclose(value.estimate, est(np.array([103, 50, 7])), rtol=1e-12)
+
+
+def test_known_arrays_take_part(n):
+    weights = np.array([2.0, 3.0, 5.0])
+    assert np.allclose((weights * n).estimate, weights * n.estimate)
+    assert np.allclose((n / weights).variance, n.variance / weights**2)
+    assert np.allclose(np.multiply(weights, n).estimate, (n * weights).estimate)
+
+
+def test_other_numpy_functions_are_refused(n):
+    with pytest.raises(tu.TrueupError, match="np.floor"):
+        np.floor(n)
+    with pytest.raises(tu.TrueupError, match="plain number"):
+        float(n[0])
+
+
+def test_display():
+    s = tu.noisy(3.4217, tu.Laplace(0.2157))
+    assert repr(s) == "3.42 ± 0.31"
+    assert repr(tu.noisy([1.0, 2.0], tu.Laplace(1))) == "[1.0 ± 1.4, 2.0 ± 1.4]"
+    assert "kink at 0" in repr(abs(s))
+
+
+def test_a_scalar_gives_floats():
+    n = tu.noisy(103, tu.DiscreteLaplace(2), domain=(1, None), name="n")
+    m = 1 / n
+    assert type(m.estimate) is float
+    assert type(m.stderr) is float
+    assert all(type(end) is float for end in m.interval())
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: tu.noisy("3", tu.Laplace(1)), "must be a number"),
+        (lambda: tu.noisy(3, 2), "noise must be a noise"),
+        (lambda: tu.noisy(3.5, tu.DiscreteLaplace(1)), "whole numbers"),
+        (lambda: tu.noisy([1, 2], tu.Laplace(1)) + tu.noisy([1, 2, 3], tu.Laplace(1)), "shapes"),
+        (lambda: tu.noisy(3, tu.Laplace(1)) + "x", "must be a number"),
+        (lambda: tu.noisy(3, tu.Laplace(1))[0], "no entries"),
+        (lambda: (1 / tu.noisy(3, tu.Laplace(1))).estimate, "pole at 0"),
+        (lambda: 1 / tu.noisy(np.arange(1, 8), tu.Laplace(1), (1, None)).sum() * 1, None),
+    ],
+)
+def test_bad_input(make, match):
+    if match is None:
+        with pytest.raises(tu.TrueupError, match="at most 6"):
+            _ = make().estimate
+        return
+    with pytest.raises(tu.TrueupError, match=match) as caught:
+        make()
+    assert "\nHint: " in str(caught.value)
+
+
+def test_nan_stays_nan():
+    value = 1 / tu.noisy([math.nan, 9.0], tu.Laplace(2), (1, None))
+    assert math.isnan(value.estimate[0])
+    assert value.estimate[1] == pytest.approx(1 / 9 - 8 / 9**3)

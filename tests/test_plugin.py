@@ -1,0 +1,117 @@
+"""What the plug-in gets wrong: closed forms of theory against quadrature and sums."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate
+
+import trueup as tu
+
+scales = st.floats(0.2, 4)
+truths = st.floats(-6, 6)
+hundredths = st.integers(-300, 300).map(lambda k: k / 100)
+
+
+def expected(f, q, b, breaks=()):
+    """E f(q + Laplace(b)) by adaptive quadrature between the breaks."""
+    ends = sorted({q - 45 * b, q, q + 45 * b, *(a for a in breaks if abs(a - q) < 45 * b)})
+    total = 0.0
+    for low, high in zip(ends, ends[1:], strict=False):
+        inside = (lambda x: f(x) * math.exp(-abs(x - q) / b) / (2 * b))
+        total += integrate.quad(inside, low, high, limit=400, epsabs=1e-13, epsrel=1e-12)[0]
+    return total
+
+
+@given(scales, truths)
+def test_absolute_value(b, q):
+    assert tu.plugin_bias("abs(q)", tu.Laplace(b))(q) == pytest.approx(
+        b * math.exp(-abs(q) / b), rel=1e-12
+    )
+
+
+@given(scales, truths, hundredths, hundredths, hundredths)
+def test_a_kink_and_a_jump_at_one_place(b, q, a, rise, slope):
+    text = f"where(q < {a!r}, 0, {rise!r} + {slope!r}*(q - {a!r}))"
+    found = tu.plugin_bias(text, tu.Laplace(b))(q)
+    f = lambda x: 0.0 if x < a else rise + slope * (x - a)  # noqa: E731
+    assert found == pytest.approx(expected(f, q, b, [a]) - f(q), abs=1e-9)
+
+
+@given(scales, hundredths)
+def test_a_step_at_the_truth_itself(b, a):
+    found = tu.plugin_bias(f"where(q > {a!r}, 1, 0)", tu.Laplace(b))(a)
+    assert found == pytest.approx(0.5, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "f", "breaks"),
+    [
+        ("max(q, 0)**2", lambda x: max(x, 0) ** 2, [0]),
+        ("abs(q - 1)*q", lambda x: abs(x - 1) * x, [1]),
+        ("abs(q)**0.5", lambda x: abs(x) ** 0.5, [0]),
+        ("abs(sin(q))", lambda x: abs(math.sin(x)), [k * math.pi for k in range(-40, 41)]),
+        ("log(q**2 + 1)", lambda x: math.log(x * x + 1), []),
+        ("min(max(q, -1), 2)", lambda x: min(max(x, -1), 2), [-1, 2]),
+        ("log(abs(q))", lambda x: math.log(abs(x)), [0]),
+    ],
+)
+@pytest.mark.parametrize("q", [-1.3, 0.4, 2.0])
+def test_against_quadrature(text, f, breaks, q):
+    found = tu.plugin_bias(text, tu.Laplace(1.5))(q)
+    assert found == pytest.approx(expected(f, q, 1.5, breaks) - f(q), abs=1e-8)
+
+
+@pytest.mark.parametrize("f", ["1/q", "1/q**2", "log(q)", "sqrt(q)", "exp(q)", "tan(q)"])
+def test_no_expectation_is_nan(f):
+    assert math.isnan(tu.plugin_bias(f, tu.Laplace(1))(2.0))
+
+
+@given(st.floats(0.3, 5), st.integers(-8, 8))
+def test_integer_noise_by_direct_sum(b, q):
+    noise = tu.DiscreteLaplace(b)
+    k = np.arange(-400, 401)
+    mass = np.exp(-np.abs(k) / b)
+    mass /= mass.sum()
+    for text, f in (("abs(n)", np.abs), ("where(n > 2, 1, 0)", lambda n: (n > 2) * 1.0)):
+        assert tu.plugin_bias(text, noise)(q) == pytest.approx(
+            float(mass @ f(q + k)) - float(f(np.array(q))), abs=1e-11
+        )
+    assert math.isnan(tu.plugin_bias("1/n", noise)(q))
+
+
+@pytest.mark.parametrize(
+    "noise", [tu.Gaussian(1.5), tu.StudentT(4, 2), tu.Staircase(1), tu.Uniform(5)], ids=repr
+)
+def test_other_noises_by_quadrature(noise):
+    f = lambda x: max(x, 0.0)  # noqa: E731
+    density = lambda x: f(x) * noise.pdf(x - 0.7)  # noqa: E731
+    marks = [0.7 + z for z in (-2.5, 2.5)] + [0.7 + z for z in np.asarray(noise.breaks(40.0))]
+    ends = sorted({0.0, *(m for m in marks if 0 < m < 40), 40.0})
+    total = sum(
+        integrate.quad(density, a, b, limit=200, epsabs=1e-13)[0]
+        for a, b in zip(ends, ends[1:], strict=False)
+    )
+    total += integrate.quad(density, 40.0, np.inf, limit=400)[0]
+    assert tu.plugin_bias("max(q, 0)", noise)(0.7) == pytest.approx(total - 0.7, abs=2e-8)
+
+
+def test_polynomials_are_exact_under_every_noise():
+    assert tu.plugin_bias("q**2", tu.Laplace(2))(7.0) == 8.0
+    assert tu.plugin_bias("q**4", tu.Moments([0, 1, 0, 3]))(2.0) == 6 * 4 + 3
+    assert tu.plugin_bias("q**2", tu.DiscreteGaussian(3))(5.0) == pytest.approx(9.0, rel=1e-12)
+
+
+def test_several_statistics():
+    bias = tu.plugin_bias("s*abs(n)", {"s": tu.Laplace(1), "n": tu.DiscreteLaplace(2)})
+    alone = tu.plugin_bias("abs(n)", tu.DiscreteLaplace(2))
+    assert bias(s=3, n=1) == pytest.approx(3 * alone(1), rel=1e-12)
+    assert math.isnan(tu.plugin_bias("s/n", {"s": tu.Laplace(1), "n": tu.Laplace(2)})(s=3, n=9))
+
+
+def test_arrays_in_arrays_out():
+    bias = tu.plugin_bias("abs(q)", tu.Laplace(2))
+    assert bias([[0.0, 1.0]]).shape == (1, 2)
+    assert math.isnan(bias(math.nan))
