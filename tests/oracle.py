@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 Function = Callable[..., Any]
 
 AGREEMENT = 2e-12
-"""Largest difference of the two resolutions, relative to E|g|."""
+"""Largest difference of the two resolutions, relative to E|g| (or to 0.001)."""
 NEGLIGIBLE = 1e-15
 """Largest part of E|g| in the outer eighth of the tails."""
 GRADING = 3.0
@@ -366,6 +366,6 @@ def _grid(axes: Sequence[Axis], level: int, order: int) -> Grid:
 
 
 def _agreed(fine: float, coarse: float, size: float) -> float:
-    if not abs(fine - coarse) <= AGREEMENT * size:
+    if not abs(fine - coarse) <= AGREEMENT * max(size, 1e-3):
         raise OracleError(f"{fine!r} and {coarse!r} disagree (E|g| is {size!r})")
     return fine

@@ -124,7 +124,7 @@ class Estimator:
         >>> from trueup import DiscreteLaplace, Laplace, unbiased
         >>> mean = unbiased("s/n", {"s": Laplace(2), "n": DiscreteLaplace(2)}, {"n": (1, None)})
         >>> round(mean(s=51.7, n=103), 6)
-        0.501554
+        0.501571
         """
         return self._evaluate(self._value, x, statistics)
 

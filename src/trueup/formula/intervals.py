@@ -16,6 +16,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+_QUIET = np.errstate(all="ignore")
 _MAX = np.finfo(float).max
 _SLACK = 2.0**-49
 """Elementary functions of NumPy and the C library stay within 4 units in the last place."""
@@ -53,6 +54,7 @@ def everything(tame: Mask) -> Range:
     return Range(-full, full, np.zeros_like(tame))
 
 
+@_QUIET
 def loosened(low: Floats, high: Floats, tame: Mask) -> Range:
     """Return the range of an elementary function, widened by its possible error.
 
@@ -76,6 +78,7 @@ def _rounded(low: Floats, high: Floats, low_exact: Mask, high_exact: Mask, tame:
     return Range(low, high, tame)
 
 
+@_QUIET
 def add(a: Range, b: Range) -> Range:
     """Return a + b; sums without rounding error stay as they are.
 
@@ -98,6 +101,7 @@ def _sum(a: Floats, b: Floats) -> tuple[Floats, Mask]:
     return total, error == 0
 
 
+@_QUIET
 def multiply(a: Range, b: Range) -> Range:
     """Return a · b, where 0 · ∞ is 0: an infinite end is never attained.
 
@@ -121,9 +125,10 @@ def multiply(a: Range, b: Range) -> Range:
 
 def _is_short(values: Floats) -> Mask:
     """Tell numbers of at most 24 binary digits: their products are exact."""
-    return values.astype(np.float32).astype(np.float64) == values
+    return np.equal(values.astype(np.float32).astype(np.float64), values)
 
 
+@_QUIET
 def reciprocal(a: Range) -> Range:
     """Return 1/a, the whole line where a changes sign.
 
@@ -132,8 +137,7 @@ def reciprocal(a: Range) -> Range:
     >>> reciprocal(Range(np.array([0.0, -1.0]), np.array([2.0, 1.0]), np.array([True, True])))[:2]
     (array([ 0.5, -inf]), array([inf, inf]))
     """
-    with np.errstate(divide="ignore"):
-        low, high = 1 / (a.high + 0.0), 1 / (a.low + 0.0)
+    low, high = 1 / (a.high + 0.0), 1 / (a.low + 0.0)
     high = np.where(a.low == 0, np.inf, high)
     low = np.where(a.high == 0, -np.inf, low)
     exact_low, exact_high = (np.abs(np.frexp(end)[0]) == 0.5 for end in (a.high, a.low))
@@ -157,6 +161,7 @@ def magnitude(a: Range) -> Range:
     return Range(least, np.maximum(np.abs(a.low), np.abs(a.high)), a.tame)
 
 
+@_QUIET
 def integer_power(a: Range, exponent: int) -> Range:
     """Return a**exponent, sharp for even powers.
 
@@ -187,6 +192,7 @@ def _natural_power(a: Range, exponent: int) -> Range:
     return result
 
 
+@_QUIET
 def power(a: Range, exponent: Range) -> Range:
     """Return a**exponent for a >= 0, dropping the negative part of a.
 
@@ -199,8 +205,7 @@ def power(a: Range, exponent: Range) -> Range:
     array([2.])
     """
     base = np.maximum(a.low, 0.0), np.maximum(a.high, 0.0)
-    with np.errstate(divide="ignore"):
-        ends = [np.power(x, y) for x in base for y in exponent[:2]]
+    ends = [np.power(x, y) for x in base for y in exponent[:2]]
     sound = (a.low > 0) | ((a.low == 0) & (exponent.low > 0))
     tame = a.tame & exponent.tame & sound
     result = loosened(np.minimum.reduce(ends), np.maximum.reduce(ends), tame)
@@ -224,6 +229,7 @@ def signed_power(a: Range, exponent: Range) -> Range:
     return Range(low, np.where(negative, size.high, positive.high), positive.tame & ~negative)
 
 
+@_QUIET
 def square_root(a: Range) -> Range:
     """Return √a.
 
@@ -233,9 +239,14 @@ def square_root(a: Range) -> Range:
     (array([0.]), array([2.]))
     """
     low, high = np.sqrt(np.maximum(a.low, 0.0)), np.sqrt(np.maximum(a.high, 0.0))
-    exact_low, exact_high = (_is_short(root) & (root * root == x) for root, x in zip((low, high), a))
+    exact_low, exact_high = _is_root(low, a.low), _is_root(high, a.high)
     result = _rounded(low, high, exact_low, exact_high, a.tame & (a.low >= 0))
     return _outside(Range(np.maximum(result.low, 0.0), *result[1:]), a.high < 0)
+
+
+def _is_root(root: Floats, value: Floats) -> Mask:
+    """Tell where a root is exact."""
+    return _is_short(root) & np.equal(root * root, value)
 
 
 def _outside(result: Range, undefined: Mask) -> Range:
@@ -257,12 +268,13 @@ def monotone(
     """
     least, greatest = domain
 
+    @_QUIET
     def extension(a: Range) -> Range:
-        inside = (a.low >= least) & (a.high <= greatest)
-        with np.errstate(divide="ignore"):
-            low = function(np.clip(a.low, least, greatest))
-            high = function(np.clip(a.high, least, greatest))
-        result = loosened(low, high, a.tame & inside & np.isfinite(low) & np.isfinite(high))
+        low = function(np.clip(a.low, least, greatest))
+        high = function(np.clip(a.high, least, greatest))
+        tame = a.tame & (a.low >= least) & (a.high <= greatest)
+        tame &= ~(np.isinf(low) & (a.low == least) | np.isinf(high) & (a.high == greatest))
+        result = loosened(low, high, tame | np.isinf(least))
         low, high = (np.clip(end, *image) for end in result[:2])
         return _outside(Range(low, high, result.tame), (a.high < least) | (a.low > greatest))
 

@@ -70,7 +70,7 @@ def connected(f: sympy.Expr, symbols: set[sympy.Symbol]) -> list[sympy.Expr]:
     --------
     >>> a, b, c = sympy.symbols("a b c", real=True)
     >>> connected(a * b + b + 1 / c, {a, b, c})
-    [a*b + b, 1/c]
+    [1/c, a*b + b]
     """
     groups: list[tuple[set[sympy.Symbol], list[sympy.Expr]]] = []
     for term in sympy.Add.make_args(f):

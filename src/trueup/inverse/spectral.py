@@ -40,7 +40,7 @@ def decompose(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> dict[Frequencie
     --------
     >>> s = sympy.Symbol("s", real=True)
     >>> decompose(s**2 * sympy.exp(3 * s) + 1, [s])
-    {(3,): (s**2, 0), (0,): (1, 0)}
+    {(0,): (1, 0), (3,): (s**2, 0)}
     """
     if not symbols:
         return {(): (f, sympy.Integer(0))}

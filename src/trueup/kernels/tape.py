@@ -82,7 +82,7 @@ def lower(expr: sympy.Expr, inputs: Sequence[sympy.Symbol]) -> Tape:
     --------
     >>> x = sympy.Symbol("x", real=True)
     >>> [node.op for node in lower(1 / x - 8 / x**3, [x]).nodes]
-    ['input', 'const', 'div', 'const', 'mul', 'mul', 'mul', 'add']
+    ['input', 'const', 'div', 'const', 'mul', 'mul', 'mul', 'sub']
     """
     walk = _Walk(tuple(inputs))
     return Tape(walk.inputs, *walk.finish(walk.visit(expr)))
