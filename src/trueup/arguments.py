@@ -50,7 +50,7 @@ def column(value: Any, name: str) -> Any:
     if isinstance(value, NUMBER) and not isinstance(value, bool):
         return value
     try:
-        array: NDArray[Any] = np.asarray(value)
+        array: NDArray[Any] = np.asarray("" if value is None else value)
     except ValueError:
         array = np.array("")
     if array.dtype.kind == "O":
@@ -74,12 +74,35 @@ def at_truth(
     """Return a function of the true values, at one point or row by row."""
     symbols = [s.symbol for s in statistics]
     values = values_of([s.name for s in symbols], q, named)
+    for statistic, value in zip(statistics, values, strict=True):
+        _check_truth(statistic, np.asarray(value, float))
     if all(isinstance(v, NUMBER) for v in values):
         return function(dict(zip(symbols, map(float, values), strict=True)))
-    columns = np.broadcast_arrays(*values)
+    columns = broadcast(symbols, values)
     rows = zip(*(c.ravel().tolist() for c in columns), strict=True)
     out = [function(dict(zip(symbols, map(float, row), strict=True))) for row in rows]
     return np.array(out).reshape(columns[0].shape)
+
+
+def _check_truth(statistic: Statistic, q: NDArray[np.float64]) -> None:
+    broken = np.isfinite(q) & (q != np.floor(q))
+    if statistic.noise.lattice and broken.any():
+        raise TrueupError(
+            f"the true value of {statistic.symbol.name} is a whole number under integer noise, got "
+            f"{float(q[broken][0])!r}",
+            "give whole numbers, or describe the noise as continuous",
+        )
+
+
+def broadcast(symbols: Sequence[sympy.Symbol], values: Sequence[Any]) -> Sequence[NDArray[Any]]:
+    """Return the values in a common shape, or refuse them."""
+    try:
+        return np.broadcast_arrays(*values)
+    except ValueError:
+        shapes = ", ".join(f"{s.name}: {np.shape(v)}" for s, v in zip(symbols, values, strict=True))
+        raise TrueupError(
+            f"the shapes do not match: {shapes}", "pass arrays that broadcast together"
+        ) from None
 
 
 def read_arguments(

@@ -12,7 +12,14 @@ import numpy as np
 import sympy
 from scipy.special import ndtri
 
-from trueup.arguments import NUMBER, at_truth, check_extension, read_arguments, values_of
+from trueup.arguments import (
+    NUMBER,
+    at_truth,
+    broadcast,
+    check_extension,
+    read_arguments,
+    values_of,
+)
 from trueup.domain import Interval
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.formula.text import text
@@ -366,17 +373,8 @@ class Estimator:
             return float(grid.number(*map(float, values)))
         columns = [np.asarray(v) for v in values]
         dtype = np.result_type(*columns) if columns else np.dtype(float)
-        try:
-            return grid.arrays(columns, dtype if dtype.kind == "f" else np.dtype(float))
-        except ValueError as error:
-            if isinstance(error, TrueupError):
-                raise
-            shapes = ", ".join(
-                f"{n}: {np.shape(v)}" for n, v in zip(self.statistics, values, strict=True)
-            )
-            raise TrueupError(
-                f"the shapes do not match: {shapes}", "pass arrays that broadcast together"
-            ) from None
+        broadcast(grid.inputs, columns)
+        return grid.arrays(columns, dtype if dtype.kind == "f" else np.dtype(float))
 
 
 def _bounds(index: int, operator: Any) -> Bounds:

@@ -12,7 +12,7 @@ from trueup.formula.intervals import Floats, Mask
 _WIDTH = 1e-13
 _UNIFORM = 17
 _WIDE = 2.0**40
-_POWERS = 2.0 ** np.arange(-10, 1024)
+_POWERS = 2.0 ** np.arange(-10, 997)
 
 
 class Bracket(NamedTuple):

@@ -181,7 +181,9 @@ def _mul(a: Box, b: Box) -> Box:
     low, high = _out(np.minimum.reduce(ends), np.maximum.reduce(ends))
     same = ((a[0] >= 0) & (b[0] >= 0)) | ((a[1] <= 0) & (b[1] <= 0))
     opposite = ((a[0] >= 0) & (b[1] <= 0)) | ((a[1] <= 0) & (b[0] >= 0))
-    return np.where(same, np.maximum(low, 0.0), low), np.where(opposite, np.minimum(high, 0.0), high)
+    return np.where(same, np.maximum(low, 0.0), low), np.where(
+        opposite, np.minimum(high, 0.0), high
+    )
 
 
 def _product(x: Floats, y: Floats) -> Floats:

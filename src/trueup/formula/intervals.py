@@ -182,14 +182,14 @@ def integer_power(a: Range, exponent: int) -> Range:
 
 def _natural_power(a: Range, exponent: int) -> Range:
     """Return a**exponent for a >= 0 by repeated squaring."""
-    ones = np.ones_like(a.low)
-    result = Range(ones, ones, a.tame)
+    result = None
     while exponent:
         if exponent % 2:
-            result = multiply(result, a)
+            result = a if result is None else multiply(result, a)
         exponent //= 2
         a = multiply(a, a) if exponent else a
-    return result
+    ones = np.ones_like(a.low)
+    return result or Range(ones, ones, a.tame)
 
 
 @_QUIET

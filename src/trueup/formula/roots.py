@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 import sympy
 
 from trueup.formula.factors import factors
 from trueup.formula.search import Search
 
-_FAR = float(np.finfo(float).max)
+FAR = 1e300
+"""Zeros further out are not looked for."""
 
 
 class Zeros(NamedTuple):
@@ -27,7 +27,7 @@ def zeros(
 
     Zeros that double precision cannot tell apart count as one. A formula that only comes close to
     zero by less than rounding errors, or whose cases exclude the zero of one of them, is reported
-    to vanish there. Points beyond the largest double are not looked at.
+    to vanish there. An infinite end stands for 1e300.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def zeros(
     Examples
     --------
     >>> q = sympy.Symbol("q", real=True)
-    >>> zeros(q**2 - 4, q, 0, np.inf)
+    >>> zeros(q**2 - 4, q, 0, float("inf"))
     Zeros(points=(2.0,), complete=True)
     >>> zeros(sympy.sin(q), q, -1, 7).points
     (0.0, 3.141592653589793, 6.283185307179586)
@@ -51,7 +51,7 @@ def zeros(
     points: list[float] = []
     complete = True
     for factor in factors(expr, symbol):
-        found = _factor_zeros(factor, symbol, max(low, -_FAR), min(high, _FAR), limit)
+        found = _factor_zeros(factor, symbol, max(low, -FAR), min(high, FAR), limit)
         points += [float(point) for point in found.points]
         complete = complete and found.complete
     points = _distinct(points)

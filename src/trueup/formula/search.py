@@ -138,6 +138,7 @@ class Search:
             self.slopes.append(slope(last, self.symbol))
         return True
 
+    @np.errstate(over="ignore")
     def brackets(self) -> list[Bracket]:
         """Return around every point found the stretch on which the sign is not decided."""
         points = np.concatenate([np.zeros(0), *self.points])

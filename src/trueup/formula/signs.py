@@ -86,6 +86,10 @@ def _size(walk: Walk, expr: sympy.Expr) -> _Size:
         return _Size(np.abs(inner.sign), inner.log)
     if isinstance(expr, sympy.Add) and expr.free_symbols:
         return _dominated(walk, expr)
+    if isinstance(expr, sympy.Piecewise):
+        return _cases(walk, expr)
+    if isinstance(expr, (sympy.Min, sympy.Max)):
+        return _extremum(walk, expr)
     return _measured(walk.range(expr))
 
 
@@ -123,6 +127,33 @@ def _dominated(walk: Walk, expr: sympy.Add) -> _Size:
     high = np.minimum(known.log.high, _sum_log(highs))
     low = np.minimum(known.log.low, high)
     return _Size(np.where(known.sign == 0, signs, known.sign).astype(np.int8), _loose(low, high))
+
+
+def _cases(walk: Walk, expr: sympy.Piecewise) -> _Size:
+    """Return the sign that all possible cases share, and the hull of their sizes."""
+    low, high = np.full(walk.all.shape, np.inf), np.full(walk.all.shape, -np.inf)
+    least, greatest = np.ones(walk.all.shape, np.int8), -np.ones(walk.all.shape, np.int8)
+    left = walk.all
+    for value, test in expr.args:
+        possible, certain = walk.truth(test)
+        here, case = left & possible, _size(walk, value)
+        least = np.where(here, np.minimum(least, case.sign), least)
+        greatest = np.where(here, np.maximum(greatest, case.sign), greatest)
+        low = np.where(here, np.minimum(low, case.log.low), low)
+        high = np.where(here, np.maximum(high, case.log.high), high)
+        left = left & ~certain
+    signs = np.where((least == greatest) & (low <= high), least, 0)
+    return _Size(signs.astype(np.int8), _loose(np.minimum(low, high), np.maximum(low, high)))
+
+
+def _extremum(walk: Walk, expr: sympy.Expr) -> _Size:
+    """Return the sign of a min or max from those of its arguments, and its size."""
+    signs = np.array([_size(walk, arg).sign for arg in expr.args])
+    if isinstance(expr, sympy.Max):
+        found = np.where(signs.max(axis=0) > 0, 1, signs.max(axis=0) * (signs != 0).all(axis=0))
+    else:
+        found = np.where(signs.min(axis=0) < 0, -1, signs.min(axis=0) * (signs != 0).all(axis=0))
+    return _Size(found.astype(np.int8), _measured(walk.range(expr)).log)
 
 
 def _sum_log(logs: Floats) -> Floats:

@@ -34,6 +34,8 @@ class ExactLaw:
 
     def expectation(self, truth: Truth) -> float:
         """Return E g."""
+        if any(math.isnan(q) for q in truth.values()):
+            return math.nan
         return (
             self._estimand(truth) if self._inside(truth) else sum(p.mean(truth) for p in self.parts)
         )

@@ -22,6 +22,7 @@ from trueup.inverse.jets import Jet
 from trueup.inverse.quadrature import Rule
 from trueup.inverse.spectral import Complex, Frequencies
 from trueup.kernels.evaluate import evaluate
+from trueup.noise.extension import LaguerreExtension, orthogonal
 from trueup.noise.noiseless import Noiseless
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ class Expectation:
     def _integrate(self, truth: Truth, level: int) -> tuple[float, float]:
         """Return E φ and E |φ| with panels of the given level."""
         total = size = 0.0
-        for region, expr in self.exprs.items():
+        for region, raw in self.exprs.items():
+            expr = self._orthogonal(region, raw, truth)
             rules = [self._rule(cell, region[i], truth, expr, level) for i, cell in self.left]
             if math.prod(len(r.nodes) for r in rules) > quadrature.MAX_POINTS:
                 raise TrueupError(
@@ -146,9 +148,21 @@ class Expectation:
                     "look at fewer cells, or simulate with noise.sample",
                 )
             for value, weight in _tensor(expr, [c.symbol for _, c in self.left], rules, truth):
+                value[weight == 0] = 0.0  # where the noise has no mass left in a double
                 total += float(value @ weight)
                 size += float(np.abs(value) @ weight)
         return total, size
+
+    def _orthogonal(self, region: Region, expr: sympy.Expr, truth: Truth) -> sympy.Expr:
+        """Integrate Laguerre series beyond the bounds by their orthogonality.
+
+        For a true value inside the bounds, x beyond one of them is exponential whatever q is.
+        """
+        for i, cell in self.left:
+            side, q = cell.operator.branches[region[i]].side, truth[cell.symbol]
+            if side != "inside" and cell.operator.low <= q <= cell.operator.high:
+                expr = orthogonal(expr, cell.symbol)
+        return expr
 
     def _rule(self, cell: Cell, branch: int, truth: Truth, expr: sympy.Expr, level: int) -> Rule:
         """Return a rule for x = q + Z restricted to one branch."""
@@ -159,7 +173,8 @@ class Expectation:
             return quadrature.point(q, 1.0)
         if cell.symbol not in expr.free_symbols:
             return quadrature.point(q, _probability(noise, side, low - q, high - q))
-        left, right = quadrature.reach(noise, self.rates.get(cell.symbol, (0.0, 0.0)))
+        degree = max((int(e.args[0]) for e in expr.atoms(LaguerreExtension)), default=0)
+        left, right = quadrature.reach(noise, self.rates.get(cell.symbol, (0.0, 0.0)), degree)
         ends = {"below": (-math.inf, low), "inside": (low, high), "above": (high, math.inf)}
         start = max(ends[side][0], min(q, high) - left)
         stop = min(ends[side][1], max(q, low) + right)

@@ -35,11 +35,14 @@ def point(x: float, weight: float) -> Rule:
     return Rule(np.array([x]), np.array([weight]))
 
 
-def reach(noise: Noise, rates: tuple[float, float]) -> tuple[float, float]:
-    """Return how far to the left and right the noise matters to what grows like e^{rate·|x|}."""
+def reach(noise: Noise, rates: tuple[float, float], degree: int = 0) -> tuple[float, float]:
+    """Return how far to the left and right the noise matters to what grows like x^degree·e^{rate·|x|}.
+
+    A Laguerre polynomial of degree k oscillates up to 4k before the noise wins.
+    """
     radius = noise.mgf_radius
     if 0 < radius < math.inf:
-        left, right = (_TAIL / (radius - rate) for rate in rates)
+        left, right = ((_TAIL + 6 * degree) / (radius - rate) for rate in rates)
         return left, right
     far = 1e-300 if radius else 1e-25
     low, high = float(noise.quantile(far)), float(noise.quantile(1 - 1e-16))
@@ -73,7 +76,7 @@ def panels(
     edges = np.unique(
         np.concatenate(
             [
-                _edges(a, b, unit, 12 + 12 * level, heavy)
+                _edges(a, b, unit, 16 + 16 * level, heavy)
                 for a, b in zip([start, *inner], [*inner, stop], strict=True)
             ]
         )
@@ -84,13 +87,13 @@ def panels(
 
 
 def _edges(a: float, b: float, width: float, depth: int, heavy: bool) -> Floats:
-    """Return panel edges on [a, b]: at most ``width`` wide, halving towards both ends.
+    """Return panel edges on [a, b]: at most ``width`` wide, shrinking fivefold towards both ends.
 
     Under a heavy tail they widen in proportion to the distance instead.
     """
     middle = (a + b) / 2
     near = min(width, middle - a)
-    steps = near * 0.5 ** np.arange(depth, -1.0, -1.0)
+    steps = near * 0.2 ** np.arange(depth, -1.0, -1.0)
     if heavy:
         growth = 1.5 ** np.arange(1, 1 + max(1, math.ceil(math.log((middle - a) / near, 1.5))))
         steps = np.concatenate([steps, near * growth[near * growth < middle - a]])

@@ -59,7 +59,7 @@ def invert(
     theorems = [t for part in parts for t in _theorems(part)]
     if pinned:
         theorems.append("a statistic whose bounds coincide is known: nothing to estimate")
-    unique = tuple(dict.fromkeys(theorems))
+    unique = tuple(dict.fromkeys(theorems)) or ("a constant is its own estimator",)
     return Inverse(f, tuple(parts), unique, infinite[0] if infinite else None)
 
 

@@ -67,15 +67,18 @@ def _laguerre(series: tuple[float, ...]) -> Callable[..., None]:
 
 def _call(function: Callable[..., Any]) -> Callable[..., None]:
     def apply(*args: Any, out: Block) -> None:
-        columns = np.broadcast_arrays(*args)
+        columns = [np.broadcast_to(a, out.shape) for a in args]
+        known = ~np.logical_or.reduce([np.isnan(c) for c in columns])
+        columns = [c[known] for c in columns]
         try:
             result = np.asarray(function(*columns), float)
         except (TypeError, ValueError):
             result = np.empty(0)
         if result.shape != columns[0].shape:  # not vectorised: row by row
-            rows = zip(*(c.ravel().tolist() for c in columns), strict=True)
-            result = np.array([float(function(*row)) for row in rows]).reshape(columns[0].shape)
-        np.copyto(out, result)
+            rows = zip(*(c.tolist() for c in columns), strict=True)
+            result = np.array([float(function(*row)) for row in rows])
+        out[...] = np.nan
+        out[known] = result
 
     return apply
 

@@ -85,6 +85,7 @@ class Grid:
         self.inputs = inputs
         self.whole = whole
         self.parts = [_Part(inputs, *part) for part in parts]
+        self.unread = set(range(len(inputs))) - {i for part in self.parts for i in part.reads}
 
     def number(self, *values: float) -> float:
         """Return the function at one point."""
@@ -128,6 +129,8 @@ class Grid:
             for part in self.parts[1:]:
                 part.block(columns, extra)
                 target += extra
+        for i in self.unread:
+            np.copyto(target, np.nan, where=np.isnan(columns[i]))
         if target is not out:
             out[...] = target
 

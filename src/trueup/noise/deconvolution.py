@@ -119,18 +119,20 @@ def _least_norm(
     gram = sympy.Matrix(
         len(poles),
         len(poles),
-        lambda i, j: sympy.factorial(poles[i][1] + poles[j][1])
-        / (1 / poles[i][0] + rates[j]) ** (poles[i][1] + poles[j][1] + 1),
+        lambda i, j: (
+            sympy.factorial(poles[i][1] + poles[j][1])
+            / (1 / poles[i][0] + rates[j]) ** (poles[i][1] + poles[j][1] + 1)
+        ),
     )
-    basis = sympy.Matrix([t**r * sympy.exp(-rate * t) for (_, r), rate in zip(poles, rates, strict=True)])
+    basis = sympy.Matrix(
+        [t**r * sympy.exp(-rate * t) for (_, r), rate in zip(poles, rates, strict=True)]
+    )
     # ∫ g t^r e^{−st} dt = (−∂ₛ)^r of the boundary polynomial Σ φ⁽ᵏ⁾(0) Bₖ(s), φ(t) = f(L ± t).
     weights = gram.T.LUsolve(basis) if gram.rows > 1 else basis / gram[0]
     taps: Taps = {}
     for k in range(polynomial.degree()):
         boundary = _boundary(polynomial, k)
-        values = [
-            ((-1) ** r * sympy.diff(boundary, _S, r)).subs(_S, 1 / b) for b, r in poles
-        ]
+        values = [((-1) ** r * sympy.diff(boundary, _S, r)).subs(_S, 1 / b) for b, r in poles]
         weight = sum(v * w for v, w in zip(values, weights, strict=True))
         taps[k, 0] = sympy.expand(outward**k * weight)
     return taps

@@ -178,7 +178,9 @@ def _partial_fractions(scales: Counter[Exact]) -> list[tuple[Exact, Floats]]:
         coefficients = [sympy.nsimplify(series.coeff(u, k)) for k in range(m)]
         # (1 − bt)^m = (−u)^m; e^{−tx} = e^{−x/b} e^{−ux/b}.
         poly = [
-            float((-1) ** (m - 1) * coefficients[m - 1 - r] * (-1 / s) ** r / (sympy.factorial(r) * s))
+            float(
+                (-1) ** (m - 1) * coefficients[m - 1 - r] * (-1 / s) ** r / (sympy.factorial(r) * s)
+            )
             for r in range(m)
         ]
         result.append((b, np.array(poly)))

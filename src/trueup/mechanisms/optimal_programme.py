@@ -1,0 +1,222 @@
+"""The best unbiased private release as a linear programme, solved by column generation.
+
+A column is a label y with a ray p of the private cone; a release gives every column a weight
+x ≥ 0 such that, for every true value q,
+
+    Σ x p(q) = 1,    Σ x (y − f(q)) p(q) = 0,    and    Σ_q prior(q) Σ x (y − f(q))² p(q) is least.
+
+That is 2m equations in infinitely many columns, of which at most 2m are used. Given the
+multipliers a(q), c(q) of a few columns, the prices
+
+    r_y(q) = prior(q) (y − f(q))² − a(q) − c(q) (y − f(q))
+
+tell which column is missing: the cheapest ray at the best y, on the whole line, not on a grid.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import linprog
+
+from trueup.errors import TrueupError
+from trueup.mechanisms.optimal_rays import cheapest, shapes
+
+if TYPE_CHECKING:
+    from trueup.mechanisms.optimal_rays import Bools, Floats
+
+_GRID = 400
+_ROUNDS = 400
+_KEPT = 12
+"""Columns are forgotten, dearest first, beyond this many for each true value."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dual:
+    """Multipliers: a(q) of Σ x p(q) = 1 and c(q) of Σ x (y − f(q)) p(q) = 0; the bound is Σ a."""
+
+    total: Floats
+    mean: Floats
+
+    @property
+    def value(self) -> float:
+        """What the multipliers are worth: Σ a."""
+        return float(self.total.sum())
+
+    def towards(self, other: Dual, share: float) -> Dual:
+        """Return the multipliers a share of the way to others."""
+        total = (1 - share) * self.total + share * other.total
+        return Dual(total, (1 - share) * self.mean + share * other.mean)
+
+    def lowered(self, amount: float, gauge: Floats) -> Dual:
+        """Return multipliers whose prices are higher by amount·gauge."""
+        return Dual(self.total - amount * gauge, self.mean)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Programme:
+    """The values f(q), centred and in units of their noise, the prior, and ρ = e^ε."""
+
+    values: Floats
+    prior: Floats
+    ratio: float
+
+    @property
+    def gauge(self) -> Floats:
+        """The weights that make columns comparable; positive also where the prior is zero."""
+        return (self.prior + 1 / len(self.prior)) / 2
+
+    def prices(self, dual: Dual, labels: Floats) -> Floats:
+        """Return r_y(q), one column for each label."""
+        off = labels - self.values[:, None]
+        return self.prior[:, None] * off**2 - dual.total[:, None] - dual.mean[:, None] * off
+
+    def best_labels(self, dual: Dual, ray: Floats) -> Floats:
+        """Return the label at which each ray is cheapest."""
+        slope = 2 * self.prior * self.values + dual.mean
+        return np.asarray((slope @ ray) / (2 * (self.prior @ ray)))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Columns:
+    """Labels and the steps of their rays."""
+
+    labels: Floats
+    rising: Bools
+
+    def joined(self, other: Columns) -> Columns:
+        """Return these columns and others."""
+        labels = np.concatenate([self.labels, other.labels])
+        return Columns(labels, np.hstack([self.rising, other.rising]))
+
+    def only(self, which: Bools) -> Columns:
+        """Return some of the columns."""
+        return Columns(self.labels[which], self.rising[:, which])
+
+    def equations(self, programme: Programme) -> Floats:
+        """Return the matrix of the 2m equations."""
+        ray = shapes(self.rising, programme.ratio)
+        return np.vstack([ray, (self.labels - programme.values[:, None]) * ray])
+
+    def costs(self, programme: Programme) -> Floats:
+        """Return Σ_q prior(q) (y − f(q))² p(q) of each column."""
+        off = self.labels - programme.values[:, None]
+        ray = shapes(self.rising, programme.ratio)
+        return np.asarray(programme.prior @ (off**2 * ray))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Solution:
+    """Columns with positive weights, their variance, and multipliers that nearly prove it."""
+
+    columns: Columns
+    weights: Floats
+    variance: float
+    dual: Dual
+
+
+def right_hand_side(size: int) -> Floats:
+    """Return ones for the totals and zeros for the means."""
+    return np.concatenate([np.ones(size), np.zeros(size)])
+
+
+def solve(programme: Programme, start: Columns, tolerance: float = 1e-4) -> Solution:
+    """Return a release within a relative tolerance of the best variance.
+
+    The multipliers at which columns are priced lie halfway between those of the current columns
+    and the best ones seen (Wentges' smoothing), which keeps them from jumping about.
+
+    Parameters
+    ----------
+    programme
+        Values, prior and ρ.
+    start
+        Columns from which an unbiased release can be made.
+    tolerance
+        When to stop: relative gap between the variance and what the multipliers prove.
+
+    Examples
+    --------
+    >>> steps = np.array([[False, True] * 3])
+    >>> start = Columns(np.array([-2.0, 3, -1, 2, 0, 1]), steps)
+    >>> coin = Programme(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 3.0)
+    >>> round(solve(coin, start).variance, 6)  # randomised response: −½ or 3/2, ¾ to ¼
+    0.75
+    """
+    columns, proven, shown = start, -np.inf, None
+    for _ in range(_ROUNDS):
+        weights, variance, dual = _master(programme, columns)
+        trial = dual if shown is None else dual.towards(shown, 0.5)
+        found, worst = price(programme, trial, columns.labels[weights > 0])
+        if shown is None or trial.value + worst > proven:
+            shown = trial.lowered(-worst, programme.gauge)
+        else:
+            shown = shown.lowered(-min(0.0, _dearth(programme, shown, found)), programme.gauge)
+        proven = shown.value
+        if variance - proven <= tolerance * variance:
+            break
+        columns = _kept(programme, columns, dual, weights).joined(found)
+    used = weights > 1e-14
+    return Solution(columns.only(used), weights[used], variance, shown)
+
+
+def price(programme: Programme, dual: Dual, also: Floats) -> tuple[Columns, float]:
+    """Return the cheapest columns near each local minimum over y, and the lowest price of all."""
+    points = np.concatenate([also, programme.values])
+    margin = 0.1 * (points.max() - points.min())
+    grid = np.linspace(points.min() - margin, points.max() + margin, _GRID)
+    labels = np.unique(np.concatenate([grid, also]))
+    value, rising = cheapest(programme.prices(dual, labels), programme.gauge, programme.ratio)
+    padded = np.concatenate([[np.inf], value, [np.inf]])
+    valley = (value <= padded[:-2]) & (value <= padded[2:])
+    valley &= value < max(0.01, float(value.min()) + 0.01)
+    lowest, rising = float(value.min()), rising[:, valley]
+    for _ in range(6):
+        labels = programme.best_labels(dual, shapes(rising, programme.ratio))
+        value, rising = cheapest(programme.prices(dual, labels), programme.gauge, programme.ratio)
+    return Columns(labels, rising), min(lowest, float(value.min()))
+
+
+def _dearth(programme: Programme, dual: Dual, columns: Columns) -> float:
+    """Return the lowest price, per unit of gauge, of given columns."""
+    ray = shapes(columns.rising, programme.ratio)
+    prices = np.einsum("qn,qn->n", ray, programme.prices(dual, columns.labels))
+    return float((prices / (programme.gauge @ ray)).min())
+
+
+def _kept(programme: Programme, columns: Columns, dual: Dual, weights: Floats) -> Columns:
+    limit = _KEPT * len(programme.values)
+    if len(columns.labels) <= limit:
+        return columns
+    ray = shapes(columns.rising, programme.ratio)
+    prices = np.einsum("qn,qn->n", ray, programme.prices(dual, columns.labels))
+    prices /= programme.gauge @ ray
+    return columns.only((prices <= np.partition(prices, limit)[limit]) | (weights > 0))
+
+
+def _master(programme: Programme, columns: Columns) -> tuple[Floats, float, Dual]:
+    """Solve the programme over the given columns."""
+    matrix, size = columns.equations(programme), len(programme.values)
+    scale = np.abs(matrix).max(axis=0)
+    for method, presolve in (("highs-ds", False), ("highs-ds", True), ("highs-ipm", True)):
+        result = linprog(
+            columns.costs(programme) / scale,
+            A_eq=matrix / scale,
+            b_eq=right_hand_side(size),
+            method=method,
+            options={
+                "presolve": presolve,
+                "primal_feasibility_tolerance": 1e-9,
+                "dual_feasibility_tolerance": 1e-9,
+            },
+        )
+        if result.status == 0:
+            multipliers = result.eqlin.marginals
+            dual = Dual(multipliers[:size], multipliers[size:])
+            return np.asarray(result.x / scale), float(result.fun), dual
+    raise TrueupError(
+        f"the linear programme could not be solved: {result.message}",
+        "try fewer values of q, or an epsilon nearer to 1",
+    )
