@@ -27,10 +27,14 @@ from trueup.mechanisms.optimal_rays import cheapest, shapes
 if TYPE_CHECKING:
     from trueup.mechanisms.optimal_rays import Bools, Floats
 
+DEBUG = False
 _GRID = 400
 _ROUNDS = 400
 _KEPT = 12
 """Columns are forgotten, dearest first, beyond this many for each true value."""
+
+_ATTEMPTS = (("highs-ds", False, 1e-9), ("highs-ds", True, 1e-8), ("highs-ipm", True, 1e-7))
+"""Method, presolve, tolerance: dense and small, the programme gains nothing from presolving."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -155,9 +159,11 @@ def solve(programme: Programme, start: Columns, tolerance: float = 1e-4) -> Solu
         else:
             shown = shown.lowered(-min(0.0, _dearth(programme, shown, found)), programme.gauge)
         proven = shown.value
+        if DEBUG: print(_, len(columns.labels), variance, proven, worst, len(found.labels), (weights>0).sum())
         if variance - proven <= tolerance * variance:
             break
-        columns = _kept(programme, columns, dual, weights).joined(found)
+        kept = _kept(programme, columns, dual, weights, len(start.labels))
+        columns = kept.joined(found)
     used = weights > 1e-14
     return Solution(columns.only(used), weights[used], variance, shown)
 
@@ -186,21 +192,25 @@ def _dearth(programme: Programme, dual: Dual, columns: Columns) -> float:
     return float((prices / (programme.gauge @ ray)).min())
 
 
-def _kept(programme: Programme, columns: Columns, dual: Dual, weights: Floats) -> Columns:
+def _kept(
+    programme: Programme, columns: Columns, dual: Dual, weights: Floats, spared: int
+) -> Columns:
+    """Return the columns without the dearest; the first ones, which make it feasible, stay."""
     limit = _KEPT * len(programme.values)
     if len(columns.labels) <= limit:
         return columns
     ray = shapes(columns.rising, programme.ratio)
     prices = np.einsum("qn,qn->n", ray, programme.prices(dual, columns.labels))
     prices /= programme.gauge @ ray
-    return columns.only((prices <= np.partition(prices, limit)[limit]) | (weights > 0))
+    first = np.arange(len(prices)) < spared
+    return columns.only((prices <= np.partition(prices, limit)[limit]) | (weights > 0) | first)
 
 
 def _master(programme: Programme, columns: Columns) -> tuple[Floats, float, Dual]:
     """Solve the programme over the given columns."""
     matrix, size = columns.equations(programme), len(programme.values)
     scale = np.abs(matrix).max(axis=0)
-    for method, presolve in (("highs-ds", False), ("highs-ds", True), ("highs-ipm", True)):
+    for method, presolve, tolerance in _ATTEMPTS:
         result = linprog(
             columns.costs(programme) / scale,
             A_eq=matrix / scale,
@@ -208,8 +218,8 @@ def _master(programme: Programme, columns: Columns) -> tuple[Floats, float, Dual
             method=method,
             options={
                 "presolve": presolve,
-                "primal_feasibility_tolerance": 1e-9,
-                "dual_feasibility_tolerance": 1e-9,
+                "primal_feasibility_tolerance": tolerance,
+                "dual_feasibility_tolerance": tolerance,
             },
         )
         if result.status == 0:

@@ -10,6 +10,7 @@ from trueup.noise.noiseless import Noiseless
 from trueup.noise.scipy_noise import ScipyNoise
 from trueup.noise.staircase import Staircase
 from trueup.noise.student_t import StudentT
+from trueup.noise.sum import SumNoise
 from trueup.noise.uniform import Uniform
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "ScipyNoise",
     "Staircase",
     "StudentT",
+    "SumNoise",
     "Uniform",
 ]

@@ -1,0 +1,255 @@
+"""Unbiased means of a data set whose size is not public."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueup.errors import TrueupError
+from trueup.estimator import unbiased
+from trueup.exact import number
+from trueup.mechanisms.contrast import Contrast
+from trueup.mechanisms.records import read_bounds, read_outside, read_records
+from trueup.mechanisms.release import MeanRelease
+from trueup.mechanisms.sampling import publish
+from trueup.noise import DiscreteLaplace, Laplace
+
+if TYPE_CHECKING:
+    from trueup.estimator import Estimator
+    from trueup.exact import Exact
+    from trueup.noise import Noise
+
+
+class Mean:
+    """Release a noisy count and a noisy sum, and debias their ratio (Algorithm 1, M_U).
+
+    With ``centred=False, extension=10`` this is the paper's mechanism. Centred at the middle of the
+    bounds the sum has half the sensitivity, which pays for all but small data sets.
+
+    Parameters
+    ----------
+    epsilon_count, epsilon_sum
+        The privacy budget of the count and of the sum; together the ε of the release.
+    bounds
+        Where the values lie; others are clipped (or refused, with ``outside="raise"``).
+    count_at_least
+        A public lower bound of the number of records.
+    centred
+        Whether the sum is of deviations from the middle of the bounds.
+    extension
+        How to go on below ``count_at_least``: "optimal", or a degree k for the paper's way.
+    count_noise
+        "laplace", as in the paper, or "discrete": better, and what libraries add to counts.
+
+    Examples
+    --------
+    >>> mechanism = Mean(0.5, 0.5)
+    >>> round(mechanism.sd(n=20, mean=0.5), 4)
+    0.0782
+    >>> mechanism.release([0.2, 0.9] * 100, rng=1)
+    <mean 0.5543 ± 0.0069, count 199.9; simulation: not private>
+    """
+
+    def __init__(
+        self,
+        epsilon_count: Exact,
+        epsilon_sum: Exact,
+        bounds: tuple[Exact, Exact] = (0, 1),
+        count_at_least: Exact = 1,
+        centred: bool = True,
+        extension: str | int = "optimal",
+        count_noise: str = "laplace",
+        outside: str = "clip",
+    ) -> None:
+        self.bounds = low, high = read_bounds(bounds)
+        self.outside = read_outside(outside)
+        self.count_at_least = number(count_at_least, "count_at_least", positive=True)
+        self.epsilon = number(epsilon_count, "epsilon_count", positive=True) + number(
+            epsilon_sum, "epsilon_sum", positive=True
+        )
+        if count_noise not in ("laplace", "discrete"):
+            raise TrueupError(
+                f"count_noise must be 'laplace' or 'discrete', got {count_noise!r}",
+                "'discrete' adds whole numbers, which is better",
+            )
+        family = Laplace if count_noise == "laplace" else DiscreteLaplace
+        reach = (high - low) / 2 if centred else max(abs(low), abs(high))
+        self.middle = (low + high) / 2 if centred else 0
+        self.noise: dict[str, Noise] = {
+            "s": Laplace.from_budget(epsilon_sum, reach),
+            "n": family.from_budget(epsilon_count),
+        }
+        self.estimator: Estimator = unbiased(
+            "s/n", self.noise, {"n": (self.count_at_least, None)}, extension
+        )
+
+    def release(self, values: Any, rng: Any = None) -> MeanRelease:
+        """Return a private count and mean; with an ``rng`` it is only a simulation."""
+        records = read_records(values, self.bounds, self.outside)
+        total = math.fsum(records) - len(records) * float(self.middle)
+        count = publish([len(records)], self.noise["n"], rng)[0]
+        noisy = {"n": float(count), "s": float(publish([total], self.noise["s"], rng)[0])}
+        return MeanRelease(
+            float(count),
+            float(self.middle) + self.estimator(**noisy),
+            self.estimator.stderr(**noisy),
+            {"sum": self.noise["s"], "count": self.noise["n"]},
+            rng is not None,
+        )
+
+    def sd(self, n: int, mean: float) -> float:
+        """Return the exact standard deviation of the mean for n records with a given mean."""
+        return float(self.estimator.sd(s=n * (mean - float(self.middle)), n=n))
+
+    def bias(self, n: int, mean: float) -> float:
+        """Return the exact bias: zero from ``count_at_least`` records on."""
+        return float(self.estimator.bias(s=n * (mean - float(self.middle)), n=n))
+
+
+class SmoothSensitivityMean:
+    """Add Student noise scaled to a smooth bound of the sensitivity (Algorithm 2, M_SS).
+
+    The paper's yardstick: its noise is not sampled securely, so its releases are for comparison,
+    not for publication.
+
+    Parameters
+    ----------
+    epsilon_count, epsilon_mean
+        The privacy budget of the count and of the mean.
+    bounds
+        Where the values lie.
+    beta, tau
+        Positive with epsilon_mean = 4·beta + 2/(√3·tau); by default epsilon_mean/12 and
+        √3/epsilon_mean; one of them determines the other.
+
+    Examples
+    --------
+    >>> round(SmoothSensitivityMean(0.5, 0.5).sd(n=20, mean=0.5), 3)
+    2.719
+    """
+
+    def __init__(
+        self,
+        epsilon_count: Exact,
+        epsilon_mean: Exact,
+        bounds: tuple[Exact, Exact] = (0, 1),
+        beta: float | None = None,
+        tau: float | None = None,
+    ) -> None:
+        self.bounds = read_bounds(bounds)
+        self.epsilon_mean = number(epsilon_mean, "epsilon_mean", positive=True)
+        self.epsilon = number(epsilon_count, "epsilon_count", positive=True) + self.epsilon_mean
+        self.beta, self.tau = _smoothing(float(self.epsilon_mean), beta, tau)
+        self.count_noise = Laplace.from_budget(epsilon_count)
+
+    def scale(self, n: float) -> float:
+        """Return the factor of the Student noise for n records."""
+        low, high = self.bounds
+        smooth = max(math.exp(-self.beta * (n - 1)), 1 / max(n, 1))
+        return self.tau * smooth * float(high - low)
+
+    def sd(self, n: float, mean: float) -> float:
+        """Return the exact standard deviation √3·scale(n); it does not depend on the mean."""
+        return math.sqrt(3) * self.scale(n)
+
+    def release(self, values: Any, rng: Any = None) -> MeanRelease:
+        """Return a count and mean for comparison; the standard error is itself an estimate."""
+        records = read_records(values, self.bounds)
+        n = len(records)
+        mean = math.fsum(records) / n if n else float(self.bounds[1])
+        count = float(publish([n], self.count_noise, rng)[0])
+        student = np.random.default_rng(rng).standard_t(3)
+        return MeanRelease(
+            count,
+            mean + float(student) * self.scale(n),
+            self.sd(max(count, 1.0), mean),
+            None,
+            rng is not None,
+            "for comparison, not for publication; the error is estimated from the noisy count",
+        )
+
+
+def _smoothing(epsilon: float, beta: object, tau: object) -> tuple[float, float]:
+    """Return (β, τ) with ε = 4β + 2/(√3 τ)."""
+    hint = "they must satisfy epsilon_mean = 4*beta + 2/(sqrt(3)*tau); leave both out for the default"
+    if beta is None and tau is None:
+        return epsilon / 12, math.sqrt(3) / epsilon
+    b = None if beta is None else float(number(beta, "beta", positive=True))
+    t = None if tau is None else float(number(tau, "tau", positive=True))
+    if b is None and t is not None:
+        b = (epsilon - 2 / (math.sqrt(3) * t)) / 4
+    elif t is None and b is not None and epsilon > 4 * b:
+        t = 2 / (math.sqrt(3) * (epsilon - 4 * b))
+    if b is None or t is None or b <= 0:
+        raise TrueupError(f"no budget is left: beta = {beta}, tau = {tau} at {epsilon}", hint)
+    if not math.isclose(4 * b + 2 / (math.sqrt(3) * t), epsilon, rel_tol=1e-9):
+        raise TrueupError(f"beta = {beta} and tau = {tau} do not add up to {epsilon}", hint)
+    return b, t
+
+
+class TwoTotalsMean:
+    """Release Σc and Σ(1 − c) for c scaled to [0, 1]: one ε serves both, the count comes free.
+
+    A record moves the two totals by (c, 1 − c), by 1 in all. The mean is ½ + ½·(A − B)/(A + B), a
+    contrast over a total: exactly unbiased, and the best in the worst case over the mean once n is
+    well above 1/ε. For few records (n ≤ 15 at ε = 1) the centred :class:`Mean` is better.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy budget of the whole release.
+    bounds
+        Where the values lie; others are clipped (or refused, with ``outside="raise"``).
+    count_at_least
+        A public lower bound of the number of records.
+
+    Examples
+    --------
+    >>> mechanism = TwoTotalsMean(1)
+    >>> round(mechanism.sd(n=50, mean=0.5), 5)
+    0.02009
+    """
+
+    def __init__(
+        self,
+        epsilon: Exact,
+        bounds: tuple[Exact, Exact] = (0, 1),
+        count_at_least: Exact = 1,
+        outside: str = "clip",
+    ) -> None:
+        self.bounds = read_bounds(bounds)
+        self.outside = read_outside(outside)
+        self.epsilon = number(epsilon, "epsilon", positive=True)
+        self.count_at_least = number(count_at_least, "count_at_least", positive=True)
+        self.noise = Laplace.from_budget(self.epsilon)
+
+    @cached_property
+    def contrast(self) -> Contrast:
+        """The ratio (A − B)/(A + B)."""
+        return Contrast(2, self.noise.scale, self.count_at_least)
+
+    def release(self, values: Any, rng: Any = None) -> MeanRelease:
+        """Return a private count and mean; with an ``rng`` it is only a simulation."""
+        records = read_records(values, self.bounds, self.outside)
+        low, width = float(self.bounds[0]), float(self.bounds[1] - self.bounds[0])
+        shares = (records - low) / width
+        totals = [math.fsum(shares), math.fsum(1 - shares)]
+        above, below = (float(x) for x in publish(totals, self.noise, rng))
+        difference, count = above - below, above + below
+        variance = float(self.contrast.variance(difference, count, 2.0)) / 4
+        return MeanRelease(
+            count,
+            low + width * (0.5 + 0.5 * float(self.contrast.value(difference, count))),
+            width * math.sqrt(variance) if variance >= 0 else math.nan,
+            {"sum": self.noise, "complement": self.noise},
+            rng is not None,
+        )
+
+    def sd(self, n: int, mean: float) -> float:
+        """Return the exact standard deviation of the mean for n records with a given mean."""
+        low, high = (float(b) for b in self.bounds)
+        difference = n * (2 * (mean - low) / (high - low) - 1)
+        return (high - low) / 2 * math.sqrt(self.contrast.true_variance(difference, n, 2.0))

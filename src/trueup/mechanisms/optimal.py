@@ -1,0 +1,341 @@
+"""The limit: the unbiased ε-DP release of f(q) that has the smallest variance."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueup.arguments import read_arguments
+from trueup.errors import TrueupError
+from trueup.exact import number
+from trueup.kernels.evaluate import evaluate
+from trueup.mechanisms.optimal_bound import lower_bound
+from trueup.mechanisms.optimal_programme import (
+    Columns,
+    Programme,
+    Solution,
+    right_hand_side,
+    solve,
+)
+from trueup.mechanisms.optimal_table import Row, Table, exact_table, exp_below
+from trueup.noise.discrete_laplace import DiscreteLaplace
+
+if TYPE_CHECKING:
+    from trueup.domain import Interval
+    from trueup.exact import Exact
+    from trueup.mechanisms.optimal_rays import Floats
+
+MOST_VALUES = 120
+"""The largest number of true values for which the programme is solved."""
+
+LEAST_EPSILON, MOST_EPSILON = 1e-3, 12
+
+Variances = Sequence[float] | Mapping[int, float] | Callable[[int], float]
+"""A number for each true value: in order, by true value, or as a function."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class OptimalValue:
+    """A published value: unbiased for f(q), ε-differentially private unless simulated."""
+
+    value: float
+    epsilon: Exact
+    simulated: bool = False
+
+    def __repr__(self) -> str:
+        note = ", simulated: not private" if self.simulated else ""
+        return f"OptimalValue({self.value!r}, epsilon={self.epsilon!r}{note})"
+
+
+class OptimalRelease:
+    """Release an unbiased f(q) with the least prior-averaged variance under ε-DP.
+
+    The true value q is an integer of a bounded domain, and neighbours are one apart. Among all
+    mechanisms with P(y|q) ≤ e^ε P(y|q ± 1) and Σ_y y P(y|q) = f(q), on any set of labels y, this
+    one has the smallest Σ_q prior(q) Var(q), up to the gap between ``average_variance`` and
+    ``lower_bound``. Its probabilities are rational and satisfy every constraint exactly.
+
+    Parameters
+    ----------
+    f
+        A formula such as ``"1/n"``, a Python function, or a table, as for ``unbiased``.
+    domain
+        ``(low, high)`` or ``Integers(low, high)``, bounded on both sides.
+    epsilon
+        The privacy loss, positive.
+    prior
+        Weights of the true values, in order or as ``{q: weight}``; None weighs all alike.
+
+    Examples
+    --------
+    >>> best = OptimalRelease("n", domain=(0, 1), epsilon=Fraction(1, 2))
+    >>> round(best.variance(0), 4), round(best.lower_bound, 4)
+    (3.9177, 3.9177)
+    >>> sorted(round(y, 4) for y in best.table.labels)
+    [-1.5415, 2.5415]
+    >>> best.release(1).value in best.table.labels
+    True
+    """
+
+    def __init__(
+        self, f: object, domain: object, epsilon: object, prior: object = None
+    ) -> None:
+        self.epsilon = _read_epsilon(epsilon)
+        self.domain, values = _read_values(f, domain, self.epsilon)
+        self.truths = tuple(range(int(self.domain.low), int(self.domain.high) + 1))
+        self.prior = _read_prior(prior, self.truths)
+        self._values = tuple(Fraction(float(v)) for v in values)
+        self._ratio = exp_below(_rational(self.epsilon))
+        self.table, self.lower_bound = self._solved(values)
+        self.check()
+
+    # -- what it is worth --------------------------------------------------------------------------
+
+    def variance(self, q: int) -> float:
+        """Return the exact variance of the published value at a true value."""
+        return float(self.table.variance(self._truth(q)))
+
+    def sd(self, q: int) -> float:
+        """Return the standard deviation of the published value at a true value."""
+        return math.sqrt(self.variance(q))
+
+    @property
+    def average_variance(self) -> float:
+        """The variance averaged over the prior: the least possible, up to ``gap``."""
+        return sum(w * self.variance(q) for w, q in zip(self.prior, self.truths, strict=True))
+
+    @property
+    def gap(self) -> float:
+        """How far, relatively, the best release on the real line can be below this one."""
+        average = self.average_variance
+        return 1 - self.lower_bound / average if average else 0.0
+
+    def ratio(self, variances: Variances) -> float:
+        """Return the prior-averaged variance of another release over that of this one.
+
+        Examples
+        --------
+        >>> from trueup import DiscreteLaplace, unbiased
+        >>> est = unbiased("abs(n - 2)", DiscreteLaplace(2), domain=(0, 4))
+        >>> best = OptimalRelease("abs(n - 2)", (0, 4), 0.5)
+        >>> round(best.ratio(lambda q: est.sd(q) ** 2), 3)
+        1.585
+        """
+        return self._over(variances, self.average_variance)
+
+    def ratio_bound(self, variances: Variances) -> float:
+        """Return a ratio that no unbiased ε-DP release at all can exceed."""
+        return self._over(variances, self.lower_bound)
+
+    def _over(self, variances: Variances, reference: float) -> float:
+        averaged = float(np.dot(self.prior, _read_variances(variances, self.truths)))
+        if reference <= 0:
+            return 1.0 if averaged <= 0 else math.inf
+        return averaged / reference
+
+    # -- releasing ---------------------------------------------------------------------------------
+
+    def release(self, q: int, rng: np.random.Generator | None = None) -> OptimalValue:
+        """Publish f(q): by the operating system's randomness, exactly, or as a simulation.
+
+        Parameters
+        ----------
+        q
+            The true value, an integer of the domain.
+        rng
+            None for a private release; a NumPy generator for a simulation, which is not private.
+        """
+        row = self.table.row(self._truth(q))
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            raise TrueupError(
+                f"rng must be a NumPy generator, got {rng!r}",
+                "leave it out for a private release, or give numpy.random.default_rng(seed)",
+            )
+        value = self.table.labels[row.draw(rng)]
+        return OptimalValue(value, self.epsilon, simulated=rng is not None)
+
+    def _truth(self, q: object) -> int:
+        whole = number(q, "q")
+        if not isinstance(whole, int) or whole not in self.domain:
+            raise TrueupError(
+                f"q must be an integer of {self.domain}, got {q!r}",
+                "widen the domain: it must hold every true value that can occur",
+            )
+        return whole
+
+    def check(self) -> None:
+        """Verify every constraint of the table in exact arithmetic; raise if one is broken."""
+        problem = self.table.broken(self._values, self._ratio)
+        if problem:
+            raise TrueupError(
+                f"the release breaks its promise: {problem}",
+                "nothing was published; try fewer values of q, or an epsilon nearer to 1",
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"<optimal unbiased release on {self.domain}, epsilon={self.epsilon}: "
+            f"{len(self.table.labels)} labels, average variance {self.average_variance:.6g}>"
+        )
+
+    # -- solving -----------------------------------------------------------------------------------
+
+    def _solved(self, values: Floats) -> tuple[Table, float]:
+        if np.ptp(values) == 0:
+            return Table(self.truths, (float(values[0]),), (Row((1,)),) * len(self.truths)), 0.0
+        for bits in (32, 26, 20):
+            room = Fraction(min(1, _rational(self.epsilon))) / (1 << bits)
+            table, bound = self._attempt(values, self._ratio * (1 - room))
+            if not table.broken(self._values, self._ratio):
+                break
+        return table, bound
+
+    def _attempt(self, values: Floats, ratio: Fraction) -> tuple[Table, float]:
+        """Return the table for a slightly smaller e^ε, and the bound for one no smaller."""
+        start, sd = _discrete_laplace(values, float(ratio), np.array(self.prior))
+        center = (values.min() + values.max()) / 2
+        scaled = Programme((values - center) / sd, np.array(self.prior), float(ratio))
+        start = Columns((start.labels - center) / sd, start.rising)
+        solution = solve(scaled, start)
+        above = dataclasses.replace(scaled, ratio=float(self._ratio) * (1 + 1e-15))
+        labels = solution.columns.labels
+        bound = lower_bound(above, solution.dual, labels, 2e-6 * solution.variance)
+        table = exact_table(
+            self.truths,
+            self._values,
+            center + sd * labels,
+            solution.columns.rising,
+            _polished(scaled, solution),
+            ratio,
+        )
+        return table, max(0.0, bound) * sd**2
+
+
+def efficiency(
+    f: object, domain: object, epsilon: object, variances: Variances, prior: object = None
+) -> float:
+    """Return a release's prior-averaged variance over that of the best unbiased ε-DP release.
+
+    Examples
+    --------
+    >>> from trueup import DiscreteLaplace, unbiased
+    >>> est = unbiased("n", DiscreteLaplace(2), domain=(0, 4))
+    >>> round(efficiency("n", (0, 4), 0.5, lambda q: est.sd(q) ** 2), 4)
+    1.0
+    """
+    return OptimalRelease(f, domain, epsilon, prior).ratio(variances)
+
+
+def _discrete_laplace(values: Floats, ratio: float, prior: Floats) -> tuple[Columns, float]:
+    """Return discrete Laplace noise with its best estimator, labels around it, and its sd.
+
+    Clamped to the domain, that release has one label g(x) for each x, on a ray that peaks at x.
+    """
+    size, alpha = len(values), 1 / ratio
+    step = np.diff(values)
+    kappa, lam = alpha / (1 - alpha), alpha / (1 - alpha) ** 2
+    g = values.copy()
+    g[1:-1] -= lam * np.diff(step)
+    g[0] -= kappa * step[0]
+    g[-1] += kappa * step[-1]
+    q = np.arange(size)
+    mass = alpha ** np.abs(q[:, None] - q) * (1 - alpha) / (1 + alpha)
+    mass[[0, -1]] /= 1 - alpha
+    sds = np.sqrt(np.einsum("xq,xq->q", mass, (g[:, None] - values) ** 2))
+    labels = np.concatenate([g + shift * sds for shift in (0, -2, -1, -0.5, 0.5, 1, 2)])
+    rising = np.tile(q[:-1, None] < q, (1, 7))
+    return Columns(labels, rising), float(np.sqrt(prior @ sds**2))
+
+
+def _polished(programme: Programme, solution: Solution) -> Floats:
+    """Return the weights with the solver's rounding errors removed."""
+    matrix = solution.columns.equations(programme)
+    weights = solution.weights
+    for _ in range(3):
+        missing = right_hand_side(len(programme.values)) - matrix @ weights
+        weights = np.maximum(weights + np.linalg.lstsq(matrix, missing, rcond=1e-12)[0], 0)
+    return weights
+
+
+# -- reading the arguments -------------------------------------------------------------------------
+
+
+def _read_epsilon(epsilon: object) -> Exact:
+    value = number(epsilon, "epsilon", positive=True)
+    if not LEAST_EPSILON <= value <= MOST_EPSILON:
+        raise TrueupError(
+            f"epsilon must lie between {LEAST_EPSILON} and {MOST_EPSILON}, got {epsilon!r}",
+            "below, no release says anything; above, discrete Laplace noise is as good",
+        )
+    return value
+
+
+def _rational(epsilon: Exact) -> Fraction:
+    """Return the number that was written, never above the one that is stored."""
+    return min(Fraction(epsilon), Fraction(str(epsilon)))
+
+
+def _read_values(f: object, domain: object, epsilon: Exact) -> tuple[Interval, Floats]:
+    """Return the domain and f on it, all checked."""
+    noise = DiscreteLaplace(1 / epsilon if isinstance(epsilon, float) else Fraction(1, epsilon))
+    source, (statistic,) = read_arguments(f, noise, domain, None)
+    known = statistic.domain
+    if None in known.bounds:
+        raise TrueupError(
+            f"the domain must be bounded on both sides, got {known}",
+            f"give (low, high) with at most {MOST_VALUES} integers",
+        )
+    size = int(known.high) - int(known.low) + 1
+    if size > MOST_VALUES:
+        raise TrueupError(
+            f"the domain {known} has {size} values, too many for the linear programme",
+            f"give a domain of at most {MOST_VALUES} integers",
+        )
+    q = np.arange(int(known.low), int(known.high) + 1, dtype=float)
+    values = evaluate(source.expr, {statistic.symbol: q})
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        where = wrong.argmax()
+        raise TrueupError(
+            f"f is {values[where]} at {q[where]:.0f}", "leave that value out of the domain"
+        )
+    return known, values
+
+
+def _per_truth(given: Any, truths: tuple[int, ...], name: str, hint: str) -> Floats:
+    """Return one number for each true value, from a mapping or a sequence."""
+    if isinstance(given, Mapping):
+        if {*given} != {*truths}:
+            raise TrueupError(f"{name} must name each q from {truths[0]} to {truths[-1]}", hint)
+        given = [given[q] for q in truths]
+    try:
+        array = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        array = np.array(math.nan)
+    if array.shape != (len(truths),):
+        raise TrueupError(f"{name} must have {len(truths)} numbers, got {given!r}", hint)
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    if wrong.any():
+        bad = float(array[wrong.argmax()])
+        raise TrueupError(f"{name} must be finite and not negative, got {bad!r}", hint)
+    return array
+
+
+def _read_prior(prior: object, truths: tuple[int, ...]) -> tuple[float, ...]:
+    if prior is None:
+        return (1 / len(truths),) * len(truths)
+    hint = "give one weight for each integer of the domain, e.g. [1, 2, 1]"
+    weights = _per_truth(prior, truths, "prior", hint)
+    if not weights.sum() > 0:
+        raise TrueupError(f"prior must have a positive sum, got {prior!r}", hint)
+    return tuple((weights / weights.sum()).tolist())
+
+
+def _read_variances(variances: Variances, truths: tuple[int, ...]) -> Floats:
+    given = [variances(q) for q in truths] if callable(variances) else variances
+    return _per_truth(given, truths, "variances", "give one variance for each true value")

@@ -1,0 +1,73 @@
+"""What a mechanism publishes."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trueup.noisy import plus_minus
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from trueup.noise import Noise
+
+_SIMULATED = "simulation: not private"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class MeanRelease:
+    """A private count and an unbiased mean.
+
+    ``noise`` says what was added to what, where that discloses nothing; ``simulated`` is True if
+    NumPy's generator was used: then it is not a private release.
+    """
+
+    count: float
+    mean: float
+    stderr: float
+    noise: dict[str, Noise] | None
+    simulated: bool
+    note: str | None = None
+
+    def __repr__(self) -> str:
+        notes = [n for n in (self.note, _SIMULATED if self.simulated else None) if n]
+        shown = f"mean {plus_minus(self.mean, self.stderr)}, count {self.count:.1f}"
+        return f"<{shown}{'; ' if notes else ''}{'; '.join(notes)}>"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class TotalRelease:
+    """An unbiased total; ``published`` is the noisy transformed value it was made from."""
+
+    total: float
+    stderr: float
+    published: float
+    noise: Noise
+    simulated: bool
+
+    def __repr__(self) -> str:
+        shown = f"total {plus_minus(self.total, self.stderr)}"
+        return f"<{shown}{'; ' + _SIMULATED if self.simulated else ''}>"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class SharesRelease:
+    """Unbiased shares that sum to exactly 1, and the noisy counts they were made from."""
+
+    shares: dict[str, float]
+    stderr: dict[str, float]
+    counts: NDArray[np.float64]
+    noise: Noise
+    simulated: bool
+
+    @property
+    def count(self) -> float:
+        """The unbiased total count."""
+        return float(self.counts.sum())
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{k}: {plus_minus(v, self.stderr[k])}" for k, v in self.shares.items())
+        return f"<shares {shown}{'; ' + _SIMULATED if self.simulated else ''}>"

@@ -1,0 +1,112 @@
+"""Unbiased shares of a histogram whose size is not public."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueup.errors import TrueupError
+from trueup.exact import number
+from trueup.mechanisms.contrast import Contrast
+from trueup.mechanisms.release import SharesRelease
+from trueup.mechanisms.sampling import publish
+from trueup.noise import Laplace
+
+if TYPE_CHECKING:
+    from trueup.exact import Exact
+
+MAX_CATEGORIES = 20
+
+
+class Shares:
+    """Release all counts of a histogram with one ε, and debias their shares.
+
+    A record is in one cell, so every cell gets Laplace(1/ε). The share 1/k + (xᵢ − u/k)·G(u) is a
+    contrast over the total u; the shares sum to exactly 1.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy budget of the whole release.
+    categories
+        The names of the cells, public.
+    count_at_least
+        A public lower bound of the number of records.
+
+    Examples
+    --------
+    >>> mechanism = Shares(1, ["yes", "no", "unsure"])
+    >>> release = mechanism.release(["yes"] * 60 + ["no"] * 30 + ["unsure"] * 10, rng=1)
+    >>> sum(release.shares.values())
+    1.0
+    """
+
+    def __init__(
+        self, epsilon: Exact, categories: Iterable[Any], count_at_least: Exact = 1
+    ) -> None:
+        self.categories = list(categories) if not isinstance(categories, str) else []
+        if not 2 <= len(self.categories) <= MAX_CATEGORIES or len(set(self.categories)) != len(
+            self.categories
+        ):
+            raise TrueupError(
+                f"categories must be 2 to {MAX_CATEGORIES} different names, got {categories!r}",
+                "list every possible cell, e.g. ['yes', 'no']",
+            )
+        self.epsilon = number(epsilon, "epsilon", positive=True)
+        self.count_at_least = number(count_at_least, "count_at_least", positive=True)
+        self.noise = Laplace.from_budget(self.epsilon)
+
+    @cached_property
+    def contrast(self) -> Contrast:
+        """The ratio of a cell's deviation from its equal share to the total."""
+        return Contrast(len(self.categories), self.noise.scale, self.count_at_least)
+
+    def release(self, values: Iterable[Any], rng: Any = None) -> SharesRelease:
+        """Return private shares; with an ``rng`` it is only a simulation."""
+        counts = Counter(values)
+        strange = [v for v in counts if v not in self.categories]
+        if strange:
+            raise TrueupError(
+                f"the data has the value {strange[0]!r}, which is not a category",
+                "for the curator's eyes only: name every category, or map other values to one",
+            )
+        return self.release_counts([counts[c] for c in self.categories], rng)
+
+    def release_counts(self, counts: Sequence[int], rng: Any = None) -> SharesRelease:
+        """Return private shares of a histogram given by its counts."""
+        noisy = publish([float(c) for c in counts], self.noise, rng)
+        k, total = len(noisy), float(np.sum(noisy))
+        deviations = noisy - total / k
+        shares = 1 / k + np.asarray(self.contrast.value(deviations, total))
+        shares = _exactly_one(shares)
+        variances = np.asarray(self.contrast.variance(deviations, total, 1 - 1 / k))
+        errors = [math.sqrt(v) if v >= 0 else math.nan for v in variances.tolist()]
+        return SharesRelease(
+            dict(zip(self.categories, shares, strict=True)),
+            dict(zip(self.categories, errors, strict=True)),
+            noisy,
+            self.noise,
+            rng is not None,
+        )
+
+    def sd(self, n: float, share: float) -> float:
+        """Return the exact standard deviation of a cell's share for n records."""
+        k = len(self.categories)
+        return math.sqrt(self.contrast.true_variance(n * (share - 1 / k), n, 1 - 1 / k))
+
+
+def _exactly_one(shares: Any) -> list[float]:
+    """Return the shares with the rounding of their sum taken from the largest."""
+    result = [float(s) for s in shares]
+    for _ in range(4):
+        gap = sum(result) - 1.0
+        if gap == 0:
+            break
+        largest = max(range(len(result)), key=lambda i: abs(result[i]))
+        result[largest] -= gap
+    return result
