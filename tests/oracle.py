@@ -25,11 +25,13 @@ Array = NDArray[np.float64]
 Function = Callable[..., Any]
 
 AGREEMENT = 2e-12
-"""Largest difference of the two resolutions, relative to E|g| (or to 0.001)."""
+"""Largest difference of the two resolutions, relative to E|g|."""
 NEGLIGIBLE = 1e-15
 """Largest part of E|g| in the outer eighth of the tails."""
 GRADING = 3.0
 """Neighbouring panels near a breakpoint grow by this factor."""
+SMALL = 1e-3
+"""E|g| below it counts as this much when errors are judged."""
 
 
 class OracleError(AssertionError):
@@ -53,8 +55,8 @@ class Law:
     lattice: bool = False
     compact: bool = False
     """Whether the law ends within its only reach."""
-    geometric: bool = False
-    """Whether panels keep growing outwards (power-law tails)."""
+    core: float | None = None
+    """The size of the middle, if panels may grow without end outside it (power-law tails)."""
 
 
 def _reaches(unit: float, factors: Sequence[float]) -> tuple[float, ...]:
@@ -77,15 +79,15 @@ def gaussian(sigma: float) -> Law:
 
 
 def student_t(df: float, scale: float = 1.0, oscillating: bool = False) -> Law:
-    """Density ∝ (1 + z²/(νs²))^{−(ν+1)/2}; equal panels if the integrand oscillates."""
+    """Density ∝ (1 + z²/(νs²))^{−(ν+1)/2}; waves need fewer tails than powers."""
     nu, s = float(df), float(scale)
     log_top = gammaln((nu + 1) / 2) - gammaln(nu / 2) - math.log(nu * math.pi) / 2 - math.log(s)
 
     def density(z: Array) -> Array:
         return np.exp(log_top - (nu + 1) / 2 * np.log1p((z / s) ** 2 / nu))
 
-    powers = (1.2e1, 1e2, 1e3, 1e4) if oscillating else (1e6, 1e12, 1e24, 1e48)
-    return Law(density, s, _reaches(s, powers), geometric=not oscillating)
+    powers = (1e2, 1e3, 1e4) if oscillating else (1e6, 1e12, 1e24, 1e48)
+    return Law(density, math.inf, _reaches(s, powers), core=s)
 
 
 def uniform(width: float) -> Law:
@@ -214,7 +216,8 @@ class Axis:
     def _far(self, z: Array, reach: float) -> NDArray[np.bool_]:
         if self.law.compact:
             return np.zeros(z.shape, bool)
-        return np.abs(z) > reach * (0.125 if self.law.geometric else 0.875)
+        slow = self.law.core is not None and reach > 1e5 * self.law.core
+        return np.abs(z) > reach * (0.125 if slow else 0.875)
 
     def _edges(self, reach: float) -> Array:
         cuts = np.array(self.law.cuts)
@@ -252,15 +255,16 @@ class Axis:
 
     def _ladder(self, start: float, length: float) -> Array:
         """Return offsets from 0 to length that grow from a breakpoint to the largest panel."""
-        widest = length if self.law.geometric else min(self.law.panel, self.feature)
-        first = min(widest, self.feature, self.law.panel) / GRADING**3
-        if self.singular and start == 0:
-            first = 1e-280
+        widest = min(self.law.panel, self.feature, length)
+        first = min(widest, self.law.core or math.inf) / GRADING**3
+        if self.singular:
+            first = min(first, abs(start) or 1e-280)
         if first >= length:
             return np.array([0.0, length])
+        grading = GRADING if self.law.core is None else 2.0
         # panels [r, 3r] are 2r wide: stop growing where that reaches the widest
-        top = min(widest / (GRADING - 1), length)
-        graded = first * GRADING ** np.arange(max(0, math.ceil(math.log(top / first, GRADING))) + 1)
+        top = min(widest / (grading - 1), length)
+        graded = first * grading ** np.arange(max(0, math.ceil(math.log(top / first, grading))) + 1)
         graded = graded[graded < length]
         rest = length - graded[-1]
         equal = graded[-1] + rest * np.linspace(0, 1, max(1, math.ceil(rest / widest)) + 1)
@@ -344,7 +348,8 @@ def _settled(
         fine = integrands(grid, grid.values(g))
         sizes = [grid.mean(np.abs(values)) for values in fine]
         if all(
-            grid.edge(values) <= NEGLIGIBLE * size for values, size in zip(fine, sizes, strict=True)
+            grid.edge(values) <= NEGLIGIBLE * max(size, SMALL)
+            for values, size in zip(fine, sizes, strict=True)
         ):
             break
     else:
@@ -366,6 +371,6 @@ def _grid(axes: Sequence[Axis], level: int, order: int) -> Grid:
 
 
 def _agreed(fine: float, coarse: float, size: float) -> float:
-    if not abs(fine - coarse) <= AGREEMENT * max(size, 1e-3):
+    if not abs(fine - coarse) <= AGREEMENT * max(size, SMALL):
         raise OracleError(f"{fine!r} and {coarse!r} disagree (E|g| is {size!r})")
     return fine

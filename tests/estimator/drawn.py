@@ -82,7 +82,8 @@ class Formula:
 def decimals(low: float, high: float) -> st.SearchStrategy[float]:
     """Return short decimals and full floats between the bounds."""
     short = st.integers(math.ceil(low * 100), math.floor(high * 100)).map(lambda k: k / 100)
-    return st.one_of(short, st.floats(low, high, allow_subnormal=False))
+    full = st.floats(low, high).map(lambda v: v if abs(v) > 1e-6 else 0.0)
+    return st.one_of(short, full)
 
 
 def scales(low: float = 0.25, high: float = 4.0) -> st.SearchStrategy[Any]:

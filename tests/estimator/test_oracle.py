@@ -30,8 +30,8 @@ STAIRS = [(1, 1, None), (3, 2, 0.3), (0.3, 1, 0.0), (2, 0.5, 1.0)]
 def test_mean_and_variance(name: str) -> None:
     law, mean, variance = LAWS[name]
     for q in (0.0, 7.25):
-        assert math.isclose(expect(np.ones_like, Axis(law, q)), 1, rel_tol=1e-14)
-        got = moments(lambda x: x, Axis(law, q))
+        assert math.isclose(expect(np.ones_like, Axis(law, q, feature=math.inf)), 1, rel_tol=1e-14)
+        got = moments(lambda x: x, Axis(law, q, feature=math.inf))
         np.testing.assert_allclose(got, (q + mean, variance), rtol=1e-13, atol=1e-13)
 
 
@@ -91,6 +91,6 @@ def test_a_divergent_integral_fails_loudly() -> None:
     with pytest.raises(oracle.OracleError, match="tails"):
         expect(lambda x: np.exp(x), Axis(oracle.laplace(1), 0.0))
     with pytest.raises(oracle.OracleError, match="tails"):
-        expect(lambda x: x**4, Axis(oracle.student_t(4), 0.0))
+        expect(lambda x: x**4, Axis(oracle.student_t(4), 0.0, feature=math.inf))
     with pytest.raises(oracle.OracleError, match="not finite"):
         expect(lambda x: np.where(x > 1, np.nan, x), Axis(oracle.laplace(1), 0.0, (1.0,)))

@@ -6,6 +6,7 @@ Every Hypothesis example is one drawn case: a function, a noise, a domain and a 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from fractions import Fraction
 from typing import Any
@@ -63,7 +64,7 @@ def test_laplace_on_the_line(data: st.DataObject) -> None:
             drawn.polynomials(),
             drawn.waves(powers=2),
             drawn.exponentials(b, (0.05, 0.2, 0.42)),
-            drawn.exponentials(b, (0.5, 0.65, 0.8)),
+            drawn.exponentials(b, (0.55, 0.65, 0.8)),
             drawn.piecewise(),
             drawn.huber(),
             drawn.smooth(),
@@ -350,7 +351,7 @@ def test_student_t(data: st.DataObject) -> None:
     if data.draw(st.booleans()):
         degree = data.draw(st.integers(1, 4))
         f, finite = data.draw(drawn.polynomials(degree, degree)), 2 * degree < df
-        law = oracle.student_t(df, s)
+        f, law = dataclasses.replace(f, feature=math.inf), oracle.student_t(df, s)
     else:
         f, finite = data.draw(drawn.waves(2.5 / (math.sqrt(df) * float(s)), powers=0)), True
         law = oracle.student_t(df, s, oscillating=True)

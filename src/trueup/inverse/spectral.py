@@ -107,12 +107,15 @@ def _mode(term: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> tuple[Frequencie
                     frequency[hit[0]] += hit[1]
         else:
             factors.append(factor)
-    rest = sympy.Mul(*factors)
-    if not all(rest.is_polynomial(s) for s in symbols):
+    if not all(f.is_polynomial(*symbols) for f in factors):
         return None
-    real = rest.xreplace({sympy.I: sympy.Integer(1)})
-    power = sum(1 for f in sympy.Mul.make_args(rest) if f == sympy.I)
-    return tuple(frequency), ((sympy.Integer(0), real) if power else (real, sympy.Integer(0)))
+    polynomial: Complex = (sympy.Integer(1), sympy.Integer(0))
+    for factor in factors:
+        complex_factor = (
+            factor.as_real_imag() if factor.has(sympy.I) else (factor, sympy.Integer(0))
+        )
+        polynomial = times(polynomial, complex_factor)
+    return tuple(frequency), polynomial
 
 
 def _linear(part: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> tuple[int, sympy.Expr] | None:

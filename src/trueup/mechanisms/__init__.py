@@ -1,5 +1,23 @@
 """Mechanisms: data in, private and unbiased numbers out."""
 
-from trueup.mechanisms.optimal import OptimalRelease, OptimalValue, efficiency
+from trueup.mechanisms.means import Mean, SmoothSensitivityMean, TwoTotalsMean
+from trueup.mechanisms.optimal import OptimalRelease
+from trueup.mechanisms.per_record import PerRecordSum, Policy
+from trueup.mechanisms.planning import Plan, plan
+from trueup.mechanisms.release import MeanRelease, SharesRelease, TotalRelease
+from trueup.mechanisms.shares import Shares
 
-__all__ = ["OptimalRelease", "OptimalValue", "efficiency"]
+__all__ = [
+    "Mean",
+    "MeanRelease",
+    "OptimalRelease",
+    "PerRecordSum",
+    "Plan",
+    "Policy",
+    "Shares",
+    "SharesRelease",
+    "SmoothSensitivityMean",
+    "TotalRelease",
+    "TwoTotalsMean",
+    "plan",
+]

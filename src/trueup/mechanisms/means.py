@@ -174,7 +174,9 @@ class SmoothSensitivityMean:
 
 def _smoothing(epsilon: float, beta: object, tau: object) -> tuple[float, float]:
     """Return (β, τ) with ε = 4β + 2/(√3 τ)."""
-    hint = "they must satisfy epsilon_mean = 4*beta + 2/(sqrt(3)*tau); leave both out for the default"
+    hint = (
+        "they must satisfy epsilon_mean = 4*beta + 2/(sqrt(3)*tau); leave both out for the default"
+    )
     if beta is None and tau is None:
         return epsilon / 12, math.sqrt(3) / epsilon
     b = None if beta is None else float(number(beta, "beta", positive=True))
@@ -253,3 +255,9 @@ class TwoTotalsMean:
         low, high = (float(b) for b in self.bounds)
         difference = n * (2 * (mean - low) / (high - low) - 1)
         return (high - low) / 2 * math.sqrt(self.contrast.true_variance(difference, n, 2.0))
+
+    def bias(self, n: int, mean: float) -> float:
+        """Return the exact bias: zero from ``count_at_least`` records on."""
+        low, high = (float(b) for b in self.bounds)
+        difference = n * (2 * (mean - low) / (high - low) - 1)
+        return (high - low) / 2 * difference * float(self.contrast.inverse.bias(float(n)))

@@ -22,7 +22,7 @@ from trueup.mechanisms.optimal_programme import (
     right_hand_side,
     solve,
 )
-from trueup.mechanisms.optimal_table import Row, Table, exact_table, exp_below
+from trueup.mechanisms.optimal_table import Mixture, Row, Table, exact_table, exp_below
 from trueup.noise.discrete_laplace import DiscreteLaplace
 
 if TYPE_CHECKING:
@@ -82,9 +82,7 @@ class OptimalRelease:
     True
     """
 
-    def __init__(
-        self, f: object, domain: object, epsilon: object, prior: object = None
-    ) -> None:
+    def __init__(self, f: object, domain: object, epsilon: object, prior: object = None) -> None:
         self.epsilon = _read_epsilon(epsilon)
         self.domain, values = _read_values(f, domain, self.epsilon)
         self.truths = tuple(range(int(self.domain.low), int(self.domain.high) + 1))
@@ -188,12 +186,8 @@ class OptimalRelease:
     def _solved(self, values: Floats) -> tuple[Table, float]:
         if np.ptp(values) == 0:
             return Table(self.truths, (float(values[0]),), (Row((1,)),) * len(self.truths)), 0.0
-        for bits in (32, 26, 20):
-            room = Fraction(min(1, _rational(self.epsilon))) / (1 << bits)
-            table, bound = self._attempt(values, self._ratio * (1 - room))
-            if not table.broken(self._values, self._ratio):
-                break
-        return table, bound
+        room = min(Fraction(1), _rational(self.epsilon)) / 2**40
+        return self._attempt(values, self._ratio * (1 - room))
 
     def _attempt(self, values: Floats, ratio: Fraction) -> tuple[Table, float]:
         """Return the table for a slightly smaller e^ε, and the bound for one no smaller."""
@@ -205,14 +199,9 @@ class OptimalRelease:
         above = dataclasses.replace(scaled, ratio=float(self._ratio) * (1 + 1e-15))
         labels = solution.columns.labels
         bound = lower_bound(above, solution.dual, labels, 2e-6 * solution.variance)
-        table = exact_table(
-            self.truths,
-            self._values,
-            center + sd * labels,
-            solution.columns.rising,
-            _polished(scaled, solution),
-            ratio,
-        )
+        weights = _polished(scaled, solution)
+        mixture = Mixture(center + sd * labels, solution.columns.rising, weights)
+        table = exact_table(self.truths, self._values, mixture, ratio)
         return table, max(0.0, bound) * sd**2
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DEBUG = False
 _GRID = 400
 _ROUNDS = 400
-_KEPT = 12
+_KEPT = 40
 """Columns are forgotten, dearest first, beyond this many for each true value."""
 
 _ATTEMPTS = (("highs-ds", False, 1e-9), ("highs-ds", True, 1e-8), ("highs-ipm", True, 1e-7))
@@ -110,10 +110,20 @@ class Columns:
         ray = shapes(self.rising, programme.ratio)
         return np.asarray(programme.prior @ (off**2 * ray))
 
+    def prices(self, programme: Programme, dual: Dual) -> Floats:
+        """Return what each column costs beyond its multipliers, per unit of gauge."""
+        ray = shapes(self.rising, programme.ratio)
+        worth = np.einsum("qn,qn->n", ray, programme.prices(dual, self.labels))
+        return np.asarray(worth / (programme.gauge @ ray))
+
+    def lowest(self, programme: Programme, dual: Dual) -> float:
+        """Return the lowest of the prices, or infinity."""
+        return float(min(self.prices(programme, dual), default=np.inf))
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Solution:
-    """Columns with positive weights, their variance, and multipliers that nearly prove it."""
+    """Weights of columns, their prior-averaged variance, and multipliers that bound it."""
 
     columns: Columns
     weights: Floats
@@ -149,23 +159,25 @@ def solve(programme: Programme, start: Columns, tolerance: float = 1e-4) -> Solu
     >>> round(solve(coin, start).variance, 6)  # randomised response: −½ or 3/2, ¾ to ¼
     0.75
     """
-    columns, proven, shown = start, -np.inf, None
+    columns, master = start, _master(programme, start)
+    shown, proven = master.dual, -np.inf
     for _ in range(_ROUNDS):
-        weights, variance, dual = _master(programme, columns)
-        trial = dual if shown is None else dual.towards(shown, 0.5)
-        found, worst = price(programme, trial, columns.labels[weights > 0])
-        if shown is None or trial.value + worst > proven:
+        trial = master.dual.towards(shown, 0.5)
+        found, worst = price(programme, trial, columns.labels[master.weights > 0])
+        if trial.value + worst > proven:
             shown = trial.lowered(-worst, programme.gauge)
         else:
-            shown = shown.lowered(-min(0.0, _dearth(programme, shown, found)), programme.gauge)
+            shown = shown.lowered(-min(0.0, found.lowest(programme, shown)), programme.gauge)
         proven = shown.value
-        if DEBUG: print(_, len(columns.labels), variance, proven, worst, len(found.labels), (weights>0).sum())
-        if variance - proven <= tolerance * variance:
+        if DEBUG:
+            print(_, len(columns.labels), master.variance, proven, worst, len(found.labels))
+        if master.variance - proven <= tolerance * master.variance:
             break
-        kept = _kept(programme, columns, dual, weights, len(start.labels))
-        columns = kept.joined(found)
-    used = weights > 1e-14
-    return Solution(columns.only(used), weights[used], variance, shown)
+        if found.labels.size:
+            columns = _kept(programme, columns, master, len(start.labels)).joined(found)
+            master = _master(programme, columns)
+    used = master.weights > 1e-14
+    return Solution(columns.only(used), master.weights[used], master.variance, shown)
 
 
 def price(programme: Programme, dual: Dual, also: Floats) -> tuple[Columns, float]:
@@ -182,31 +194,21 @@ def price(programme: Programme, dual: Dual, also: Floats) -> tuple[Columns, floa
     for _ in range(6):
         labels = programme.best_labels(dual, shapes(rising, programme.ratio))
         value, rising = cheapest(programme.prices(dual, labels), programme.gauge, programme.ratio)
-    return Columns(labels, rising), min(lowest, float(value.min()))
+    found = Columns(labels, rising).only(value < 0)
+    return found, min(lowest, float(value.min()))
 
 
-def _dearth(programme: Programme, dual: Dual, columns: Columns) -> float:
-    """Return the lowest price, per unit of gauge, of given columns."""
-    ray = shapes(columns.rising, programme.ratio)
-    prices = np.einsum("qn,qn->n", ray, programme.prices(dual, columns.labels))
-    return float((prices / (programme.gauge @ ray)).min())
-
-
-def _kept(
-    programme: Programme, columns: Columns, dual: Dual, weights: Floats, spared: int
-) -> Columns:
+def _kept(programme: Programme, columns: Columns, master: Solution, spared: int) -> Columns:
     """Return the columns without the dearest; the first ones, which make it feasible, stay."""
     limit = _KEPT * len(programme.values)
     if len(columns.labels) <= limit:
         return columns
-    ray = shapes(columns.rising, programme.ratio)
-    prices = np.einsum("qn,qn->n", ray, programme.prices(dual, columns.labels))
-    prices /= programme.gauge @ ray
-    first = np.arange(len(prices)) < spared
-    return columns.only((prices <= np.partition(prices, limit)[limit]) | (weights > 0) | first)
+    prices = columns.prices(programme, master.dual)
+    cheap = prices <= np.partition(prices, limit)[limit]
+    return columns.only(cheap | (master.weights > 0) | (np.arange(len(prices)) < spared))
 
 
-def _master(programme: Programme, columns: Columns) -> tuple[Floats, float, Dual]:
+def _master(programme: Programme, columns: Columns) -> Solution:
     """Solve the programme over the given columns."""
     matrix, size = columns.equations(programme), len(programme.values)
     scale = np.abs(matrix).max(axis=0)
@@ -225,7 +227,7 @@ def _master(programme: Programme, columns: Columns) -> tuple[Floats, float, Dual
         if result.status == 0:
             multipliers = result.eqlin.marginals
             dual = Dual(multipliers[:size], multipliers[size:])
-            return np.asarray(result.x / scale), float(result.fun), dual
+            return Solution(columns, np.asarray(result.x / scale), float(result.fun), dual)
     raise TrueupError(
         f"the linear programme could not be solved: {result.message}",
         "try fewer values of q, or an epsilon nearer to 1",

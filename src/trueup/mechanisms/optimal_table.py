@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.errors import TrueupError
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from trueup.mechanisms.optimal_rays import Bools, Floats
 
+DEBUG = True
 _BITS = 128
 
 
@@ -139,58 +138,83 @@ def _within(row: Row, other: Row, ratio: Fraction) -> bool:
     return all(mine * left <= theirs * right for mine, theirs in pairs)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mixture:
+    """Rays of the private cone: labels, steps up or down from each q to the next, and weights."""
+
+    labels: Floats
+    rising: Bools
+    weights: Floats
+
+    def masses(self, ratio: Fraction) -> dict[Fraction, list[Fraction]]:
+        """Return the probability of each label at each true value, before any correction."""
+        steps = np.cumsum(np.where(self.rising, 1, -1), axis=0)
+        steps = np.vstack([np.zeros_like(steps[:1]), steps])
+        depth = (steps.max(axis=0) - steps).T.tolist()
+        bits = _BITS + math.ceil(len(steps) * math.log2(ratio))
+        powers = [
+            Fraction(ratio.denominator**k * 2**bits // ratio.numerator**k, 2**bits)
+            for k in range(len(steps))
+        ]
+        masses: dict[Fraction, list[Fraction]] = {}
+        for label, weight, down in zip(self.labels, self.weights, depth, strict=True):
+            row = masses.setdefault(Fraction(float(label)), [Fraction(0)] * len(steps))
+            scale = Fraction(float(weight))
+            row[:] = (old + scale * powers[k] for old, k in zip(row, down, strict=True))
+        return masses
+
+
 def exact_table(
-    truths: Sequence[int],
-    values: Sequence[Fraction],
-    labels: Floats,
-    rising: Bools,
-    weights: Floats,
-    ratio: Fraction,
+    truths: Sequence[int], values: Sequence[Fraction], mixture: Mixture, ratio: Fraction
 ) -> Table:
-    """Return the mixture of rays, rounded so that every total and every mean is exact.
+    """Return the mixture as a table whose totals and means are exact.
 
-    Each ray steps by the rational ratio, so that the mixture is private by construction. What
-    rounding takes from the total and the mean of a row is given back to two of its labels, far
-    apart and likely; that moves two probabilities by a tiny share, for which the caller leaves
-    room in the ratio.
+    Every ray steps by the ratio, so that the mixture is private. Its totals and means are off by
+    rounding errors. They are made good by two more labels, far apart and equally likely, up to
+    the corrections, at every true value: with a probability so small that it costs nothing, yet
+    so much larger than the corrections that these labels are private too.
     """
-    order = sorted(set(labels.tolist()))
-    bits = _BITS + math.ceil(len(truths) * math.log2(float(ratio)))
-    powers = [(1 << bits) * ratio.denominator**k // ratio.numerator**k for k in range(len(truths))]
-    steps = np.vstack([np.zeros((1, len(labels)), int), np.cumsum(np.where(rising, 1, -1), 0)])
-    depth = (steps.max(axis=0) - steps).T.tolist()
-    masses = {label: [Fraction(0)] * len(truths) for label in order}
-    for label, weight, down in zip(labels.tolist(), weights.tolist(), depth, strict=True):
-        scaled = Fraction(weight) / (1 << bits)
-        row = masses[label]
-        for q, k in enumerate(down):
-            row[q] += scaled * powers[k]
-    exact = [Fraction(label) for label in order]
-    rows = (
-        Row.of(_balanced([masses[label][q] for label in order], exact, value))
-        for q, value in enumerate(values)
-    )
-    return Table(tuple(truths), tuple(order), tuple(rows))
-
-
-def _balanced(row: list[Fraction], labels: list[Fraction], value: Fraction) -> list[Fraction]:
-    """Return the row with total 1 and the given mean, changed at two labels."""
-    low, high = _pair(np.array([float(p) for p in row]), np.array([float(y) for y in labels]))
-    missing = 1 - sum(row)
-    shift = value - sum(p * y for p, y in zip(row, labels, strict=True))
-    upper = (shift - labels[low] * missing) / (labels[high] - labels[low])
-    changed = list(row)
-    changed[high] += upper
-    changed[low] += missing - upper
-    return changed
-
-
-def _pair(row: Floats, labels: Floats) -> tuple[int, int]:
-    """Return two labels that can take a correction: far apart, and both likely."""
-    room = np.minimum(row[:, None], row) * np.abs(labels[:, None] - labels)
-    low, high = np.unravel_index(int(room.argmax()), room.shape)
-    if low == high:
-        raise TrueupError(
-            "a release with a single label cannot be corrected", "this is a fault in trueup"
+    masses = mixture.masses(ratio)
+    room = min(Fraction(1), (ratio - 1) / 2)
+    reach = 4 * (max(values) - min(values)) / room
+    middle = (max(values) + min(values)) / 2
+    low, high = Fraction(float(middle - reach)), Fraction(float(middle + reach))
+    if DEBUG:
+        print(
+            "   eta %.1e share %.1e"
+            % (
+                float(max(_errors(masses, values, reach))),
+                float(_share(max(_errors(masses, values, reach)) / room)),
+            )
         )
-    return int(low), int(high)
+    kept = 1 - _share(max(_errors(masses, values, reach)) / room)
+    table = {label: [kept * p for p in row] for label, row in masses.items()}
+    for label in (low, high):
+        table.setdefault(label, [Fraction(0)] * len(values))
+    for q, value in enumerate(values):
+        missing = 1 - kept * sum(row[q] for row in masses.values())
+        shift = value - kept * sum(y * row[q] for y, row in masses.items())
+        upper = (shift - low * missing) / (high - low)
+        table[high][q] += upper
+        table[low][q] += missing - upper
+    labels = sorted(table)
+    rows = (Row.of([table[y][q] for y in labels]) for q in range(len(values)))
+    return Table(tuple(truths), tuple(float(y) for y in labels), tuple(rows))
+
+
+def _share(error: Fraction) -> Fraction:
+    """Return a power of ½ well above an error: what the two correcting labels get."""
+    return (
+        Fraction(1, 2 ** min(60, math.floor(-math.log2(64 * error))))
+        if error
+        else Fraction(1, 2**60)
+    )
+
+
+def _errors(
+    masses: dict[Fraction, list[Fraction]], values: Sequence[Fraction], reach: Fraction
+) -> Iterator[Fraction]:
+    """Yield how far each row's total is from 1, and its mean from the value, per reach."""
+    for q, value in enumerate(values):
+        yield abs(1 - sum(row[q] for row in masses.values()))
+        yield abs(sum((y - value) * row[q] for y, row in masses.items())) / reach

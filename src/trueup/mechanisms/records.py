@@ -22,7 +22,9 @@ def read_bounds(bounds: object) -> Bounds:
         raise TrueupError(f"bounds must be a pair (low, high), got {bounds!r}", "e.g. (0, 1)")
     low, high = number(bounds[0], "the lower bound"), number(bounds[1], "the upper bound")
     if low >= high:
-        raise TrueupError(f"the lower bound must be below the upper one, got {bounds!r}", "e.g. (0, 1)")
+        raise TrueupError(
+            f"the lower bound must be below the upper one, got {bounds!r}", "e.g. (0, 1)"
+        )
     return low, high
 
 
@@ -54,7 +56,9 @@ def read_numbers(values: Any) -> NDArray[np.float64]:
     try:
         records = np.asarray(values if np.ndim(values) else list(values))
     except (TypeError, ValueError):
-        raise TrueupError(f"the data must be a list of numbers, got {type(values)}", _HINT) from None
+        raise TrueupError(
+            f"the data must be a list of numbers, got {type(values)}", _HINT
+        ) from None
     if records.size == 0:
         return np.empty(0)
     if records.dtype.kind not in "iufb" or records.ndim != 1:

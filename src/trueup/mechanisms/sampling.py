@@ -63,4 +63,6 @@ def _measurement(noise: Noise) -> Any:
         return dp.m.make_laplace(domain, dp.l1_distance(T=kind), scale=float(noise.scale))
     if isinstance(noise, Gaussian):
         return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=float(noise.scale))
-    raise TrueupError(f"OpenDP has no sampler for {noise!r}", "use Laplace, Gaussian or integer noise")
+    raise TrueupError(
+        f"OpenDP has no sampler for {noise!r}", "use Laplace, Gaussian or integer noise"
+    )

@@ -1,0 +1,216 @@
+"""Which mechanism, which split of the budget, which error to expect: computed, not assumed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from scipy import optimize
+
+from trueup.errors import TrueupError
+from trueup.exact import number
+from trueup.mechanisms.means import Mean, SmoothSensitivityMean, TwoTotalsMean
+from trueup.mechanisms.records import read_bounds
+
+if TYPE_CHECKING:
+    from trueup.exact import Exact
+
+_SPLIT = (0.05, 0.95)
+_MOST = 10**7
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """One mechanism at its best split, and what to expect of it.
+
+    ``sd`` is the worst over the mean range at the expected count, ``useful_from`` the smallest
+    count with an sd below the target, ``wrong_bound`` the bias of the mean if there are only half
+    as many records as ``count_at_least`` promises.
+    """
+
+    name: str
+    mechanism: Any
+    split: str
+    sd: float
+    sd_count: float
+    useful_from: int | None
+    wrong_bound: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The options, best first; printing it shows a table."""
+
+    epsilon: Exact
+    expected_count: int
+    means: tuple[float, ...]
+    target: float
+    options: tuple[Option, ...]
+
+    @property
+    def best(self) -> Option:
+        """The option with the smallest worst-case sd."""
+        return self.options[0]
+
+    def __str__(self) -> str:
+        worst = "worst over means " + ", ".join(f"{m:g}" for m in self.means)
+        lines = [
+            f"epsilon = {self.epsilon}, n = {self.expected_count}, {worst}",
+            f"{'mechanism':<27}{'budget':<28}{'sd of mean':>11}{'sd of n':>9}"
+            f"{f'sd<{self.target:g} from':>14}{'bias, bound wrong':>19}",
+        ]
+        for o in self.options:
+            useful = "never" if o.useful_from is None else f"n = {o.useful_from}"
+            wrong = "–" if o.wrong_bound is None else f"{o.wrong_bound:.3g}"
+            lines.append(
+                f"{o.name:<27}{o.split:<28}{o.sd:>11.4g}{o.sd_count:>9.3g}{useful:>14}{wrong:>19}"
+            )
+        return "\n".join(lines)
+
+
+def plan(
+    epsilon: Exact,
+    expected_count: int,
+    bounds: tuple[Exact, Exact] = (0, 1),
+    means: Sequence[float] | None = None,
+    count_at_least: Exact = 1,
+    target: float | None = None,
+) -> Plan:
+    """Return the mechanisms for a mean, each at its best split, best first.
+
+    Parameters
+    ----------
+    epsilon
+        The total budget.
+    expected_count
+        How many records there will be, roughly.
+    bounds
+        Where the values lie.
+    means
+        Plausible means; the worst of them counts. By default the bounds and their middle.
+    count_at_least
+        The public lower bound of the count.
+    target
+        The sd from which the mean is useful; by default a tenth of the range.
+
+    Examples
+    --------
+    >>> best = plan(1, expected_count=200).best
+    >>> best.name, round(best.sd, 4)
+    ('two totals', 0.0071)
+    """
+    low, high = (float(b) for b in read_bounds(bounds))
+    n = _count(expected_count, count_at_least)
+    budget = number(epsilon, "epsilon", positive=True)
+    middle = (low + high) / 2
+    means = tuple(float(number(m, "a mean")) for m in (means or (low, middle, high)))
+    if any(not low <= m <= high for m in means):
+        raise TrueupError(
+            f"a mean lies outside the bounds {bounds}: {means}", "give plausible means"
+        )
+    aim = (
+        float(number(target, "target", positive=True)) if target is not None else (high - low) / 10
+    )
+    options = [
+        _option(name, make, split, n, means, aim)
+        for name, make, split in _choices(float(budget), budget, bounds, count_at_least, n, means)
+    ]
+    return Plan(budget, n, means, aim, tuple(sorted(options, key=lambda o: o.sd)))
+
+
+def _count(expected: object, at_least: object) -> int:
+    n = number(expected, "expected_count", positive=True)
+    if n != int(n) or n < number(at_least, "count_at_least", positive=True):
+        raise TrueupError(
+            f"expected_count must be a whole number, at least count_at_least, got {expected!r}",
+            "e.g. plan(1, expected_count=200)",
+        )
+    return int(n)
+
+
+def _choices(
+    epsilon: float, exact: Exact, bounds: Any, at_least: Exact, n: int, means: tuple[float, ...]
+) -> Any:
+    """Yield every mechanism at its best split as (name, mechanism, split)."""
+    yield "two totals", TwoTotalsMean(exact, bounds, at_least), "all for both totals"
+    families: dict[str, Callable[[float], Any]] = {
+        "centred mean": lambda e: Mean(e, epsilon - e, bounds, at_least),
+        "centred mean, discrete": lambda e: Mean(
+            e, epsilon - e, bounds, at_least, count_noise="discrete"
+        ),
+        "plain mean (M_U)": lambda e: Mean(e, epsilon - e, bounds, at_least, centred=False),
+    }
+    for name, make in families.items():
+        share = _best_split(make, epsilon, n, means)
+        words = f"count {share:.2f}, sum {1 - share:.2f} of ε"
+        yield name, make(share * epsilon), words
+    yield (
+        "smooth sensitivity (M_SS)",
+        SmoothSensitivityMean(epsilon / 2, epsilon / 2, bounds),
+        "count 0.50, mean 0.50 of ε",
+    )
+
+
+def _best_split(
+    make: Callable[[float], Any], epsilon: float, n: int, means: tuple[float, ...]
+) -> float:
+    """Return the share of the budget for the count with the smallest worst-case sd."""
+    found = optimize.minimize_scalar(
+        lambda share: math.log(_worst(make(share * epsilon), n, means)),
+        bounds=_SPLIT,
+        method="bounded",
+        options={"xatol": 5e-3},
+    )
+    return float(found.x)
+
+
+def _worst(mechanism: Any, n: int, means: tuple[float, ...]) -> float:
+    return max(mechanism.sd(n, mean) for mean in means)
+
+
+def _option(
+    name: str, mechanism: Any, split: str, n: int, means: tuple[float, ...], target: float
+) -> Option:
+    at_least = getattr(mechanism, "count_at_least", 1)
+    return Option(
+        name,
+        mechanism,
+        split,
+        _worst(mechanism, n, means),
+        _sd_count(mechanism),
+        _useful_from(mechanism, at_least, means, target),
+        _wrong_bound(mechanism, at_least, means),
+    )
+
+
+def _sd_count(mechanism: Any) -> float:
+    if isinstance(mechanism, TwoTotalsMean):
+        return math.sqrt(2 * float(mechanism.noise.variance))
+    noise = mechanism.noise["n"] if isinstance(mechanism, Mean) else mechanism.count_noise
+    return math.sqrt(float(noise.variance))
+
+
+def _useful_from(
+    mechanism: Any, at_least: Exact, means: tuple[float, ...], target: float
+) -> int | None:
+    """Return the smallest count from which the worst sd stays below the target, by bisection."""
+    low, high = math.ceil(at_least), max(2, math.ceil(at_least))
+    while _worst(mechanism, high, means) >= target:
+        low, high = high, high * 2
+        if high > _MOST:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        useful = _worst(mechanism, middle, means) < target
+        low, high = (low, middle) if useful else (middle, high)
+    return low if _worst(mechanism, low, means) < target else high
+
+
+def _wrong_bound(mechanism: Any, at_least: Exact, means: tuple[float, ...]) -> float | None:
+    """Return the largest bias with half the promised records, None if no promise was used."""
+    n = int(at_least) // 2
+    if not hasattr(mechanism, "bias") or n < 1:
+        return None
+    return max((mechanism.bias(n, mean) for mean in means), key=abs)
