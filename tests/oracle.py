@@ -196,7 +196,9 @@ class Axis:
     breaks: tuple[float, ...] = ()
     """Bounds and kinks, in units of x."""
     feature: float = 1.0
-    """The size of the smallest smooth detail of the integrand, in units of x."""
+    """No panel is wider: the size of the smallest smooth detail of the integrand."""
+    finest: float = math.inf
+    """The panels next to a breakpoint are not wider."""
     singular: bool = False
     """Whether the integrand may be infinite (integrably) at the breakpoint 0."""
 
@@ -256,7 +258,7 @@ class Axis:
     def _ladder(self, start: float, length: float) -> Array:
         """Return offsets from 0 to length that grow from a breakpoint to the largest panel."""
         widest = min(self.law.panel, self.feature, length)
-        first = min(widest, self.law.core or math.inf) / GRADING**3
+        first = min(min(widest, self.law.core or math.inf) / GRADING**3, self.finest)
         if self.singular:
             first = min(first, abs(start) or 1e-280)
         if first >= length:

@@ -290,4 +290,4 @@ class Check:
 def axis(law: Law, q: float, f: Formula, *bounds: float | None, singular: bool = False) -> Axis:
     """Return the axis of one statistic under the formula."""
     inner = tuple(float(b) for b in bounds if b is not None)
-    return Axis(law, float(q), (*inner, *f.kinks), f.feature, singular)
+    return Axis(law, float(q), (*inner, *f.kinks), f.feature, singular=singular)

@@ -422,6 +422,8 @@ def _pair(kind: str, scale: Any) -> tuple[tu.Noise, oracle.Law]:
     return noise[0](scale), noise[1](scale)
 
 
+SMOOTH = (math.inf, 0.2)
+"""Integrands like 1/n or log(n): wide panels, narrow ones only near a bound."""
 FREE = ["laplace", "gaussian", "uniform", "discrete_laplace", "discrete_gaussian"]
 BOUNDED = ["laplace", "discrete_laplace"]
 RATIOS = [
@@ -450,7 +452,7 @@ def test_ratios(data: st.DataObject) -> None:
     low, s = data.draw(st.integers(1, 4)), data.draw(st.integers(-5, 9))
     n = low + data.draw(st.integers(0, 12))
     est = tu.unbiased(text, {"s": s_noise, "n": n_noise}, {"n": (low, None)})
-    axes = oracle.Axis(s_law, s, feature=3.0), oracle.Axis(n_law, n, (low,), feature=2.0)
+    axes = oracle.Axis(s_law, s, feature=9.0), oracle.Axis(n_law, n, (low,), *SMOOTH)
     Check(est, ("s", "n"), order=14).unbiased(truth(text, s=s, n=n), *axes)
 
 
@@ -476,7 +478,7 @@ def test_sums_of_cells(data: st.DataObject) -> None:
     noise = dict(zip("nm", (p[0] for p in pairs), strict=True))
     est = tu.unbiased(text, noise, dict(zip("nm", zip(lows, highs, strict=True), strict=True)))
     axes = [
-        oracle.Axis(law, at, tuple(b for b in (low, high) if b is not None), feature=2.0)
+        oracle.Axis(law, at, tuple(b for b in (low, high) if b is not None), *SMOOTH)
         for (_, law), at, low, high in zip(pairs, q, lows, highs, strict=True)
     ]
     f = truth(text, **dict(zip("nm", q, strict=True)))
@@ -509,7 +511,7 @@ def test_three_laplace_cells(text: str) -> None:
     q = {"a": 2.0, "b": 3.5, "n": 6.0}
     bounds = {"a": (1.0,), "b": (2.0, 9.0), "n": (3.0,)}
     axes = [
-        oracle.Axis(oracle.laplace(b), q[name], bounds[name], feature=4.0)
+        oracle.Axis(oracle.laplace(b), q[name], bounds[name], *SMOOTH)
         for name, b in (("a", 1), ("b", 0.5), ("n", 0.7))
     ]
     Check(est, ("a", "b", "n"), order=10).unbiased(truth(text, **q), *axes)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import sympy
 
 from trueup.inverse.existence import domain_of, is_rough
 from trueup.inverse.expectation import Expectation
@@ -17,12 +18,13 @@ from trueup.kernels.evaluate import evaluate
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import sympy
-
     from trueup.inverse.component import Component, Region
     from trueup.inverse.solve import Inverse, Statistic
 
     Truth = Mapping[sympy.Symbol, float]
+
+
+_MEAN = sympy.Dummy("mean", real=True)
 
 
 class ExactLaw:
@@ -45,7 +47,7 @@ class ExactLaw:
         return 0.0 if self._inside(truth) else self.expectation(truth) - self._estimand(truth)
 
     def sd(self, truth: Truth) -> float:
-        """Return the root of Var g = E V̂ (outside the domain: E g² − (E g)²)."""
+        """Return the root of Var g = E V̂ (outside the domain: E (g − E g)²)."""
         if any(math.isnan(q) for q in truth.values()):
             return math.nan
         if self.inverse.infinite:
@@ -76,8 +78,8 @@ class _Part:
         return self._mean.at(truth)
 
     def spread(self, truth: Truth) -> float:
-        """Return E g² − (E g)²."""
-        return self._square.at(truth) - self.mean(truth) ** 2
+        """Return E (g − E g)²."""
+        return self._square.at({**truth, _MEAN: self.mean(truth)})
 
     def estimated(self, truth: Truth) -> float:
         """Return E V̂."""
@@ -89,7 +91,7 @@ class _Part:
 
     @cached_property
     def _square(self) -> Expectation:
-        return self._expectation(lambda region: self.component.value(region) ** 2, 2)
+        return self._expectation(lambda region: (self.component.value(region) - _MEAN) ** 2, 2)
 
     @cached_property
     def _variance(self) -> Expectation:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-12
 _ACCEPTED = 1e-8
 _LEVELS = 6
+_SLAB = 100_000
+_LONG = 400  # operations beyond which nodes are cheaper than symbols
 
 
 def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.Expr | None:
@@ -101,6 +103,7 @@ class Expectation:
         self.rates, self.breaks = rates, breaks
         regions = product(*(range(len(c.operator.branches)) for c in cells))
         self.exprs = {region: _over(pieces(region), others) for region in regions}
+        self._long = max(e.count_ops() for e in self.exprs.values()) > _LONG
         self.left: list[tuple[int, Cell]] = []
         for i, cell in enumerate(cells):
             if not self._close(cell):
@@ -108,7 +111,7 @@ class Expectation:
 
     def _close(self, cell: Cell) -> bool:
         """Integrate a cell symbolically, if it has one branch and φ is of the right kind."""
-        if len(cell.operator.branches) > 1:
+        if len(cell.operator.branches) > 1 or self._long:
             return False
         moved = {r: push_forward(e, cell.symbol, cell.noise) for r, e in self.exprs.items()}
         if any(e is None for e in moved.values()):
@@ -216,15 +219,27 @@ def _tensor(
     if not rules:
         yield evaluate(expr, constants), np.array([1.0])
         return
-    *outer, last = rules
-    for nodes in product(*(zip(r.nodes, r.weights, strict=True) for r in outer)):
+    inner = len(rules)
+    while inner and math.prod(len(r.nodes) for r in rules[inner - 1 :]) <= _SLAB:
+        inner -= 1
+    inner = min(inner, len(rules) - 1)
+    columns, weights = _mesh(symbols[inner:], rules[inner:])
+    for nodes in product(*(zip(r.nodes, r.weights, strict=True) for r in rules[:inner])):
         weight = math.prod(w for _, w in nodes)
-        columns = {s: np.array([x]) for s, (x, _) in zip(symbols, nodes, strict=False)}
-        if len(last.nodes):
-            yield (
-                evaluate(expr, columns | constants | {symbols[-1]: last.nodes}),
-                weight * last.weights,
-            )
+        outer = {s: np.array([x]) for s, (x, _) in zip(symbols, nodes, strict=False)}
+        if len(weights):
+            yield evaluate(expr, outer | constants | columns), weight * weights
+
+
+def _mesh(
+    symbols: Sequence[sympy.Symbol], rules: Sequence[Rule]
+) -> tuple[dict[sympy.Symbol, Floats], Floats]:
+    """Return the product of rules as one list of nodes."""
+    grids = np.meshgrid(*(r.nodes for r in rules), indexing="ij")
+    weights = np.ones(())
+    for r in rules:
+        weights = weights[..., None] * r.weights
+    return {s: g.ravel() for s, g in zip(symbols, grids, strict=True)}, weights.ravel()
 
 
 def _shown(truth: Truth) -> str:

@@ -192,14 +192,23 @@ def _approach(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: i
         if not (value.is_number and value.is_real):
             return _Approach(None, True, -math.inf)
         values.append(value)
-    first, second, third = (abs(v) for v in values)
+    first, _, third = (abs(v) for v in values)
     if third == 0 or first == 0:
         return _Approach(values[2], False, math.inf)
     exponent = float(sympy.log(first / third) / sympy.log(_STEPS[0] / _STEPS[2]))
     if third > 1.05 * first and third > 1e-15:
         return _Approach(None, True, exponent)
-    settled = abs(values[2] - values[1]) <= 1e-4 * max(second, sympy.Float("1e-3"))
-    return _Approach(values[2] if settled or third < 1e-4 else None, False, exponent)
+    return _Approach(_limit(*values), False, exponent)
+
+
+def _limit(first: sympy.Expr, second: sympy.Expr, third: sympy.Expr) -> sympy.Expr | None:
+    """Return what three values tend to (Aitken's extrapolation), None if they do not settle."""
+    before, after = second - first, third - second
+    if abs(after) <= sympy.Float("1e-14") * max(abs(third), 1):
+        return third
+    if abs(after) > sympy.Rational(9, 10) * abs(before):
+        return None
+    return third - after**2 / (after - before)
 
 
 def _generic(symbol: sympy.Symbol) -> sympy.Expr:

@@ -53,8 +53,8 @@ def invert(
     """Return the inverse of the noise applied to f, or refuse with the reason."""
     known = {s.symbol: s for s in statistics}
     pinned = {s.symbol: symbolic(s.domain.low) for s in known.values() if s.domain.is_point}
-    f = f.xreplace(pinned)
-    parts = [_component(term, known, extension) for term in connected(f, set(known))]
+    terms = connected(f.xreplace(pinned), set(known))
+    parts = [_component(term, known, extension) for term in terms]
     infinite = [reason for reason in map(check, parts) if reason]
     theorems = [t for part in parts for t in _theorems(part)]
     if pinned:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Region = tuple[int, ...]
 
+_SHORT = 80  # operations up to which it pays to look for common factors
+
 
 class Bounds(NamedTuple):
     """Where an input's branches begin; a missing branch has an infinite bound.
@@ -48,7 +50,8 @@ class Piece:
     """One region's expression, ready for numbers and for arrays."""
 
     def __init__(self, expr: sympy.Expr, inputs: tuple[sympy.Symbol, ...]) -> None:
-        self.tape: Tape = lower(sympy.factor_terms(expr), inputs)
+        short = expr.count_ops() <= _SHORT
+        self.tape: Tape = lower(sympy.factor_terms(expr) if short else expr, inputs)
         self.number: Callable[..., float] = scalar(self.tape)
         self.array = ArrayProgram(self.tape)
         self.constant = self.tape.constant

@@ -9,19 +9,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import nnls
 
 from trueup.arguments import read_arguments
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.kernels.evaluate import evaluate
 from trueup.mechanisms.optimal_bound import lower_bound
-from trueup.mechanisms.optimal_programme import (
-    Columns,
-    Programme,
-    Solution,
-    right_hand_side,
-    solve,
-)
+from trueup.mechanisms.optimal_programme import Columns, Programme, right_hand_side, solve
 from trueup.mechanisms.optimal_table import Mixture, Row, Table, exact_table, exp_below
 from trueup.noise.discrete_laplace import DiscreteLaplace
 
@@ -184,25 +179,20 @@ class OptimalRelease:
     # -- solving -----------------------------------------------------------------------------------
 
     def _solved(self, values: Floats) -> tuple[Table, float]:
+        """Return the table for a hair less than e^ε, and the bound for a hair more."""
         if np.ptp(values) == 0:
             return Table(self.truths, (float(values[0]),), (Row((1,)),) * len(self.truths)), 0.0
-        room = min(Fraction(1), _rational(self.epsilon)) / 2**40
-        return self._attempt(values, self._ratio * (1 - room))
-
-    def _attempt(self, values: Floats, ratio: Fraction) -> tuple[Table, float]:
-        """Return the table for a slightly smaller e^ε, and the bound for one no smaller."""
+        ratio = self._ratio * (1 - min(Fraction(1), _rational(self.epsilon)) / 2**40)
         start, sd = _discrete_laplace(values, float(ratio), np.array(self.prior))
         center = (values.min() + values.max()) / 2
         scaled = Programme((values - center) / sd, np.array(self.prior), float(ratio))
-        start = Columns((start.labels - center) / sd, start.rising)
-        solution = solve(scaled, start)
+        found = solve(scaled, Columns((start.labels - center) / sd, start.rising))
         above = dataclasses.replace(scaled, ratio=float(self._ratio) * (1 + 1e-15))
-        labels = solution.columns.labels
-        bound = lower_bound(above, solution.dual, labels, 2e-6 * solution.variance)
-        weights = _polished(scaled, solution)
-        mixture = Mixture(center + sd * labels, solution.columns.rising, weights)
-        table = exact_table(self.truths, self._values, mixture, ratio)
-        return table, max(0.0, bound) * sd**2
+        bound = lower_bound(above, found.dual, found.columns.labels, 2e-6 * found.variance)
+        labels = center + sd * found.columns.labels
+        weights = _fitted(scaled, Columns((labels - center) / sd, found.columns.rising))
+        mixture = Mixture(labels, found.columns.rising, weights)
+        return exact_table(self.truths, self._values, mixture, ratio), max(0.0, bound) * sd**2
 
 
 def efficiency(
@@ -241,14 +231,9 @@ def _discrete_laplace(values: Floats, ratio: float, prior: Floats) -> tuple[Colu
     return Columns(labels, rising), float(np.sqrt(prior @ sds**2))
 
 
-def _polished(programme: Programme, solution: Solution) -> Floats:
-    """Return the weights with the solver's rounding errors removed."""
-    matrix = solution.columns.equations(programme)
-    weights = solution.weights
-    for _ in range(3):
-        missing = right_hand_side(len(programme.values)) - matrix @ weights
-        weights = np.maximum(weights + np.linalg.lstsq(matrix, missing, rcond=1e-12)[0], 0)
-    return weights
+def _fitted(programme: Programme, columns: Columns) -> Floats:
+    """Return weights that meet the equations to the last digit; the solver's are a bit off."""
+    return nnls(columns.equations(programme), right_hand_side(len(programme.values)))[0]
 
 
 # -- reading the arguments -------------------------------------------------------------------------

@@ -176,7 +176,8 @@ def solve(programme: Programme, start: Columns, tolerance: float = 1e-4) -> Solu
         if found.labels.size:
             columns = _kept(programme, columns, master, len(start.labels)).joined(found)
             master = _master(programme, columns)
-    used = master.weights > 1e-14
+    free = columns.prices(programme, master.dual) < 1e-9 * master.variance
+    used = free | (master.weights > 0)
     return Solution(columns.only(used), master.weights[used], master.variance, shown)
 
 

@@ -158,6 +158,8 @@ class Mixture:
         ]
         masses: dict[Fraction, list[Fraction]] = {}
         for label, weight, down in zip(self.labels, self.weights, depth, strict=True):
+            if not weight:
+                continue
             row = masses.setdefault(Fraction(float(label)), [Fraction(0)] * len(steps))
             scale = Fraction(float(weight))
             row[:] = (old + scale * powers[k] for old, k in zip(row, down, strict=True))
@@ -204,11 +206,8 @@ def exact_table(
 
 def _share(error: Fraction) -> Fraction:
     """Return a power of ½ well above an error: what the two correcting labels get."""
-    return (
-        Fraction(1, 2 ** min(60, math.floor(-math.log2(64 * error))))
-        if error
-        else Fraction(1, 2**60)
-    )
+    bits = math.floor(-math.log2(64 * error)) if error else 60
+    return Fraction(1, 2 ** min(60, max(1, bits)))
 
 
 def _errors(
