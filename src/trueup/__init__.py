@@ -1,6 +1,8 @@
 """Unbiased numbers from differentially private releases, and how sure they are."""
 
+import importlib
 from fractions import Fraction
+from typing import Any
 
 from trueup._version import __version__
 from trueup.domain import Integers, Interval
@@ -23,6 +25,7 @@ from trueup.noise import (
     ScipyNoise,
     Staircase,
     StudentT,
+    SumNoise,
     Uniform,
 )
 from trueup.noisy import Noisy, noisy, where
@@ -49,11 +52,20 @@ __all__ = [
     "ScipyNoise",
     "Staircase",
     "StudentT",
+    "SumNoise",
     "TrueupError",
     "Uniform",
     "__version__",
+    "mechanisms",
     "noisy",
     "plugin_bias",
     "unbiased",
     "where",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the mechanisms when they are first asked for."""
+    if name == "mechanisms":
+        return importlib.import_module("trueup.mechanisms")
+    raise AttributeError(f"module 'trueup' has no attribute {name!r}")

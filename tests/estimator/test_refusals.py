@@ -157,14 +157,18 @@ INFINITE = [
     ("exp(-0.8*q)", tu.Laplace(1), None, oracle.laplace(1), 0.7, 1.0),
     ("cosh(0.3*q)", tu.Laplace(2), (0, None), oracle.laplace(2), 1.5, 1.0),
     ("exp(0.7*n)", tu.DiscreteLaplace(1), None, oracle.discrete_laplace(1), 2, 1.0),
-    ("q**3", tu.StudentT(5), None, oracle.student_t(5), 1.2, 1.0),
-    ("q**2", tu.StudentT(4), None, oracle.student_t(4), 1.2, 1.0),
-    ("q", tu.StudentT(2), None, oracle.student_t(2), 1.2, 1.0),
+    ("q**3", tu.StudentT(5), None, oracle.student_t(5), 1.2, math.inf),
+    ("q**2", tu.StudentT(4), None, oracle.student_t(4), 1.2, math.inf),
+    ("q", tu.StudentT(2), None, oracle.student_t(2), 1.2, math.inf),
     ("exp(0.6*q)", tu.Staircase(1), None, oracle.staircase(1), 0.3, 1.0),
 ]
 
 
-@pytest.mark.parametrize(("f", "noise", "domain", "law", "q", "feature"), INFINITE, ids=str)
+@pytest.mark.parametrize(
+    ("f", "noise", "domain", "law", "q", "feature"),
+    INFINITE,
+    ids=lambda v: "" if isinstance(v, oracle.Law) else str(v),
+)
 def test_infinite_variance(
     f: str, noise: tu.Noise, domain: Any, law: oracle.Law, q: float, feature: float
 ) -> None:
@@ -185,6 +189,14 @@ def test_infinite_variance_of_powers_from_zero(p: str) -> None:
     est = tu.unbiased(f"q**{p}", tu.Laplace(1), (0, None))
     assert est.sd(2.0) == math.inf
     refused(lambda: est.variance(2.0), tu.InfiniteVariance, r"varian")
+
+
+def test_infinite_variance_of_two_statistics() -> None:
+    est = tu.unbiased("s*exp(0.6*n)", {"s": tu.Laplace(1), "n": tu.Laplace(1)})
+    axes = Axis(oracle.laplace(1), 2.0, feature=9.0), Axis(oracle.laplace(1), 0.5, feature=2.0)
+    assert abs(expect(lambda s, n: est(s=s, n=n), *axes) - 2 * math.exp(0.3)) < 1e-9
+    assert est.sd(s=2.0, n=0.5) == math.inf
+    refused(lambda: est.variance(s=2.0, n=0.5), tu.InfiniteVariance, r"varian")
 
 
 def test_finite_variance_just_beyond() -> None:

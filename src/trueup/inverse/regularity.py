@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sympy
-from trueup.formula.enclosure import enclose, sign, zeros
 
+from trueup.formula.enclosure import enclose, sign, zeros
 from trueup.inverse.jets import derivative
 
 if TYPE_CHECKING:

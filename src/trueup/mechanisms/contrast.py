@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
+from sympy.polys.matrices import DomainMatrix
 
 from trueup.estimator import unbiased
 from trueup.exact import symbolic
@@ -68,21 +69,18 @@ class Contrast:
         return contrast**2 * spread + norm * self._correction(total)
 
     def true_variance(self, contrast: float, n: float, norm: float) -> float:
-        """Return Var y·G(u) = D²(E G² − 1/n²) + 2b²A(2·E₊₂ G² − E₊₁ G²), exactly."""
-        plain, once, twice = (self._second_moment(m).at({_N: n}) for m in range(3))
-        b = float(self.scale)
-        return contrast**2 * (plain - 1 / n**2) + 2 * b**2 * norm * (2 * twice - once)
-
-    def _second_moment(self, more: int) -> Expectation:
-        """Return E G² under the sum of k + ``more`` noises."""
-        return self._moments[more]
+        """Return Var y·G(u) = D²·Var G + 2b²A(2·E₊₂ G² − E₊₁ G²), exactly."""
+        once, twice = (moment.at({_N: n}) for moment in self._second_moments)
+        own = float(self.inverse.sd(float(n))) ** 2
+        return contrast**2 * own + 2 * float(self.scale) ** 2 * norm * (2 * twice - once)
 
     @cached_property
-    def _moments(self) -> list[Expectation]:
+    def _second_moments(self) -> list[Expectation]:
+        """E G² under the sum of k + 1 and of k + 2 noises."""
         component = self.inverse._inverse.components[0]
         operator = component.cells[0].operator
         found = []
-        for more in range(3):
+        for more in (1, 2):
             cell = Cell(_N, operator, self._sum(self.totals + more))
             found.append(Expectation(lambda r: component.value(r) ** 2, [cell], {}, {}, {}))
         return found
@@ -139,8 +137,15 @@ def _extension(start: list[sympy.Expr]) -> tuple[list[sympy.Expr], list[sympy.Ex
         for r in range(k):
             matrix[j, r] = factorial(j) if j == r else 0
             matrix[j, k + r] = comb(j, r) * factorial(r) * (-1) ** (j - r) if j >= r else 0
-    solution = list(matrix.LUsolve(sympy.Matrix(start)))
+    exact = DomainMatrix.from_Matrix(matrix).convert_to(sympy.QQ)
+    solution = list(exact.lu_solve(_column(start)).to_Matrix())
     return solution[:k], solution[k:]
+
+
+def _column(values: list[sympy.Expr]) -> DomainMatrix:
+    """Return rational numbers as a column; floats are the fractions that they are."""
+    exact = [v if v.is_Rational else sympy.Rational(*float(v).as_integer_ratio()) for v in values]
+    return DomainMatrix.from_Matrix(sympy.Matrix(exact)).convert_to(sympy.QQ)
 
 
 def _apply(

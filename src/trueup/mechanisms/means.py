@@ -12,9 +12,9 @@ from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.exact import number
 from trueup.mechanisms.contrast import Contrast
-from trueup.mechanisms.records import read_bounds, read_outside, read_records
+from trueup.mechanisms.records import read_bounds, read_outside, read_records, total_of
 from trueup.mechanisms.release import MeanRelease
-from trueup.mechanisms.sampling import publish
+from trueup.mechanisms.sampling import generator, publish
 from trueup.noise import DiscreteLaplace, Laplace
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ class Mean:
 
     def release(self, values: Any, rng: Any = None) -> MeanRelease:
         """Return a private count and mean; with an ``rng`` it is only a simulation."""
-        records = read_records(values, self.bounds, self.outside)
-        total = math.fsum(records) - len(records) * float(self.middle)
+        records, rng = read_records(values, self.bounds, self.outside), generator(rng)
+        total = total_of(records) - len(records) * float(self.middle)
         count = publish([len(records)], self.noise["n"], rng)[0]
         noisy = {"n": float(count), "s": float(publish([total], self.noise["s"], rng)[0])}
         return MeanRelease(
@@ -157,9 +157,9 @@ class SmoothSensitivityMean:
 
     def release(self, values: Any, rng: Any = None) -> MeanRelease:
         """Return a count and mean for comparison; the standard error is itself an estimate."""
-        records = read_records(values, self.bounds)
+        records, rng = read_records(values, self.bounds), generator(rng)
         n = len(records)
-        mean = math.fsum(records) / n if n else float(self.bounds[1])
+        mean = total_of(records) / n if n else float(self.bounds[1])
         count = float(publish([n], self.count_noise, rng)[0])
         student = np.random.default_rng(rng).standard_t(3)
         return MeanRelease(
@@ -235,10 +235,10 @@ class TwoTotalsMean:
 
     def release(self, values: Any, rng: Any = None) -> MeanRelease:
         """Return a private count and mean; with an ``rng`` it is only a simulation."""
-        records = read_records(values, self.bounds, self.outside)
+        records, rng = read_records(values, self.bounds, self.outside), generator(rng)
         low, width = float(self.bounds[0]), float(self.bounds[1] - self.bounds[0])
         shares = (records - low) / width
-        totals = [math.fsum(shares), math.fsum(1 - shares)]
+        totals = [total_of(shares), total_of(1 - shares)]
         above, below = (float(x) for x in publish(totals, self.noise, rng))
         difference, count = above - below, above + below
         variance = float(self.contrast.variance(difference, count, 2.0)) / 4

@@ -26,9 +26,9 @@ from trueup.exact import number, symbolic
 from trueup.formula import source
 from trueup.kernels.evaluate import evaluate
 from trueup.kernels.tape import as_float
-from trueup.mechanisms.records import read_numbers
+from trueup.mechanisms.records import read_numbers, total_of
 from trueup.mechanisms.release import TotalRelease
-from trueup.mechanisms.sampling import publish
+from trueup.mechanisms.sampling import generator, publish
 from trueup.noise import Gaussian, Laplace
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ class PerRecordSum:
                 f"{int((records < 0).sum())} of {len(records)} records are negative",
                 "per-record privacy needs non-negative records; nothing was released",
             )
-        v = float(self._phi(math.fsum(records)))
+        rng = generator(rng)
+        v = float(self._phi(total_of(records)))
         published = float(publish([v], self.noise, rng)[0])
         total = self.estimator(published) - float(self.offset)
         try:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from scipy import optimize
 
 from trueup.errors import TrueupError
@@ -105,7 +106,8 @@ def plan(
     n = _count(expected_count, count_at_least)
     budget = number(epsilon, "epsilon", positive=True)
     middle = (low + high) / 2
-    means = tuple(float(number(m, "a mean")) for m in (means or (low, middle, high)))
+    means = (low, middle, high) if means is None else tuple(np.atleast_1d(means).tolist())
+    means = tuple(float(number(m, "a mean")) for m in means)
     if any(not low <= m <= high for m in means):
         raise TrueupError(
             f"a mean lies outside the bounds {bounds}: {means}", "give plausible means"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,3 +68,11 @@ def read_numbers(values: Any) -> NDArray[np.float64]:
     if broken.any():
         raise TrueupError(f"{int(broken.sum())} of {len(records)} records are not finite", _HINT)
     return records.astype(float)
+
+
+def total_of(records: NDArray[np.float64]) -> float:
+    """Return the correctly rounded sum, or refuse one that exceeds a float."""
+    try:
+        return math.fsum(records)
+    except OverflowError:
+        raise TrueupError("the sum of the records exceeds a float", _HINT) from None

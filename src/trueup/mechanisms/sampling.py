@@ -12,6 +12,7 @@ import numpy as np
 
 from trueup.errors import MissingExtra, TrueupError
 from trueup.noise import DiscreteLaplace, Gaussian, Laplace
+from trueup.noise.base import read_generator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.noise import Noise
+
+
+def generator(rng: Any) -> np.random.Generator | None:
+    """Return one generator for a whole release, None for a secure one.
+
+    A release draws several noises; a seed must not start them all at the same place.
+    """
+    return None if rng is None else read_generator(rng)
 
 
 def publish(values: Sequence[float], noise: Noise, rng: Any = None) -> NDArray[Any]:

@@ -13,8 +13,9 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.mechanisms.contrast import Contrast
+from trueup.mechanisms.records import read_numbers
 from trueup.mechanisms.release import SharesRelease
-from trueup.mechanisms.sampling import publish
+from trueup.mechanisms.sampling import generator, publish
 from trueup.noise import Laplace
 
 if TYPE_CHECKING:
@@ -49,10 +50,9 @@ class Shares:
     def __init__(
         self, epsilon: Exact, categories: Iterable[Any], count_at_least: Exact = 1
     ) -> None:
-        self.categories = list(categories) if not isinstance(categories, str) else []
-        if not 2 <= len(self.categories) <= MAX_CATEGORIES or len(set(self.categories)) != len(
-            self.categories
-        ):
+        listed = isinstance(categories, Iterable) and not isinstance(categories, str)
+        self.categories = list(categories) if listed else []
+        if not 2 <= len(self.categories) <= MAX_CATEGORIES or not _distinct(self.categories):
             raise TrueupError(
                 f"categories must be 2 to {MAX_CATEGORIES} different names, got {categories!r}",
                 "list every possible cell, e.g. ['yes', 'no']",
@@ -68,7 +68,12 @@ class Shares:
 
     def release(self, values: Iterable[Any], rng: Any = None) -> SharesRelease:
         """Return private shares; with an ``rng`` it is only a simulation."""
-        counts = Counter(values)
+        try:
+            counts = Counter(values)
+        except TypeError:
+            raise TrueupError(
+                f"the data must be a list of categories, got {type(values)}", "nothing was released"
+            ) from None
         strange = [v for v in counts if v not in self.categories]
         if strange:
             raise TrueupError(
@@ -79,7 +84,13 @@ class Shares:
 
     def release_counts(self, counts: Sequence[int], rng: Any = None) -> SharesRelease:
         """Return private shares of a histogram given by its counts."""
-        noisy = publish([float(c) for c in counts], self.noise, rng)
+        records = read_numbers(counts)
+        if len(records) != len(self.categories) or (records < 0).any():
+            raise TrueupError(
+                f"{len(self.categories)} counts are needed, none negative, got {len(records)}",
+                "one count for each category, in their order; nothing was released",
+            )
+        noisy = publish(records.tolist(), self.noise, generator(rng))
         k, total = len(noisy), float(np.sum(noisy))
         deviations = noisy - total / k
         shares = 1 / k + np.asarray(self.contrast.value(deviations, total))
@@ -98,6 +109,13 @@ class Shares:
         """Return the exact standard deviation of a cell's share for n records."""
         k = len(self.categories)
         return math.sqrt(self.contrast.true_variance(n * (share - 1 / k), n, 1 - 1 / k))
+
+
+def _distinct(categories: list[Any]) -> bool:
+    try:
+        return len(set(categories)) == len(categories)
+    except TypeError:  # not names
+        return False
 
 
 def _exactly_one(shares: Any) -> list[float]:

@@ -119,7 +119,7 @@ class Noise(ABC):
         >>> DiscreteLaplace(2).sample(3, rng=1).dtype
         dtype('int64')
         """
-        shape, generator = _shape(size), _generator(rng)
+        shape, generator = _shape(size), read_generator(rng)
         values = self._sample(shape, generator)
         values = values.astype(np.int64 if self.lattice else np.float64, copy=False)
         return values if size is not None else values.item()
@@ -386,7 +386,7 @@ def _shape(size: Any) -> tuple[int, ...]:
     raise TrueupError(f"size must be a shape, got {size!r}", "give an integer or a tuple of them")
 
 
-def _generator(rng: Any) -> np.random.Generator:
+def read_generator(rng: Any) -> np.random.Generator:
     """Return the generator that an rng means."""
     try:
         return np.random.default_rng(rng)

@@ -13,6 +13,7 @@ import math
 from typing import TYPE_CHECKING
 
 import sympy
+from sympy.polys.matrices import DomainMatrix
 
 from trueup.exact import symbolic
 from trueup.noise.extension import LaguerreExtension, check_degree
@@ -113,6 +114,7 @@ def _least_norm(
     scales: list[sympy.Expr], polynomial: sympy.Poly, outward: int, t: sympy.Expr
 ) -> Taps:
     """Return the weights of Dᵏf at a bound for x at distance t beyond it."""
+    scales = [b if b.is_Rational else sympy.Rational(*float(b).as_integer_ratio()) for b in scales]
     top = max(scales)
     poles = [(b, r) for b in dict.fromkeys(scales) for r in range(scales.count(b))]
     rates = [1 / b - 1 / top for b, _ in poles]
@@ -124,17 +126,15 @@ def _least_norm(
             / (1 / poles[i][0] + rates[j]) ** (poles[i][1] + poles[j][1] + 1)
         ),
     )
-    basis = sympy.Matrix(
-        [t**r * sympy.exp(-rate * t) for (_, r), rate in zip(poles, rates, strict=True)]
-    )
-    # ∫ g t^r e^{−st} dt = (−∂ₛ)^r of the boundary polynomial Σ φ⁽ᵏ⁾(0) Bₖ(s), φ(t) = f(L ± t).
-    weights = gram.T.LUsolve(basis) if gram.rows > 1 else basis / gram[0]
+    inverse = DomainMatrix.from_Matrix(gram).convert_to(sympy.QQ).inv().to_Matrix()
+    basis = [t**r * sympy.exp(-rate * t) for (_, r), rate in zip(poles, rates, strict=True)]
+    # ∫ g tʳ e^{−st} dt = (−∂ₛ)ʳ of the boundary polynomial Σ φ⁽ᵏ⁾(0) Bₖ(s), φ(t) = f(L ± t).
     taps: Taps = {}
     for k in range(polynomial.degree()):
         boundary = _boundary(polynomial, k)
-        values = [((-1) ** r * sympy.diff(boundary, _S, r)).subs(_S, 1 / b) for b, r in poles]
-        weight = sum(v * w for v, w in zip(values, weights, strict=True))
-        taps[k, 0] = sympy.expand(outward**k * weight)
+        moments = [((-1) ** r * boundary.diff(_S, r)).subs(_S, 1 / b) for b, r in poles]
+        weights = inverse * sympy.Matrix(moments)
+        taps[k, 0] = outward**k * sympy.Add(*(w * e for w, e in zip(weights, basis, strict=True)))
     return taps
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from trueup import noise as families
 from trueup.errors import TrueupError
 from trueup.noise.base import Noise
+from trueup.noise.sum import SumNoise
 
 
 def to_record(noise: Noise) -> dict[str, Any]:
@@ -20,6 +21,8 @@ def to_record(noise: Noise) -> dict[str, Any]:
     >>> to_record(Laplace(Fraction(1, 3)))
     {'family': 'Laplace', 'scale': '1/3'}
     """
+    if isinstance(noise, SumNoise):
+        return {"family": "SumNoise", "parts": [to_record(part) for part in noise.parts]}
     fields = {f.name: _write(getattr(noise, f.name)) for f in dataclasses.fields(noise)}
     return {"family": type(noise).__name__, **fields}
 
@@ -32,6 +35,8 @@ def from_record(record: dict[str, Any]) -> Noise:
     >>> from_record({"family": "Laplace", "scale": "1/3"})
     Laplace(Fraction(1, 3))
     """
+    if record["family"] == "SumNoise":
+        return SumNoise(tuple(from_record(part) for part in record["parts"]))
     fields = {name: _read(value) for name, value in record.items() if name != "family"}
     name = record["family"]
     family = getattr(families, name, None) if name in families.__all__ else None

@@ -130,13 +130,14 @@ class SumNoise(Noise):
         return np.vectorize(self._quantile_of, otypes=[float])(p)
 
     def _quantile_of(self, p: float) -> float:
+        terms = self._terms[1]
         side, tail = (1.0, 1 - p) if p > 0.5 else (-1.0, p)
         if tail == 0:
             return side * math.inf
         if tail == 0.5:
             return 0.0
         reach = 2 * sum(float(b) for b in self._scales or ()) * (1 - math.log(tail))
-        level = lambda x: math.log(_series(self._terms[1], np.array(x))) - math.log(tail)  # noqa: E731
+        level = lambda x: math.log(_series(terms, np.array(x))) - math.log(tail)  # noqa: E731
         return side * float(optimize.brentq(level, 0.0, reach, xtol=1e-14 * reach, rtol=1e-15))
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:

@@ -1,0 +1,139 @@
+"""The command ``trueup``: one file in this folder for each subcommand.
+
+A subcommand is a module named in ``COMMANDS`` that has
+
+    HELP            one line for the overview
+    EXAMPLES        lines shown below its own help
+    configure(p)    add its arguments to an argparse parser
+    run(args)       do the work and return the exit code
+
+Its module level imports only what is cheap: the parser needs every subcommand's arguments, and
+``trueup --help`` must answer at once. Numerical libraries are imported inside ``run``.
+
+Exit codes: 0 done; 1 refused, with the reason and a hint on standard error; 2 wrong usage;
+130 interrupted; 141 the reader of our output went away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from trueup._version import __version__
+from trueup.errors import TrueupError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = ("paper",)
+
+DONE, REFUSED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
+
+_EXAMPLES = """\
+examples:
+  trueup paper                     the paper's figures and numbers, recomputed, in ./trueup-paper
+  trueup paper --out figures       ... in another folder
+  trueup paper --help              what a command takes
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line and return the exit code.
+
+    Parameters
+    ----------
+    argv
+        The arguments; those of the process by default.
+
+    Examples
+    --------
+    >>> main(["--version"])  # doctest: +ELLIPSIS
+    trueup ...
+    0
+    """
+    _never_fail_to_print()
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+    except TrueupError as error:
+        return _refuse(str(error))
+    except BrokenPipeError:
+        _drop_output()
+        return PIPE_CLOSED
+    except OSError as error:
+        return _refuse(_system_error(error))
+    except KeyboardInterrupt:
+        print("trueup: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return code
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser with every subcommand."""
+    parser = argparse.ArgumentParser(
+        prog="trueup",
+        description="Unbiased numbers from differentially private releases, and how sure they are.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"trueup {__version__}")
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    for name in COMMANDS:
+        module = import_module(f"trueup.cli.{name}")
+        sub = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=module.HELP,
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.configure(sub)
+        sub.set_defaults(run=module.run)
+    return parser
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    """Parse and run; argparse's own exits become exit codes."""
+    parser = build_parser()
+    try:
+        args = parser.parse_args(argv)
+    except SystemExit as stop:  # --help, --version, wrong usage
+        return stop.code if isinstance(stop.code, int) else USAGE
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return USAGE
+    code: int = args.run(args)
+    return code
+
+
+def _refuse(message: str) -> int:
+    """Say what was wrong and what to do about it."""
+    with contextlib.suppress(BrokenPipeError):
+        print(f"trueup: {message}", file=sys.stderr)
+    return REFUSED
+
+
+def _system_error(error: OSError) -> str:
+    """Word an error of the operating system like ours."""
+    what = error.strerror or str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{what}\nHint: check the path, its permissions and the space left"
+
+
+def _never_fail_to_print() -> None:
+    """Let a terminal that lacks ε show '?' instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _drop_output() -> None:
+    """Point standard output at nothing, so that closing it at exit stays quiet."""
+    with contextlib.suppress(OSError, ValueError):
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())

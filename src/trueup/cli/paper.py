@@ -1,0 +1,54 @@
+"""``trueup paper``: the paper's figures and numbers, recomputed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+HELP = "Recompute the paper's figures and numbers, side by side with what it prints."
+
+EXAMPLES = """\
+It writes Figures 1 to 3 (PNG and CSV) and the tables (CSV), prints every published number beside
+the exact one, and says where and why they differ.
+
+examples:
+  trueup paper
+  trueup paper --out figures --force
+  trueup paper --no-plots > report.txt
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("trueup-paper"),
+        metavar="DIR",
+        help="folder for the figures and tables, made if absent (default: ./trueup-paper)",
+    )
+    parser.add_argument(
+        "--no-plots", action="store_true", help="numbers and CSV only; needs no matplotlib"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite files of an earlier run")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compute, write, print."""
+    from trueup.paper import files, reproduce
+    from trueup.paper.report import report
+
+    plots = not args.no_plots
+    if plots:
+        from trueup.paper import figures
+
+        figures.require()
+    files.prepare(args.out, files.names(plots), args.force)
+    results = reproduce()
+    written = files.write(args.out, results, plots)
+    print(report(results))
+    print(f"\nWritten to {args.out}: {', '.join(written)}")
+    return 0
