@@ -271,9 +271,9 @@ class Estimator:
         >>> print(unbiased("q**2", Laplace(3)).explain())
         Unbiased estimator of q**2
           published:  q + Laplace(3), true value in (-∞, ∞)
-          theorem:    Laplace noise on the line (Section 3 of the paper): g = f − b²·f″, the only unbiased estimator
+          theorem:    Laplace noise on the line (paper, Section 3): g = f − b²·f″, the only ...
           estimate:   q**2 - 18
-          variance:   36*(2*q**2 + 9), unbiased
+          variance:   72*q**2 + 324, unbiased
           interval:   normal approximation, estimate ± z·stderr
         """
         return display.explain(self)

@@ -12,6 +12,7 @@ from sympy.core.relational import Relational
 
 from trueup.errors import TrueupError
 from trueup.formula import intervals, waves
+from trueup.formula.entropy import entropic, power_log
 from trueup.formula.intervals import Floats, Mask, Range, monotone
 
 Box = Mapping[sympy.Symbol, tuple[Floats, Floats]]
@@ -99,7 +100,7 @@ class Walk:
         if isinstance(expr, sympy.Add):
             return reduce(intervals.add, map(self.range, expr.args))
         if isinstance(expr, sympy.Mul):
-            return reduce(intervals.multiply, map(self.range, expr.args))
+            return self._product(expr)
         if isinstance(expr, (sympy.Min, sympy.Max)):
             return self._extremum(expr)
         if isinstance(expr, sympy.Piecewise):
@@ -118,6 +119,13 @@ class Walk:
         if bounds is None:
             return intervals.everything(self.all)
         return Range(self._cells(bounds[0]), self._cells(bounds[1]), self.all)
+
+    def _product(self, expr: sympy.Mul) -> Range:
+        found = entropic(expr)
+        if found is None:
+            return reduce(intervals.multiply, map(self.range, expr.args))
+        inner, exponent, rest = found
+        return intervals.multiply(power_log(self.range(inner), exponent), self.range(rest))
 
     def _power(self, base: sympy.Expr, exponent: sympy.Expr) -> Range:
         if exponent.is_Integer:

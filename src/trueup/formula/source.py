@@ -18,6 +18,16 @@ from trueup.formula.grammar import parse
 from trueup.formula.opaque import Table, opaque
 from trueup.formula.text import text
 
+_POLYNOMIALS = (
+    np.poly1d,
+    np.polynomial.Polynomial,
+    np.polynomial.Chebyshev,
+    np.polynomial.Hermite,
+    np.polynomial.HermiteE,
+    np.polynomial.Laguerre,
+    np.polynomial.Legendre,
+)
+
 DEFAULT = "q"
 """The name of a statistic that the user did not name."""
 
@@ -77,7 +87,7 @@ def read(
         return _formula(parse(f))
     if isinstance(f, sympy.Basic):
         return _formula(admit(f))
-    if isinstance(f, (np.polynomial.polynomial.ABCPolyBase, np.poly1d)):
+    if isinstance(f, _POLYNOMIALS):
         return _formula(_polynomial(f, names))
     if isinstance(f, Mapping):
         return _table(f, names)

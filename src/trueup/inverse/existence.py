@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
-from trueup.formula.enclosure import zeros
 
 from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
+from trueup.formula.enclosure import zeros
 from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
 from trueup.inverse.growth import growth

@@ -36,7 +36,7 @@ def point(x: float, weight: float) -> Rule:
 
 
 def reach(noise: Noise, rates: tuple[float, float], degree: int = 0) -> tuple[float, float]:
-    """Return how far to the left and right the noise matters to what grows like x^degree·e^{rate·|x|}.
+    """Return how far left and right the noise matters to what grows like x^degree·e^{rate·|x|}.
 
     A Laguerre polynomial of degree k oscillates up to 4k before the noise wins.
     """

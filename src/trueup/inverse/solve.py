@@ -168,11 +168,11 @@ def _theorems(part: Component) -> list[str]:
     for wave in part.waves:
         polynomial = all(not any(c) for c in part.modes)
         how = (
-            "polynomials through known moments (Section 7 of the paper)"
+            "polynomials through known moments (paper, Section 7)"
             if polynomial
             else "exponential polynomials through the generating function, g = (1/M)(D) f"
         )
         found += [f"{noise!r}: {how}" for noise in wave.noises]
     if len(part.cells) + len(part.waves) > 1:
-        found.append("independent statistics (Section 7 of the paper): the operators compose")
+        found.append("independent statistics (paper, Section 7): the operators compose")
     return found

@@ -50,7 +50,7 @@ class Mean:
     >>> round(mechanism.sd(n=20, mean=0.5), 4)
     0.0782
     >>> mechanism.release([0.2, 0.9] * 100, rng=1)
-    <mean 0.5543 ± 0.0069, count 199.9; simulation: not private>
+    <mean 0.5615 ± 0.0071, count 200.0; simulation: not private>
     """
 
     def __init__(
@@ -64,7 +64,8 @@ class Mean:
         count_noise: str = "laplace",
         outside: str = "clip",
     ) -> None:
-        self.bounds = low, high = read_bounds(bounds)
+        self.bounds = read_bounds(bounds)
+        low, high = self.bounds
         self.outside = read_outside(outside)
         self.count_at_least = number(count_at_least, "count_at_least", positive=True)
         self.epsilon = number(epsilon_count, "epsilon_count", positive=True) + number(
@@ -76,7 +77,7 @@ class Mean:
                 "'discrete' adds whole numbers, which is better",
             )
         family = Laplace if count_noise == "laplace" else DiscreteLaplace
-        reach = (high - low) / 2 if centred else max(abs(low), abs(high))
+        reach: Exact = (high - low) / 2 if centred else max(abs(low), abs(high), key=float)
         self.middle = (low + high) / 2 if centred else 0
         self.noise: dict[str, Noise] = {
             "s": Laplace.from_budget(epsilon_sum, reach),

@@ -183,10 +183,10 @@ def solve(programme: Programme, start: Columns, tolerance: float = 1e-4) -> Solu
 
 def price(programme: Programme, dual: Dual, also: Floats) -> tuple[Columns, float]:
     """Return the cheapest columns near each local minimum over y, and the lowest price of all."""
-    points = np.concatenate([also, programme.values])
-    margin = 0.1 * (points.max() - points.min())
-    grid = np.linspace(points.min() - margin, points.max() + margin, _GRID)
-    labels = np.unique(np.concatenate([grid, also]))
+    points = np.unique(np.concatenate([also, programme.values]))
+    margin = 0.1 * (points[-1] - points[0])
+    grid = np.linspace(points[0] - margin, points[-1] + margin, _GRID)
+    labels = np.unique(np.concatenate([grid, points, (points[1:] + points[:-1]) / 2]))
     value, rising = cheapest(programme.prices(dual, labels), programme.gauge, programme.ratio)
     padded = np.concatenate([[np.inf], value, [np.inf]])
     valley = (value <= padded[:-2]) & (value <= padded[2:])

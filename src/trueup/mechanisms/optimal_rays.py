@@ -72,14 +72,14 @@ def cheapest(prices: Floats, gauge: Floats, ratio: float) -> tuple[Floats, Bools
     value = np.zeros(prices.shape[1])
     rising = np.empty((len(prices) - 1, prices.shape[1]), dtype=bool)
     active = np.arange(prices.shape[1])
-    for _ in range(40):
+    for round_ in range(40):
         part = prices[:, active]
-        rising[:, active] = least(part - value[active] * gauge[:, None], ratio)[1]
-        ray = shapes(rising[:, active], ratio)
+        steps = least(part - value[active] * gauge[:, None], ratio)[1]
+        ray = shapes(steps, ratio)
         better = np.einsum("qn,qn->n", ray, part) / (gauge @ ray)
-        moved = np.abs(better - value[active]) > 1e-12 * (1 + np.abs(better))
-        value[active] = better
-        active = active[moved]
+        improved = (better < value[active] - 1e-12 * (1 + np.abs(better))) | (round_ == 0)
+        active = active[improved]
         if not active.size:
             break
+        value[active], rising[:, active] = better[improved], steps[:, improved]
     return value, rising

@@ -169,7 +169,7 @@ def _best_split(
 
 
 def _worst(mechanism: Any, n: int, means: tuple[float, ...]) -> float:
-    return max(mechanism.sd(n, mean) for mean in means)
+    return float(max(mechanism.sd(n, mean) for mean in means))
 
 
 def _option(
@@ -215,4 +215,4 @@ def _wrong_bound(mechanism: Any, at_least: Exact, means: tuple[float, ...]) -> f
     n = int(at_least) // 2
     if not hasattr(mechanism, "bias") or n < 1:
         return None
-    return max((mechanism.bias(n, mean) for mean in means), key=abs)
+    return float(max((mechanism.bias(n, mean) for mean in means), key=abs))

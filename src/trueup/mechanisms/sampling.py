@@ -48,7 +48,7 @@ def publish(values: Sequence[float], noise: Noise, rng: Any = None) -> NDArray[A
     dtype('int64')
     """
     if rng is not None:
-        return np.asarray(values) + noise.sample(len(values), rng)
+        return np.asarray(values + noise.sample(len(values), rng))
     return np.asarray(_measurement(noise)([_plain(v, noise) for v in values]))
 
 

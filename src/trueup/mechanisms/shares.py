@@ -93,8 +93,7 @@ class Shares:
         noisy = publish(records.tolist(), self.noise, generator(rng))
         k, total = len(noisy), float(np.sum(noisy))
         deviations = noisy - total / k
-        shares = 1 / k + np.asarray(self.contrast.value(deviations, total))
-        shares = _exactly_one(shares)
+        shares = _exactly_one(1 / k + np.asarray(self.contrast.value(deviations, total)))
         variances = np.asarray(self.contrast.variance(deviations, total, 1 - 1 / k))
         errors = [math.sqrt(v) if v >= 0 else math.nan for v in variances.tolist()]
         return SharesRelease(

@@ -256,7 +256,7 @@ class Noise(ABC):
     # -- the inverse -------------------------------------------------------------------------------
 
     def inverse(self, domain: Interval, extension: object = "optimal") -> Operator | None:
-        """Return the operator that undoes the noise on a domain; None: exponential polynomials only.
+        """Return the operator that undoes the noise on a domain, None if there is none.
 
         Families that override this can make every smooth function (or every function at all)
         unbiased; the others go through their generating function.

@@ -69,7 +69,7 @@ def discrete_laplace(b: sympy.Expr, domain: Interval) -> Operator:
 
 def _laplace_theorem(domain: Interval, extension: object) -> str:
     if domain.bounds == (None, None):
-        return "Laplace noise on the line (Section 3 of the paper): g = f − b²·f″, the only unbiased estimator"
+        return "Laplace noise on the line (paper, Section 3): g = f − b²·f″, the only unbiased one"
     if extension == "optimal":
         return (
             "Laplace noise on an interval: g = f − b²·f″ inside, constant beyond a bound; "
@@ -77,7 +77,7 @@ def _laplace_theorem(domain: Interval, extension: object) -> str:
         )
     return (
         f"Laplace noise on an interval, extended by a polynomial of degree {extension} "
-        "(Section 4 of the paper): g = f − b²·f″ inside, least-norm Laguerre series beyond a bound"
+        "(paper, Section 4): g = f − b²·f″ inside, least-norm Laguerre series beyond a bound"
     )
 
 
@@ -101,13 +101,13 @@ def laplace_sum(scales: list[sympy.Expr], domain: Interval) -> Operator:
             taps = _least_norm(scales, polynomial, outward, outward * (X - symbolic(bound)))
             branches.append(Branch(side, symbolic(bound), taps))  # type: ignore[arg-type]
     theorem = (
-        f"sum of {len(scales)} Laplace noises with only the total bounded: g = Π(1 − bᵢ²D²) f inside, "
+        f"sum of {len(scales)} Laplace noises, only the total bounded: g = Π(1 − bᵢ²D²) f inside, "
         "least norm beyond a bound"
     )
     return Operator(tuple(branches), theorem, *_ends(domain))
 
 
-_D, _S = sympy.symbols("D s")
+_D = sympy.Symbol("D")
 
 
 def _least_norm(
@@ -131,13 +131,13 @@ def _least_norm(
     # ∫ g tʳ e^{−st} dt = (−∂ₛ)ʳ of the boundary polynomial Σ φ⁽ᵏ⁾(0) Bₖ(s), φ(t) = f(L ± t).
     taps: Taps = {}
     for k in range(polynomial.degree()):
-        boundary = _boundary(polynomial, k)
-        moments = [((-1) ** r * boundary.diff(_S, r)).subs(_S, 1 / b) for b, r in poles]
+        moments = [_boundary(polynomial, k, 1 / b, r) for b, r in poles]
         weights = inverse * sympy.Matrix(moments)
         taps[k, 0] = outward**k * sympy.Add(*(w * e for w, e in zip(weights, basis, strict=True)))
     return taps
 
 
-def _boundary(polynomial: sympy.Poly, k: int) -> sympy.Expr:
-    """Return what φ⁽ᵏ⁾(0) contributes to the transform of P(∂)φ: −Σₙ>ₖ pₙ s^{n−1−k}."""
-    return -sympy.Add(*(c * _S ** (n - 1 - k) for (n,), c in polynomial.terms() if n > k))
+def _boundary(polynomial: sympy.Poly, k: int, s: sympy.Expr, r: int) -> sympy.Expr:
+    """Return (−∂ₛ)ʳ of what φ⁽ᵏ⁾(0) contributes to the transform of P(∂)φ, −Σₙ>ₖ pₙ s^{n−1−k}."""
+    powers = [(n - 1 - k, c) for (n,), c in polynomial.terms() if n - 1 - k >= r]
+    return (-1) ** (r + 1) * sympy.Add(*(c * sympy.ff(m, r) * s ** (m - r) for m, c in powers))

@@ -16,7 +16,7 @@ X = sympy.Dummy("x", real=True)
 """Stands for the published value inside a weight."""
 
 Key = tuple[int, int]
-"""(n, s) is f ↦ Dⁿf(· + s) for n > 0, the difference f ↦ f(· + s) − f for n = 0, f itself for (0, 0)."""
+"""(n, s) is f ↦ Dⁿf(· + s) for n > 0 and the difference f ↦ f(· + s) − f for n = 0; (0, 0) is f."""
 
 Taps = dict[Key, sympy.Expr]
 """A weighted sum of such functionals."""

@@ -91,7 +91,9 @@ class SumNoise(Noise):
         return sum(part.variance for part in self.parts)
 
     def _moment(self, k: int) -> Exact:
-        return _convolve([[part.moment(j) for j in range(k + 1)] for part in self.parts])[k]
+        moments = [[part.moment(j) for j in range(k + 1)] for part in self.parts]
+        total: Exact = _convolve(moments)[k]
+        return total
 
     def _check_strip(self, c: sympy.Expr, order: int) -> None:
         for part in self.parts:
@@ -127,7 +129,7 @@ class SumNoise(Noise):
         return np.where(x < 0, tail, 1 - tail)
 
     def _quantile(self, p: Floats) -> Floats:
-        return np.vectorize(self._quantile_of, otypes=[float])(p)
+        return np.asarray(np.vectorize(self._quantile_of, otypes=[float])(p))
 
     def _quantile_of(self, p: float) -> float:
         terms = self._terms[1]
@@ -190,16 +192,18 @@ def _partial_fractions(scales: Counter[Exact]) -> list[tuple[Exact, Floats]]:
 
 def _tail_polynomial(b: float, poly: Floats) -> Floats:
     """Return q with ∫ₓ^∞ p(y) e^{−y/b} dy = q(x) e^{−x/b}: q = b·(p + b·p′ + b²·p″ + …)."""
-    total, term = np.zeros_like(poly), poly.copy()
+    total, term = np.zeros_like(poly), np.array(poly)
     factor = b
     while term.size and term.any():
         total[: term.size] += factor * term
-        term, factor = np.polynomial.polynomial.polyder(term), factor * b
+        term, factor = np.asarray(np.polynomial.polynomial.polyder(term), float), factor * b
     return total
 
 
 def _series(terms: list[tuple[float, Floats]], x: Floats) -> Floats:
-    total = np.zeros_like(x)
+    total: Floats = np.zeros_like(x)
     for b, poly in terms:
-        total = total + np.exp(-x / b) * np.polynomial.polynomial.polyval(x, poly)
+        total = np.asarray(
+            total + np.exp(-x / b) * np.polynomial.polynomial.polyval(x, poly), float
+        )
     return total

@@ -51,11 +51,13 @@ def contenders() -> tuple[Contender, ...]:
         Contender("m_u_umvue", "M_U, UMVUE", paper_mean("optimal")),
         Contender("centred", "centred", Mean(count, mean, count_at_least=least)),
         Contender(
-            "two_totals", f"two tot. L={least}", TwoTotalsMean(count + mean, count_at_least=least)
+            "two_totals",
+            f"two totals, L = {least}",
+            TwoTotalsMean(count + mean, count_at_least=least),
         ),
         Contender(
             f"two_totals_{five}",
-            f"two tot. L={five}",
+            f"two totals, L = {five}",
             TwoTotalsMean(count + mean, count_at_least=five),
             five,
         ),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LAST = 150  # the figures run from n = 1 to here
 FAR = 10_000  # stands for n → ∞
+SHOWN = (1, 5, 10, 13, 20, 50, 115, 200)  # counts of the printed table
 
 
 class Facts(NamedTuple):
@@ -80,3 +81,13 @@ def settled_from(found: Curves) -> int:
     scaled = found.counts * found.sds["m_ss"]
     moving = scaled > scaled[-1] * (1 + 1e-12)
     return int(found.counts[moving].max()) + 1
+
+
+def shown(found: Curves) -> dict[int, list[float]]:
+    """Return the sds of all contenders at the counts of the printed table."""
+    return {n: [c.sd(n) for c in found.contenders] for n in SHOWN}
+
+
+def far(found: Curves, means: tuple[float, ...] = (0.5, 1.0)) -> dict[float, list[float]]:
+    """Return n·sd for many records, by mean: what each mechanism settles at."""
+    return {m: [FAR * c.sd(FAR, m) for c in found.contenders] for m in means}

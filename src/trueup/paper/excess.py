@@ -8,10 +8,12 @@ published fact bounds it from one side.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import sympy
 
 from trueup.paper import published
 from trueup.paper.contenders import paper_mean
@@ -20,6 +22,8 @@ from trueup.paper.newton import NewtonStep, Slips, over_priors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_INVERSE = 1 / sympy.Symbol("q")
 
 
 class Bound(NamedTuple):
@@ -84,7 +88,7 @@ def by_degree(found: Curves, degrees: tuple[int, ...]) -> dict[int, float]:
 
 def scenarios(found: Curves) -> list[Scenario]:
     """Return what the appendix gives as printed, in part and not at all."""
-    printed = {"half": True, "short": True, "square": True, "twice": True, "sign": True}
+    step = {"half": True, "short": True, "square": True, "twice": True, "sign": True}
     rows = [
         ("no misprint: the exact optimum", Slips()),
         ("only ½ missing in ∂a₂/∂aᵢ", Slips(half=True)),
@@ -92,26 +96,46 @@ def scenarios(found: Curves) -> list[Scenario]:
         ("only 2 + L² for 2b² + L² in ∂a₀/∂aᵢ", Slips(square=True)),
         ("only α = β counted twice", Slips(twice=True)),
         ("only the sign of the f(q) terms", Slips(sign=True)),
-        ("only the b^2l missing", Slips(powers=True)),
-        ("all misprints: as printed", Slips(powers=True, **printed)),
-        ("as printed, with the b^2l", Slips(**printed)),
+        ("only the factors b^2l missing", Slips(powers=True)),
+        ("as printed", Slips(powers=True, **step)),
+        ("as printed, with the factors b^2l", Slips(**step)),
     ]
     return [_scenario(found, name, slips) for name, slips in rows]
 
 
+def fitting(allowed: tuple[float, float]) -> tuple[list[Slips], int]:
+    """Return the mixtures of misprints that fit under every prior, and how many were tried."""
+    mixtures = [
+        Slips(False, *choice) for choice in product((False, True), repeat=len(fields(Slips)) - 1)
+    ]
+    ranges = [over_priors(_step(slips))[1] for slips in mixtures]
+    fit = [s for s, (low, high) in zip(mixtures, ranges, strict=True) if _within(low, high, allowed)]
+    return fit, len(mixtures)
+
+
+def common(found: list[Slips]) -> list[str]:
+    """Return the misprints that all mixtures share."""
+    return [f.name for f in fields(Slips) if found and all(getattr(s, f.name) for s in found)]
+
+
+def _within(low: float, high: float, allowed: tuple[float, float]) -> bool:
+    return allowed[0] <= low and high <= allowed[1]
+
+
 def _scenario(found: Curves, name: str, slips: Slips) -> Scenario:
-    L = published.LEAST_COUNT
-    scale = int(1 / published.EPSILON_COUNT)
-    step = NewtonStep((1, -1, 2), L, scale, published.DEGREE, slips)  # 1/q and its slopes at 1
-    mean = over_priors(step, lambda left: left.mean)
-    excess = over_priors(step, lambda left: left.excess)
-    unbiased = math.isclose(mean[0], mean[1]) and math.isclose(mean[0], _left_mean())
+    mean, excess = over_priors(_step(slips))
+    unbiased = all(math.isclose(m, left_mean()) for m in mean)
     middle = facts_with(found, sum(excess) / 2) if unbiased else None
     return Scenario(name, mean, excess, middle)
 
 
-def _left_mean() -> float:
-    """Return f(L) − b f′(L) for f = 1/q."""
+def _step(slips: Slips) -> NewtonStep:
+    scale = int(1 / published.EPSILON_COUNT)
+    return NewtonStep(_INVERSE, published.LEAST_COUNT, scale, published.DEGREE, slips)
+
+
+def left_mean() -> float:
+    """Return f(L) − b f′(L) for f = 1/q: the left mean that unbiasedness asks for."""
     L, b = published.LEAST_COUNT, 1 / published.EPSILON_COUNT
     return float(1 / L + b / L**2)
 

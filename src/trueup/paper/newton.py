@@ -14,10 +14,10 @@ adds ½ e^{(L−q)/b}·excess to the variance at q, and is zero for the best est
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import comb, factorial
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 
@@ -52,12 +52,11 @@ class Slips:
     sign: bool = False
 
 
-class Left:
+class Left(NamedTuple):
     """What a Newton step leaves below L: its mean and its excess, exact rationals."""
 
-    def __init__(self, coefficients: list[Any], moments: list[Any]) -> None:
-        self.mean = _inner(coefficients, [sympy.Integer(1)], moments)
-        self.excess = _inner(coefficients, coefficients, moments) - self.mean**2
+    mean: Any
+    excess: Any
 
 
 class NewtonStep:
@@ -66,7 +65,7 @@ class NewtonStep:
     Parameters
     ----------
     f
-        f(L), f′(L), f″(L).
+        The estimand, in one symbol.
     low, scale, degree
         L, the noise scale b, and k.
     slips
@@ -74,35 +73,41 @@ class NewtonStep:
 
     Examples
     --------
-    >>> step = NewtonStep((1, -1, 2), low=1, scale=2, degree=10)
+    >>> step = NewtonStep(1 / sympy.Symbol("q"), low=1, scale=2, degree=10)
     >>> left = step.left(prior=sympy.Rational(1, 2))
     >>> left.mean, round(float(left.excess), 4)
     (3, 14.2571)
     """
 
     def __init__(
-        self, f: tuple[int, int, int], low: int, scale: int, degree: int, slips: Slips | None = None
+        self, f: sympy.Expr, low: int, scale: int, degree: int, slips: Slips | None = None
     ) -> None:
-        self.f, self.slips, self.degree = f, slips or Slips(), degree
+        (q,) = f.free_symbols
+        self.f = [f.diff(q, d).subs(q, low) for d in range(3)]
+        self.slips, self.degree = slips or Slips(), degree
         self.low, self.scale = sympy.Rational(low), sympy.Rational(scale)
         self.step = sympy.Integer(1) if self.slips.powers else self.scale
         self.moments = [self._moment(j) for j in range(2 * degree + 1)]
         self.free = range(3, degree + 1)
 
     def left(self, prior: Any) -> Left:
-        """Return the left part that the step arrives at."""
-        start = self._complete([sympy.Integer(0)] * len(self.free))
+        """Return the left part that the step arrives at; the step is linear in c."""
+        start, slope = self._ends
+        a = self._complete([x + prior * y for x, y in zip(start, slope, strict=True)])
+        mean = _inner(a, [1], self.moments)
+        return Left(mean, _inner(a, a, self.moments) - mean**2)
+
+    @cached_property
+    def _ends(self) -> tuple[list[Any], list[Any]]:
+        """Return the free coefficients after the step: at c = 0, and their slope in c."""
+        parabola = self._complete([sympy.Integer(0)] * len(self.free))
         slopes = [self._slopes(i) for i in self.free]
         moves = [_unit(i, d) for i, d in zip(self.free, slopes, strict=True)]
-        gradient = [
-            self._gradient(v, d, start, prior) for v, d in zip(moves, slopes, strict=True)
-        ]
-        hessian = [
-            [self._curvature(v, w, d, e) for w, e in zip(moves, slopes, strict=True)]
-            for v, d in zip(moves, slopes, strict=True)
-        ]
-        change = sympy.Matrix(hessian).LUsolve(-sympy.Matrix(gradient))
-        return Left(self._complete(list(change)), self.moments)
+        pairs = list(zip(moves, slopes, strict=True))
+        gradient = sympy.Matrix([self._gradient(v, d, parabola) for v, d in pairs])
+        hessian = sympy.Matrix([[self._curvature(v, w, d, e) for w, e in pairs] for v, d in pairs])
+        change = hessian.LUsolve(-gradient)
+        return list(change[:, 0]), list(change[:, 1])
 
     def _moment(self, j: int) -> Any:
         """Return the mean of xʲ, x = L − b·t with t exponential."""
@@ -139,10 +144,11 @@ class NewtonStep:
         corner = 2 + L**2 if s.square else 2 * self.step**2 + L**2
         return [-corner * second - L * first - self._at_low(0, i), first, second]
 
-    def _gradient(self, move: list[Any], slopes: list[Any], start: list[Any], prior: Any) -> Any:
-        wanted = -prior if self.slips.sign else prior
-        value = _inner(move, start, self.moments) - wanted * _inner(move, [1], self.moments)
-        return 2 * (value + self._doubled(slopes, start))
+    def _gradient(self, move: list[Any], slopes: list[Any], start: list[Any]) -> list[Any]:
+        """Return the gradient at c = 0, and its slope in c."""
+        fixed = _inner(move, start, self.moments) + self._doubled(slopes, start)
+        moving = _inner(move, [1], self.moments)
+        return [2 * fixed, 2 * moving if self.slips.sign else -2 * moving]
 
     def _curvature(self, v: list[Any], w: list[Any], d: list[Any], e: list[Any]) -> Any:
         return 2 * (_inner(v, w, self.moments) + self._doubled(d, e))
@@ -154,10 +160,11 @@ class NewtonStep:
         return sum(u[a] * w[a] * self.moments[2 * a] for a in range(3))
 
 
-def over_priors(step: NewtonStep, of: Callable[[Left], Any]) -> tuple[float, float]:
-    """Return the range over priors of what the step leaves; it is smooth in c and monotone."""
-    values = [float(of(step.left(c))) for c in PRIORS]
-    return min(values), max(values)
+def over_priors(step: NewtonStep) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the ranges over priors, c = 0, ¼, …, 1, of the left mean and of the excess."""
+    lefts = [step.left(c) for c in PRIORS]
+    means, excesses = ([float(x) for x in found] for found in zip(*lefts, strict=True))
+    return (min(means), max(means)), (min(excesses), max(excesses))
 
 
 def _unit(i: int, slopes: list[Any]) -> list[Any]:
@@ -166,6 +173,4 @@ def _unit(i: int, slopes: list[Any]) -> list[Any]:
 
 
 def _inner(u: list[Any], w: list[Any], moments: list[Any]) -> Any:
-    return sum(
-        x * y * moments[i + j] for i, x in enumerate(u) for j, y in enumerate(w) if x and y
-    )
+    return sum(x * y * moments[i + j] for i, x in enumerate(u) for j, y in enumerate(w) if x and y)

@@ -1,0 +1,1 @@
+"""Evaluation: a formula lowered once, and the targets that run it."""

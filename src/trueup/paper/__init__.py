@@ -1,0 +1,52 @@
+"""The paper reproduced: its figures and numbers, recomputed, and where they differ.
+
+``trueup paper`` prints and draws what is computed here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trueup.paper import curves, examples, excess, misprints, per_record
+
+__all__ = ["Results", "reproduce"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything that is printed or drawn."""
+
+    curves: curves.Curves
+    shown: dict[int, list[float]]
+    far: dict[float, list[float]]
+    bounds: list[excess.Bound]
+    by_degree: dict[int, float]
+    scenarios: list[excess.Scenario]
+    bias: examples.Bias
+    powers: list[examples.Power]
+    multiples: list[examples.Multiple]
+    curved: str
+    population: per_record.Population
+    per_record: list[per_record.Row]
+    misprints: list[misprints.Misprint]
+
+
+def reproduce() -> Results:
+    """Compute everything."""
+    found = curves.curves()
+    population, rows = per_record.compare()
+    return Results(
+        found,
+        curves.shown(found),
+        curves.far(found),
+        excess.bounds(found),
+        excess.by_degree(found, (2, 3, 4, 5, 10, 20, 50)),
+        excess.scenarios(found),
+        examples.absolute_bias(),
+        examples.powers(),
+        examples.multiples(),
+        examples.self_unbiased_curve(),
+        population,
+        rows,
+        misprints.misprints(),
+    )
