@@ -55,10 +55,10 @@ def number_of(expr: sympy.Expr) -> Value:
     """
     if not (expr.is_Rational or expr.is_Float or expr in (sympy.pi, sympy.E)):
         raise not_a_number()
-    if expr.is_Float:
-        expr = symbolic(number(float(expr), "number"))
     if expr.is_Number:
         check_number(expr)
+    if expr.is_Float:
+        expr = symbolic(number(float(expr), "number"))
     return constant(expr)
 
 
@@ -151,7 +151,20 @@ def power(base: Value, exponent: Value) -> Value:
     value = fold(lambda pair: pair[0] ** pair[1], [base, exponent])
     check_degree(degree)
     check_digits(base.expr, exponent.expr)
-    return checked(lambda: sympy.Pow(base.expr, exponent.expr), value, degree)
+    return checked(lambda: raised(base.expr, exponent.expr), value, degree)
+
+
+def raised(base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
+    """Return a power; a sum stays as it is, without sympy asking at length whether it is infinite.
+
+    Examples
+    --------
+    >>> raised(sympy.Symbol("q", real=True) + 1, sympy.Integer(-1))
+    1/(q + 1)
+    """
+    if base.is_Add and base.free_symbols and exponent.is_Integer and abs(exponent - 1) > 1:
+        return sympy.Pow(base, exponent, evaluate=False)
+    return sympy.Pow(base, exponent)
 
 
 def call(name: str, argument: Value) -> Value:

@@ -20,6 +20,7 @@ def nowhere(walk: Walk, expr: sympy.Basic) -> Mask:
 
     Examples
     --------
+    >>> import numpy as np
     >>> q = sympy.Symbol("q", real=True)
     >>> nowhere(Walk({q: (np.array([-2.0, -1.0]), np.array([-1.0, 1.0]))}), sympy.log(q) + 1)
     array([ True, False])

@@ -14,7 +14,7 @@ CHARACTERS: Final = 2_000
 DEPTH: Final = 60
 """Brackets, signs, powers and calls inside one another."""
 
-CALLS: Final = 20
+CALLS: Final = 12
 """Function calls inside one another, `where` not counted."""
 
 NODES: Final = 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy
 from sympy.core.relational import Relational
 
-from trueup.formula.arithmetic import absolute
+from trueup.formula.arithmetic import absolute, raised
 from trueup.formula.conditions import stable
 from trueup.formula.nodes import check_number, evaluated
 
@@ -39,6 +39,8 @@ def _rebuilt(expr: sympy.Basic) -> sympy.Basic:
     args = [_rebuilt(arg) for arg in expr.args]
     if isinstance(expr, sympy.Abs):
         return absolute(args[0])
+    if isinstance(expr, sympy.Pow) and not isinstance(expr, sympy.exp):
+        return raised(*args)
     if isinstance(expr, (sympy.Min, sympy.Max)):
         return expr.func(*args, evaluate=False)
     built = expr.func(*args)

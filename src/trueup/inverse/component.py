@@ -22,7 +22,7 @@ from trueup.inverse.jets import Jet, Keys, Weights, compose, on_product, tensor
 from trueup.noise.operator import Operator, Taps, X
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from trueup.inverse.spectral import Complex, Frequencies
     from trueup.noise.base import Noise
@@ -103,11 +103,11 @@ class Component:
         modes: dict[Frequencies, Complex] = {}
         for c, mode in self.modes.items():
             jets = self._jets(mode, region)
-            re, im = sympy.Integer(0), sympy.Integer(0)
-            for keys, weight in self._weights(region, c, self.degrees(mode)).items():
-                term = spectral.times(_parts(weight), (jets[0][keys], jets[1][keys]))
-                re, im = re + term[0], im + term[1]
-            modes[c] = (re, im)
+            weights = self._weights(region, c, self.degrees(mode))
+            modes[c] = _total(
+                spectral.times(_parts(weight), (jets[0][keys], jets[1][keys]))
+                for keys, weight in weights.items()
+            )
         return self._realise(modes)
 
     def variance(self, region: Region) -> sympy.Expr:
@@ -185,11 +185,17 @@ def _quadratic(
     form: dict[tuple[Keys, Keys], sympy.Expr], left: tuple[Jet, Jet], right: tuple[Jet, Jet]
 ) -> Complex:
     """Return Σ K[k₁,k₂] · J₁[k₁] · J₂[k₂]."""
-    re, im = sympy.Integer(0), sympy.Integer(0)
-    for (k1, k2), weight in form.items():
-        if weight.is_zero:
-            continue
-        pair = spectral.times((left[0][k1], left[1][k1]), (right[0][k2], right[1][k2]))
-        term = spectral.times(_parts(weight), pair)
-        re, im = re + term[0], im + term[1]
-    return re, im
+    return _total(
+        spectral.times(
+            _parts(weight),
+            spectral.times((left[0][k1], left[1][k1]), (right[0][k2], right[1][k2])),
+        )
+        for (k1, k2), weight in form.items()
+        if not weight.is_zero
+    )
+
+
+def _total(terms: Iterable[Complex]) -> Complex:
+    """Return a sum of complex expressions, added up in one go."""
+    parts = list(terms)
+    return sympy.Add(*(re for re, _ in parts)), sympy.Add(*(im for _, im in parts))

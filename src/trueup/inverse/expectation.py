@@ -22,6 +22,7 @@ from trueup.inverse.jets import Jet
 from trueup.inverse.quadrature import Rule
 from trueup.inverse.spectral import Complex, Frequencies
 from trueup.kernels.evaluate import evaluate
+from trueup.kernels.tape import is_long
 from trueup.noise.extension import LaguerreExtension, orthogonal
 from trueup.noise.noiseless import Noiseless
 
@@ -40,7 +41,7 @@ _TOLERANCE = 1e-12
 _ACCEPTED = 1e-8
 _LEVELS = 6
 _SLAB = 100_000
-_LONG = 400  # operations beyond which nodes are cheaper than symbols
+_LONG = 1000  # parts beyond which nodes are cheaper than symbols
 
 
 def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.Expr | None:
@@ -103,7 +104,7 @@ class Expectation:
         self.rates, self.breaks = rates, breaks
         regions = product(*(range(len(c.operator.branches)) for c in cells))
         self.exprs = {region: _over(pieces(region), others) for region in regions}
-        self._long = max(e.count_ops() for e in self.exprs.values()) > _LONG
+        self._long = any(is_long(e, _LONG) for e in self.exprs.values())
         self.left: list[tuple[int, Cell]] = []
         for i, cell in enumerate(cells):
             if not self._close(cell):

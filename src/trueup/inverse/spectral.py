@@ -172,4 +172,6 @@ def realise(modes: dict[Frequencies, Complex], symbols: Sequence[sympy.Symbol]) 
 
 def times(a: Complex, b: Complex) -> Complex:
     """Return the product of two complex expressions."""
+    if a[1].is_zero and b[1].is_zero:
+        return (a[0] * b[0], sympy.Integer(0))
     return (a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0])

@@ -13,7 +13,7 @@ from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
 from trueup.kernels.arrays import BLOCK, ArrayProgram
 from trueup.kernels.scalar import scalar
-from trueup.kernels.tape import Tape, lower
+from trueup.kernels.tape import Tape, is_long, lower
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Region = tuple[int, ...]
 
-_SHORT = 80  # operations up to which it pays to look for common factors
+_SHORT = 200  # parts up to which it pays to look for common factors
 
 
 class Bounds(NamedTuple):
@@ -50,8 +50,8 @@ class Piece:
     """One region's expression, ready for numbers and for arrays."""
 
     def __init__(self, expr: sympy.Expr, inputs: tuple[sympy.Symbol, ...]) -> None:
-        short = expr.count_ops() <= _SHORT
-        self.tape: Tape = lower(sympy.factor_terms(expr) if short else expr, inputs)
+        tidy = expr if is_long(expr, _SHORT) else sympy.factor_terms(expr)
+        self.tape: Tape = lower(tidy, inputs)
         self.number: Callable[..., float] = scalar(self.tape)
         self.array = ArrayProgram(self.tape)
         self.constant = self.tape.constant

@@ -7,6 +7,7 @@ powers become products.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sympy
@@ -212,6 +213,17 @@ class _Walk:
         if kind in _UNARY or kind in _COMPARED:
             return self.emit((_UNARY | _COMPARED)[kind], *map(self.visit, expr.args))
         raise TrueupError(f"{expr} cannot be evaluated", "use the functions listed in the README")
+
+
+def is_long(expr: sympy.Expr, most: int) -> bool:
+    """Whether an expression has more than so many parts, without counting them all.
+
+    Examples
+    --------
+    >>> is_long(sympy.Symbol("x") + 1, 2), is_long(sympy.Symbol("x") + 1, 3)
+    (True, False)
+    """
+    return next(islice(sympy.preorder_traversal(expr), most, None), None) is not None
 
 
 def as_float(expr: sympy.Expr) -> float:

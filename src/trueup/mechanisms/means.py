@@ -77,7 +77,7 @@ class Mean:
                 "'discrete' adds whole numbers, which is better",
             )
         family = Laplace if count_noise == "laplace" else DiscreteLaplace
-        reach: Exact = (high - low) / 2 if centred else max(abs(low), abs(high), key=float)
+        reach = (high - low) / 2 if centred else (abs(low) if abs(low) > abs(high) else abs(high))
         self.middle = (low + high) / 2 if centred else 0
         self.noise: dict[str, Noise] = {
             "s": Laplace.from_budget(epsilon_sum, reach),

@@ -99,6 +99,11 @@ class Columns:
         """Return some of the columns."""
         return Columns(self.labels[which], self.rising[:, which])
 
+    def thinned(self, most: int) -> Columns:
+        """Return at most so many of the columns, evenly spread."""
+        step = -(-len(self.labels) // most)
+        return self if step <= 1 else Columns(self.labels[::step], self.rising[:, ::step])
+
     def equations(self, programme: Programme) -> Floats:
         """Return the matrix of the 2m equations."""
         ray = shapes(self.rising, programme.ratio)
@@ -182,7 +187,11 @@ def solve(programme: Programme, start: Columns, tolerance: float = 1e-4) -> Solu
 
 
 def price(programme: Programme, dual: Dual, also: Floats) -> tuple[Columns, float]:
-    """Return the cheapest columns near each local minimum over y, and the lowest price of all."""
+    """Return columns cheaper than their multipliers, and the lowest price of any column.
+
+    Labels are tried on a grid; from the local minima the best label of the ray and the best ray of
+    the label alternate, which leads to the minimum over the whole line nearby.
+    """
     points = np.unique(np.concatenate([also, programme.values]))
     margin = 0.1 * (points[-1] - points[0])
     grid = np.linspace(points[0] - margin, points[-1] + margin, _GRID)
@@ -190,13 +199,13 @@ def price(programme: Programme, dual: Dual, also: Floats) -> tuple[Columns, floa
     value, rising = cheapest(programme.prices(dual, labels), programme.gauge, programme.ratio)
     padded = np.concatenate([[np.inf], value, [np.inf]])
     valley = (value <= padded[:-2]) & (value <= padded[2:])
-    valley &= value < max(0.01, float(value.min()) + 0.01)
-    lowest, rising = float(value.min()), rising[:, valley]
+    found = Columns(labels, rising).only((value < 0) & ~valley)
+    rising = rising[:, valley]
     for _ in range(6):
         labels = programme.best_labels(dual, shapes(rising, programme.ratio))
         value, rising = cheapest(programme.prices(dual, labels), programme.gauge, programme.ratio)
-    found = Columns(labels, rising).only(value < 0)
-    return found, min(lowest, float(value.min()))
+    best = Columns(labels, rising).only(value < 0)
+    return best.joined(found.thinned(len(points))), float(value.min())
 
 
 def _kept(programme: Programme, columns: Columns, master: Solution, spared: int) -> Columns:

@@ -1,0 +1,238 @@
+"""Figures 1 to 3, redrawn: the Okabe–Ito palette, line styles that read in grey, 200 dpi.
+
+Figures are made without pyplot, so that no global state of matplotlib is touched.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from trueup.errors import MissingExtra
+from trueup.paper import curves, excess, published
+from trueup.paper.files import ZOOM_FROM
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from trueup.paper import Results
+
+DPI = 200
+SIZE = (7.2, 5.0)  # inches
+_GREY = "#595959"
+_K = f"m_u_k{published.DEGREE}"
+
+
+class Style(NamedTuple):
+    """How a curve is drawn."""
+
+    label: str
+    color: str
+    line: Any
+    width: float
+
+
+STYLES = {
+    "m_ss": Style("$M_{SS}$ (smooth sensitivity)", "#000000", "-", 1.8),
+    _K: Style(
+        f"$M_U$, exact optimum of degree {published.DEGREE}", "#D55E00", (0, (5, 1.5)), 1.8
+    ),
+    "m_u_umvue": Style("$M_U$, best extension (UMVUE)", "#0072B2", "-", 1.8),
+    "centred": Style("centred sum (ours)", "#009E73", (0, (6, 1.5, 1.2, 1.5)), 1.6),
+    "two_totals": Style("two totals (ours)", "#CC79A7", (0, (1.2, 1.2)), 2.2),
+}
+_PAPER = "$M_U$ as the paper's text implies"
+
+
+def require() -> None:
+    """Refuse, before anything is computed, if matplotlib is not installed."""
+    try:
+        import matplotlib  # noqa: F401, ICN001
+    except ImportError:
+        raise MissingExtra(
+            "the figures need matplotlib, and it is not installed",
+            "pip install 'trueup[plots]', or leave the figures out with --no-plots",
+        ) from None
+
+
+def draw(results: Results) -> dict[str, bytes]:
+    """Return the three figures as PNG, by file name."""
+    require()
+    return {
+        "figure1.png": _png(_figure1(results)),
+        "figure2.png": _png(_figure2(results)),
+        "figure3.png": _png(_figure3(results)),
+    }
+
+
+# -- the three figures ---------------------------------------------------------------------------
+
+
+def _figure1(results: Results) -> Figure:
+    figure, axes = _canvas("Standard deviation of a private mean, all sample sizes")
+    _lines(axes, results, from_n=1)
+    axes.set(xscale="log", yscale="log", ylim=(5e-3, 60), ylabel=_sd_label())
+    _count_axis(axes, 1, [1, 2, 3, 6, 13, 20, 50, 100, 150])
+    _range_line(axes)
+    _crossings(axes, results, y=42)
+    return _legend(figure)
+
+
+def _figure2(results: Results) -> Figure:
+    figure, axes = _canvas(f"Standard deviation of a private mean, n from {ZOOM_FROM} on")
+    _lines(axes, results, from_n=ZOOM_FROM)
+    axes.set(yscale="log", ylim=(5e-3, 4), ylabel=_sd_label())
+    _count_axis(axes, ZOOM_FROM, range(ZOOM_FROM, curves.LAST + 1, 20))
+    _range_line(axes)
+    _settling(axes, results, y=0.22)
+    return _legend(figure)
+
+
+def _figure3(results: Results) -> Figure:
+    figure, axes = _canvas("How many times larger the standard deviation of $M_{SS}$ is")
+    _lines(axes, results, from_n=1, ratio=True)
+    axes.set(xscale="log", yscale="log", ylim=(0.2, 100))
+    axes.set_ylabel("sd of $M_{SS}$ / sd of the mechanism (ratio)")
+    axes.set_yticks([0.3, 0.5, 1, 2, 5, 10, 20, 50], ["0.3", "0.5", "1", "2", "5", "10", "20", "50"])
+    axes.set_yticks([], minor=True)
+    _count_axis(axes, 1, [1, 2, 3, 6, 13, 20, 50, 115])
+    axes.axhline(1, color=_GREY, linewidth=0.8)
+    axes.text(1.05, 1.04, "equally good", fontsize=7.5, color=_GREY, va="bottom")
+    _crossings(axes, results, y=78)
+    _peaks(axes, results)
+    return _legend(figure)
+
+
+# -- parts ---------------------------------------------------------------------------------------
+
+
+def _canvas(title: str) -> tuple[Figure, Axes]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left", fontsize=10.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(visible=True, which="major", color="#e6e6e6", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8.5)
+    return figure, axes
+
+
+def _lines(axes: Axes, results: Results, from_n: int, ratio: bool = False) -> None:
+    """Draw the curves, and as a band every curve that agrees with the paper's text."""
+    found = results.curves
+    n = found.counts
+    keep = n >= from_n
+    band = [excess.sd_with(found, x) for x in excess.interval(results.bounds)]
+    low, high = (_values(found, sds, ratio)[keep] for sds in band)
+    axes.fill_between(
+        n[keep], low, high, facecolor="#bdbdbd", edgecolor=_GREY, linewidth=0.8, label=_PAPER
+    )
+    for key, style in STYLES.items():
+        if ratio and key == "m_ss":
+            continue
+        axes.plot(
+            n[keep],
+            _values(found, found.sds[key], ratio)[keep],
+            color=style.color,
+            linestyle=style.line,
+            linewidth=style.width,
+            label=style.label,
+            zorder=3 if key == _K else 2.5,  # its dashes stay visible where it meets the UMVUE
+        )
+
+
+def _values(
+    found: curves.Curves, sds: NDArray[np.float64], ratio: bool
+) -> NDArray[np.float64]:
+    return found.sds["m_ss"] / sds if ratio else sds
+
+
+def _sd_label() -> str:
+    return "standard deviation of the mean (values in [0, 1])"
+
+
+def _count_axis(axes: Axes, first: int, ticks: Any) -> None:
+    setting = (
+        f"$\\varepsilon_1 = \\varepsilon_2 = {float(published.EPSILON_COUNT):g}$, "
+        f"mean {published.MEAN:g}, $n \\geq {published.LEAST_COUNT}$ known"
+    )
+    axes.set_xlim(first, curves.LAST)
+    axes.set_xticks(list(ticks), [str(t) for t in ticks])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel(f"sample size n (records);  {setting}")
+
+
+def _range_line(axes: Axes) -> None:
+    """Mark sd = 1: an estimate no better than a guess from the range of the values."""
+    axes.axhline(1, color=_GREY, linewidth=0.8)
+    axes.annotate(
+        "sd = width of the range",
+        (1, 1),
+        xycoords=("axes fraction", "data"),
+        xytext=(-2, 2),
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        fontsize=7.5,
+        color=_GREY,
+    )
+
+
+def _crossings(axes: Axes, results: Results, y: float) -> None:
+    """Mark from which n each M_U is ahead of M_SS."""
+    found = results.curves
+    marks = [
+        (found.facts("m_u_umvue").ahead_from, STYLES["m_u_umvue"].color),
+        (found.facts(_K).ahead_from, STYLES[_K].color),
+        (published.AHEAD_FROM, _GREY),
+    ]
+    for n, color in marks:
+        axes.axvline(n, color=color, linewidth=0.8, linestyle=(0, (2, 2)))
+        words = f"n = {n}" + (" (paper)" if color == _GREY else "")
+        axes.text(n * 1.03, y, words, color=color, fontsize=7.5, va="center")
+
+
+def _settling(axes: Axes, results: Results, y: float) -> None:
+    """Mark from where M_SS falls like 1/n."""
+    n = curves.settled_from(results.curves)
+    axes.axvline(n, color=_GREY, linewidth=0.8, linestyle=(0, (2, 2)))
+    axes.text(n + 1.5, y, f"n = {n}: $M_{{SS}}$\nfalls like 1/n", fontsize=7.5, color=_GREY)
+
+
+def _peaks(axes: Axes, results: Results) -> None:
+    """Mark the largest ratio of each mechanism, and where the ratio ends."""
+    found = results.curves
+    places = {_K: (14, -52), "m_u_umvue": (-6, 7), "centred": (-4, -16), "two_totals": (-4, 7)}
+    for key, offset in places.items():
+        f, color = found.facts(key), STYLES[key].color
+        axes.plot([f.peak_at], [f.peak], "o", color=color, markersize=4, zorder=4)
+        axes.annotate(
+            f"{f.peak:.2f} at n = {f.peak_at}",
+            (f.peak_at, f.peak),
+            xytext=offset,
+            textcoords="offset points",
+            fontsize=7.5,
+            color=color,
+            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6} if key == _K else None,
+        )
+
+
+def _legend(figure: Figure) -> Figure:
+    """Put the legend below the axes, where it hides nothing."""
+    figure.legend(
+        loc="outside lower center", ncols=3, fontsize=8, frameon=False, handlelength=3.2
+    )
+    return figure
+
+
+def _png(figure: Figure) -> bytes:
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=DPI, metadata={"Software": "trueup paper"})
+    return content.getvalue()
