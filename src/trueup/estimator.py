@@ -6,11 +6,11 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
-from scipy.special import ndtri
 
 from trueup.arguments import (
     NUMBER,
@@ -176,7 +176,7 @@ class Estimator:
             raise TrueupError(f"level must lie between 0 and 1, got {level!r}", "e.g. 0.95")
         if self.interval_method == "exact":
             return self._inverted(self._values(x, statistics)[0], level)
-        center, z = self(*x, **statistics), float(ndtri((1 + level) / 2))
+        center, z = self(*x, **statistics), NormalDist().inv_cdf((1 + level) / 2)
         spread = z * self.stderr(*x, **statistics)
         return center - spread, center + spread
 

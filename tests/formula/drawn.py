@@ -109,9 +109,9 @@ def _apply(expr, args):
 
 def _holds(test, point):
     if isinstance(test, sympy.And):
-        return all([_holds(part, point) for part in test.args])
+        return all(_holds(part, point) for part in test.args)
     if isinstance(test, sympy.Or):
-        return any([_holds(part, point) for part in test.args])
+        return any(_holds(part, point) for part in test.args)
     if isinstance(test, sympy.Not):
         return not _holds(test.args[0], point)
     if test in (sympy.true, sympy.false):

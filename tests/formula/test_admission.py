@@ -4,9 +4,9 @@ import time
 
 import pytest
 import sympy
-from formula.drawn import texts
 from hypothesis import given
 
+from formula.drawn import texts
 from trueup.errors import FormulaError
 from trueup.formula.grammar import admit, parse
 

@@ -3,9 +3,9 @@
 import mpmath
 import pytest
 import sympy
-from formula.drawn import direct, points, texts, value
 from hypothesis import given, settings
 
+from formula.drawn import direct, points, texts, value
 from trueup.errors import FormulaError
 from trueup.formula import limits
 from trueup.formula.grammar import parse

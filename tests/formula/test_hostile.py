@@ -88,7 +88,7 @@ READ = {
     "wide abs": "abs(" + series("a#*b#", 90) + ")",
     "abs of a product": "abs(" + series("(a# - b#)", 60, "*") + ")",
     "abs of powers": nested("abs((@)**(s - #))", 12),
-    "abs beyond the reals": nested("abs(exp(sqrt(@)))", 6),
+    "abs beyond the reals": nested("abs(exp(sqrt(@)))", 4),
     "abs of logarithms": "abs(" + series("log(q + #)", 50, "*") + ")",
     "eight maxima": "max(" + series("sin(q*#)*s**#", 8, ",") + ")",
     "maxima of abs": "max(" + series("abs(abs(q - #) - s)", 8, ",") + ")",

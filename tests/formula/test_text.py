@@ -2,10 +2,10 @@
 
 import pytest
 import sympy
-from formula.drawn import texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from formula.drawn import texts
 from trueup.errors import FormulaError
 from trueup.formula.grammar import parse
 from trueup.formula.text import text

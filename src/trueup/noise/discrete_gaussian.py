@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import mpmath
 import numpy as np
-from scipy import special
+import scipy
 
 from trueup.noise.base import Noise
 from trueup.noise.budget import gaussian_scale, whole_sensitivity
@@ -104,7 +104,7 @@ class DiscreteGaussian(Noise):
         return np.where(k < 0, tail, 1 - tail)
 
     def _quantile(self, p: Floats) -> Floats:
-        return smallest_integer(self._cdf, p, special.ndtri(p) * float(self.scale))
+        return smallest_integer(self._cdf, p, scipy.special.ndtri(p) * float(self.scale))
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         """Return accepted discrete Laplace draws (Canonne, Kamath, Steinke, Algorithm 3)."""

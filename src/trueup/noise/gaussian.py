@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy import special
+import scipy
 
 from trueup.noise.base import Noise, positive, scaled_power
 from trueup.noise.budget import gaussian_scale
@@ -82,10 +82,10 @@ class Gaussian(Noise):
         return np.exp(-0.5 * (x / sigma) ** 2) / math.sqrt(2 * math.pi) / sigma
 
     def _cdf(self, x: Floats) -> Floats:
-        return np.asarray(special.ndtr(x / float(self.scale)))
+        return np.asarray(scipy.special.ndtr(x / float(self.scale)))
 
     def _quantile(self, p: Floats) -> Floats:
-        return np.asarray(special.ndtri(p) * float(self.scale))
+        return np.asarray(scipy.special.ndtri(p) * float(self.scale))
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return np.asarray(rng.normal(scale=float(self.scale), size=shape))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import mpmath
 import numpy as np
-from scipy import special
+import scipy
 
 from trueup.errors import TrueupError
 from trueup.noise.base import Noise, scaled_power
@@ -101,14 +101,14 @@ class StudentT(Noise):
         nu, s = float(self.df), float(self.scale)
         z = np.abs(x) / s / math.sqrt(nu)
         far = np.maximum(z, FAR) ** -nu / (nu * _beta(nu))
-        tail = np.where(z > FAR, far, special.stdtr(nu, -np.abs(x) / s))
+        tail = np.where(z > FAR, far, scipy.special.stdtr(nu, -np.abs(x) / s))
         return np.where(x < 0, tail, 1 - tail)
 
     def _quantile(self, p: Floats) -> Floats:
         nu, s = float(self.df), float(self.scale)
         q = np.minimum(p, 1 - p)
         z = (q * nu * _beta(nu)) ** (-1 / nu)
-        near = -np.asarray(special.stdtrit(nu, q))
+        near = -np.asarray(scipy.special.stdtrit(nu, q))
         size = s * np.where(z > FAR, math.sqrt(nu) * z, near)
         return np.asarray(np.where(p < 0.5, -size, size) + 0.0)
 
@@ -118,7 +118,7 @@ class StudentT(Noise):
 
 def _beta(nu: float) -> float:
     """Return B(ν/2, ½)."""
-    return float(special.beta(nu / 2, 0.5))
+    return float(scipy.special.beta(nu / 2, 0.5))
 
 
 def _derivatives(order: int) -> list[tuple[int, dict[tuple[int, int], int]]]:

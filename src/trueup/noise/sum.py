@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
-from scipy import optimize
 
 from trueup.errors import TrueupError
 from trueup.exact import symbolic
@@ -139,6 +138,8 @@ class SumNoise(Noise):
         if tail == 0.5:
             return 0.0
         reach = 2 * sum(float(b) for b in self._scales or ()) * (1 - math.log(tail))
+        from scipy import optimize
+
         level = lambda x: math.log(_series(terms, np.array(x))) - math.log(tail)  # noqa: E731
         return side * float(optimize.brentq(level, 0.0, reach, xtol=1e-14 * reach, rtol=1e-15))
 

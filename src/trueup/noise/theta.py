@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
-from scipy import special
+import scipy
 
 from trueup.noise.closed_forms import gaussian_tilted
 
@@ -116,7 +116,7 @@ def table_tail(n: Floats, sigma: float) -> Floats:
 def smooth_tail(n: Floats, sigma: float) -> Floats:
     """Return Tₙ by the Euler-Maclaurin formula."""
     x = np.minimum(n / sigma, 50.0)
-    integral = sigma * math.sqrt(2 * math.pi) * special.ndtr(-x)
+    integral = sigma * math.sqrt(2 * math.pi) * scipy.special.ndtr(-x)
     return np.asarray(integral + np.exp(-0.5 * x**2) * edge_weight(x, sigma, 4))
 
 

@@ -22,6 +22,7 @@ class Results:
     bounds: list[excess.Bound]
     by_degree: dict[int, float]
     scenarios: list[excess.Scenario]
+    mixtures: excess.Mixtures
     bias: examples.Bias
     powers: list[examples.Power]
     multiples: list[examples.Multiple]
@@ -34,14 +35,16 @@ class Results:
 def reproduce() -> Results:
     """Compute everything."""
     found = curves.curves()
+    bounds = excess.bounds(found)
     population, rows = per_record.compare()
     return Results(
         found,
         curves.shown(found),
         curves.far(found),
-        excess.bounds(found),
+        bounds,
         excess.by_degree(found, (2, 3, 4, 5, 10, 20, 50)),
         excess.scenarios(found),
+        excess.mixtures(excess.interval(bounds)),
         examples.absolute_bias(),
         examples.powers(),
         examples.multiples(),

@@ -91,3 +91,9 @@ def shown(found: Curves) -> dict[int, list[float]]:
 def far(found: Curves, means: tuple[float, ...] = (0.5, 1.0)) -> dict[float, list[float]]:
     """Return n·sd for many records, by mean: what each mechanism settles at."""
     return {m: [FAR * c.sd(FAR, m) for c in found.contenders] for m in means}
+
+
+def overtakes(found: Curves, better: str, other: str) -> int:
+    """Return the n from which one contender stays ahead of another."""
+    behind = found.counts[found.sds[better] >= found.sds[other]]
+    return int(behind.max(initial=0)) + 1

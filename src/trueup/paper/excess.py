@@ -45,6 +45,15 @@ class Scenario:
     facts: Facts | None
 
 
+@dataclass(frozen=True)
+class Mixtures:
+    """The mixtures of misprints that agree with the published facts, and what they share."""
+
+    tried: int
+    fitting: list[Slips]
+    shared: set[str]
+
+
 def sd_with(found: Curves, excess: float) -> NDArray[np.float64]:
     """Return the sds of M_U with a given excess."""
     base = found.sds["m_u_umvue"] ** 2
@@ -103,23 +112,21 @@ def scenarios(found: Curves) -> list[Scenario]:
     return [_scenario(found, name, slips) for name, slips in rows]
 
 
-def fitting(allowed: tuple[float, float]) -> tuple[list[Slips], int]:
-    """Return the mixtures of misprints that fit under every prior, and how many were tried."""
-    mixtures = [
-        Slips(False, *choice) for choice in product((False, True), repeat=len(fields(Slips)) - 1)
+def mixtures(allowed: tuple[float, float]) -> Mixtures:
+    """Try every mixture of the misprints that leave g unbiased, under all priors."""
+    names = [f.name for f in fields(Slips) if f.name != "powers"]
+    tried = [
+        Slips(**dict(zip(names, choice, strict=True)))
+        for choice in product((False, True), repeat=len(names))
     ]
-    ranges = [over_priors(_step(slips))[1] for slips in mixtures]
-    fit = [s for s, (low, high) in zip(mixtures, ranges, strict=True) if _within(low, high, allowed)]
-    return fit, len(mixtures)
-
-
-def common(found: list[Slips]) -> list[str]:
-    """Return the misprints that all mixtures share."""
-    return [f.name for f in fields(Slips) if found and all(getattr(s, f.name) for s in found)]
-
-
-def _within(low: float, high: float, allowed: tuple[float, float]) -> bool:
-    return allowed[0] <= low and high <= allowed[1]
+    ranges = [over_priors(_step(slips))[1] for slips in tried]
+    fit = [
+        slips
+        for slips, (low, high) in zip(tried, ranges, strict=True)
+        if allowed[0] <= low and high <= allowed[1]
+    ]
+    shared = {name for name in names if fit and all(getattr(s, name) for s in fit)}
+    return Mixtures(len(tried), fit, shared)
 
 
 def _scenario(found: Curves, name: str, slips: Slips) -> Scenario:

@@ -37,9 +37,7 @@ class Style(NamedTuple):
 
 STYLES = {
     "m_ss": Style("$M_{SS}$ (smooth sensitivity)", "#000000", "-", 1.8),
-    _K: Style(
-        f"$M_U$, exact optimum of degree {published.DEGREE}", "#D55E00", (0, (5, 1.5)), 1.8
-    ),
+    _K: Style(f"$M_U$, exact optimum of degree {published.DEGREE}", "#D55E00", (0, (5, 1.5)), 1.8),
     "m_u_umvue": Style("$M_U$, best extension (UMVUE)", "#0072B2", "-", 1.8),
     "centred": Style("centred sum (ours)", "#009E73", (0, (6, 1.5, 1.2, 1.5)), 1.6),
     "two_totals": Style("two totals (ours)", "#CC79A7", (0, (1.2, 1.2)), 2.2),
@@ -75,6 +73,7 @@ def _figure1(results: Results) -> Figure:
     figure, axes = _canvas("Standard deviation of a private mean, all sample sizes")
     _lines(axes, results, from_n=1)
     axes.set(xscale="log", yscale="log", ylim=(5e-3, 60), ylabel=_sd_label())
+    _plain_ticks(axes, [0.01, 0.1, 1, 10])
     _count_axis(axes, 1, [1, 2, 3, 6, 13, 20, 50, 100, 150])
     _range_line(axes)
     _crossings(axes, results, y=42)
@@ -85,6 +84,7 @@ def _figure2(results: Results) -> Figure:
     figure, axes = _canvas(f"Standard deviation of a private mean, n from {ZOOM_FROM} on")
     _lines(axes, results, from_n=ZOOM_FROM)
     axes.set(yscale="log", ylim=(5e-3, 4), ylabel=_sd_label())
+    _plain_ticks(axes, [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2])
     _count_axis(axes, ZOOM_FROM, range(ZOOM_FROM, curves.LAST + 1, 20))
     _range_line(axes)
     _settling(axes, results, y=0.22)
@@ -94,14 +94,13 @@ def _figure2(results: Results) -> Figure:
 def _figure3(results: Results) -> Figure:
     figure, axes = _canvas("How many times larger the standard deviation of $M_{SS}$ is")
     _lines(axes, results, from_n=1, ratio=True)
-    axes.set(xscale="log", yscale="log", ylim=(0.2, 100))
+    axes.set(xscale="log", yscale="log", ylim=(0.15, 90))
     axes.set_ylabel("sd of $M_{SS}$ / sd of the mechanism (ratio)")
-    axes.set_yticks([0.3, 0.5, 1, 2, 5, 10, 20, 50], ["0.3", "0.5", "1", "2", "5", "10", "20", "50"])
-    axes.set_yticks([], minor=True)
+    _plain_ticks(axes, [0.2, 0.5, 1, 2, 5, 10, 20, 50])
     _count_axis(axes, 1, [1, 2, 3, 6, 13, 20, 50, 115])
     axes.axhline(1, color=_GREY, linewidth=0.8)
     axes.text(1.05, 1.04, "equally good", fontsize=7.5, color=_GREY, va="bottom")
-    _crossings(axes, results, y=78)
+    _crossings(axes, results, y=0.19)
     _peaks(axes, results)
     return _legend(figure)
 
@@ -148,9 +147,7 @@ def _lines(axes: Axes, results: Results, from_n: int, ratio: bool = False) -> No
         )
 
 
-def _values(
-    found: curves.Curves, sds: NDArray[np.float64], ratio: bool
-) -> NDArray[np.float64]:
+def _values(found: curves.Curves, sds: NDArray[np.float64], ratio: bool) -> NDArray[np.float64]:
     return found.sds["m_ss"] / sds if ratio else sds
 
 
@@ -159,14 +156,21 @@ def _sd_label() -> str:
 
 
 def _count_axis(axes: Axes, first: int, ticks: Any) -> None:
+    count, mean = float(published.EPSILON_COUNT), float(published.EPSILON_MEAN)
     setting = (
-        f"$\\varepsilon_1 = \\varepsilon_2 = {float(published.EPSILON_COUNT):g}$, "
+        f"$\\varepsilon$ = {count:g} + {mean:g} = {count + mean:g}, "
         f"mean {published.MEAN:g}, $n \\geq {published.LEAST_COUNT}$ known"
     )
     axes.set_xlim(first, curves.LAST)
     axes.set_xticks(list(ticks), [str(t) for t in ticks])
     axes.set_xticks([], minor=True)
     axes.set_xlabel(f"sample size n (records);  {setting}")
+
+
+def _plain_ticks(axes: Axes, ticks: list[float]) -> None:
+    """Label a logarithmic axis with plain numbers."""
+    axes.set_yticks(ticks, [f"{t:g}" for t in ticks])
+    axes.set_yticks([], minor=True)
 
 
 def _range_line(axes: Axes) -> None:
@@ -195,7 +199,8 @@ def _crossings(axes: Axes, results: Results, y: float) -> None:
     ]
     for n, color in marks:
         axes.axvline(n, color=color, linewidth=0.8, linestyle=(0, (2, 2)))
-        words = f"n = {n}" + (" (paper)" if color == _GREY else "")
+        paper = " (paper)" if color == _GREY else ""
+        words = f"$M_U$ ahead\nfrom n = {n}{paper}"
         axes.text(n * 1.03, y, words, color=color, fontsize=7.5, va="center")
 
 
@@ -209,7 +214,7 @@ def _settling(axes: Axes, results: Results, y: float) -> None:
 def _peaks(axes: Axes, results: Results) -> None:
     """Mark the largest ratio of each mechanism, and where the ratio ends."""
     found = results.curves
-    places = {_K: (14, -52), "m_u_umvue": (-6, 7), "centred": (-4, -16), "two_totals": (-4, 7)}
+    places = {_K: (32, -52), "m_u_umvue": (0, 7), "centred": (0, -16), "two_totals": (0, 7)}
     for key, offset in places.items():
         f, color = found.facts(key), STYLES[key].color
         axes.plot([f.peak_at], [f.peak], "o", color=color, markersize=4, zorder=4)
@@ -219,6 +224,7 @@ def _peaks(axes: Axes, results: Results) -> None:
             xytext=offset,
             textcoords="offset points",
             fontsize=7.5,
+            ha="center",
             color=color,
             arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6} if key == _K else None,
         )
@@ -226,9 +232,7 @@ def _peaks(axes: Axes, results: Results) -> None:
 
 def _legend(figure: Figure) -> Figure:
     """Put the legend below the axes, where it hides nothing."""
-    figure.legend(
-        loc="outside lower center", ncols=3, fontsize=8, frameon=False, handlelength=3.2
-    )
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False, handlelength=3.2)
     return figure
 
 

@@ -68,7 +68,7 @@ def _numbers(results: Results) -> str:
     note = paragraph(
         """The numbers for large n agree. Those for small n do not: M_U is better than the paper
         says, already at its own degree, and the constant extension (the UMVUE) is better still.
-        Section 3 says why. The ratio settles where the smooth bound of M_SS becomes 1/n."""
+        Part 3 says why. The ratio settles where the smooth bound of M_SS becomes 1/n."""
     )
     heading = title("1. The numbers of Section 5")
     return f"{heading}\n{table(head, [list(r) for r in numbers(results)])}\n\n{note}"
@@ -80,24 +80,15 @@ def _sds(results: Results) -> str:
     rows = [[str(n), *map(digits, sds)] for n, sds in results.shown.items()]
     rows += [[f"n·sd, m = {m:g}", *map(digits, sds)] for m, sds in results.far.items()]
     total = float(published.EPSILON_COUNT + published.EPSILON_MEAN)
-    best = {n: _best(found, sds) for n, sds in results.shown.items()}
-    winners = "; ".join(f"n = {n}: {name}" for n, name in best.items())
     note = paragraph(
-        f"""Centred sums half the range, two totals publishes Σc and Σ(1 − c) with one budget;
-        neither is in the paper. All spend ε = {total:g}. The last two rows are at
-        n = {curves.FAR:,}. Smallest sd with L = {published.LEAST_COUNT}: {winners}."""
+        f"""All spend ε = {total:g}. Two mechanisms are not in the paper: "centred" sums deviations
+        from ½, which halves the sensitivity; "two totals" publishes Σc and Σ(1 − c) with one
+        budget for both, and with L = {published.LEAST_COUNT} is ahead of "centred" from
+        n = {curves.overtakes(found, "two_totals", "centred")} on. The last two rows are at
+        n = {curves.FAR:,}; a dash: below its L."""
     )
     heading = title(f"2. Standard deviation of the mean, m = {published.MEAN:g}")
     return f"{heading}\n{table(head, rows)}\n\n{note}"
-
-
-def _best(found: curves.Curves, sds: list[float]) -> str:
-    fair = [
-        (sd, c.name.split(",")[0] if "totals" in c.name else c.name)
-        for c, sd in zip(found.contenders, sds, strict=True)
-        if c.at_least == published.LEAST_COUNT
-    ]
-    return min(fair)[1]
 
 
 # -- why they differ ----------------------------------------------------------------------------
@@ -108,7 +99,7 @@ def _why(results: Results) -> str:
     exact = results.by_degree[published.DEGREE]
     beaten = [k for k, x in results.by_degree.items() if x < low]
     opening = paragraph(
-        f"""On n > L unbiasedness leaves no choice of g; below L only the mean of g is fixed
+        f"""On x > L unbiasedness leaves no choice of g; below L only the mean of g is fixed
         (here {excess.left_mean():g}). The variance of g around it under the density
         e^((x−L)/b)/b, its excess, adds ½·e^((L−n)/b)·excess to Var g(n). The best g is constant
         there and has none. Each published fact bounds the excess of the paper's g:"""
@@ -117,55 +108,69 @@ def _why(results: Results) -> str:
         ["fact", "excess"],
         [[b.fact, f"{'≥' if b.at_least else '≤'} {digits(b.excess)}"] for b in results.bounds],
     )
-    degrees = ", ".join(f"{digits(x)} (k = {k})" for k, x in results.by_degree.items())
+    degrees = table(
+        ["degree k", *map(str, results.by_degree)],
+        [["excess of the exact optimum", *map(digits, results.by_degree.values())]],
+    )
     closing = paragraph(
-        f"""Together: {low:.0f} to {high:.0f}. The exact optimum of degree {published.DEGREE} has
-        {digits(exact)}. By degree: {degrees}. So the published curve is worse than the exact
-        optimum of degree {min(beaten)}: what the paper's optimisation returned was not an
-        optimum."""
+        f"""Together: {low:.0f} to {high:.0f}, where the exact optimum of degree {published.DEGREE}
+        has {digits(exact)}. That is more than even the exact optimum of degree {min(beaten)}
+        leaves: what the paper's optimisation returned was not an optimum."""
     )
     heading = title("3. Why the small-n numbers differ")
-    return "\n".join([heading, opening, "", facts, "", closing, "", _newton(results)])
+    return "\n".join([heading, opening, "", facts, "", closing, "", degrees, "", _newton(results)])
 
 
 def _newton(results: Results) -> str:
     opening = paragraph(
         """The appendix reaches the optimum by one Newton step from the parabola. Its formulas,
-        evaluated in exact arithmetic with their misprints, over all priors:"""
+        evaluated in exact arithmetic with their misprints, one at a time and together; ranges are
+        over all priors:"""
     )
-    head = ["the step", "mean below L", "excess", "ahead from", "above 1 to", "peak ratio"]
-    rows = [_scenario(s) for s in results.scenarios]
-    fits = [s for s in results.scenarios if _fits(s, excess.interval(results.bounds))]
-    return f"{opening}\n\n{table(head, rows)}\n\n{_verdict(fits, len(results.scenarios))}"
+    head = ["the Newton step", "mean below L", "excess", "ahead from", "above 1 to", "peak ratio"]
+    body = table(head, [_scenario(s) for s in results.scenarios])
+    return f"{opening}\n\n{body}\n\n{_verdict(results)}"
 
 
 def _scenario(s: excess.Scenario) -> list[str]:
-    cells = [s.name, span(*s.left_mean), span(*s.excess)]
+    cells = [s.name, span(*s.left_mean, 3), span(*s.excess)]
     if s.facts is None:
         return [*cells, "biased", "", ""]
     f = s.facts
     return [
         *cells,
-        f"n = {f.ahead_from}",
-        f"n = {f.both_above_one_up_to}",
-        f"{digits(f.peak)} (n = {f.peak_at})",
+        str(f.ahead_from),
+        str(f.both_above_one_up_to),
+        f"{digits(f.peak)} at {f.peak_at}",
     ]
 
 
-def _fits(s: excess.Scenario, bounds: tuple[float, float]) -> bool:
-    return s.facts is not None and bounds[0] <= s.excess[0] and s.excess[1] <= bounds[1]
+_WORDS = {
+    "half": "lack the ½",
+    "short": "cut the sum short",
+    "square": "have 2 + L²",
+    "twice": "count α = β twice",
+    "sign": "have the wrong sign",
+}
 
 
-def _verdict(fits: list[excess.Scenario], tried: int) -> str:
-    if not fits:
-        return paragraph("None of these reproduces the published numbers.")
-    s = fits[0]
-    assert s.facts is not None  # noqa: S101  (it fits)
+def _verdict(results: Results) -> str:
+    """Say which misprints reproduce the published numbers."""
+    found = results.mixtures
+    if not found.fitting:
+        return paragraph("No mixture of these misprints reproduces the published numbers.")
+    shared = " and ".join(words for name, words in _WORDS.items() if name in found.shared)
+    last = results.scenarios[-1]
+    gives = ""
+    if last.facts is not None:
+        f = last.facts
+        gives = f"""The appendix as printed, with only the factors b^2l put back (without them g is
+        biased), gives n = {f.ahead_from}, n = {f.both_above_one_up_to} and a peak of
+        {digits(f.peak)}, under every prior."""
     return paragraph(
-        f"""Of these {tried}, {len(fits)} agrees with every published number: "{s.name}". It gives
-        {s.facts.ahead_from}, {s.facts.both_above_one_up_to} and a peak of {digits(s.facts.peak)},
-        whatever the prior. That is a reconstruction, not a proof: other mixtures of the same
-        misprints come close. The powers of b are needed for an unbiased g at all."""
+        f"""{gives} Of the {found.tried} mixtures of the five other misprints
+        {len(found.fitting)} agree with every published number; all of them {shared}. That is how
+        the published curve can have come about; it is a reconstruction, not a proof."""
     )
 
 
@@ -194,7 +199,7 @@ def _powers(results: Results) -> str:
     note = paragraph(
         f"""Powers 0 to {len(results.powers) - 1}, each at b = 1/3, 1 and 2 (the formula is linear
         in b²): {verdict}. Functions with f″ = c²f are reproduced up to a factor α, and lines
-        exactly; nothing else is its own unbiased estimator (q² for one needs
+        exactly; nothing else is its own unbiased estimator (x² for one is off: its estimator adds
         {results.curved})."""
     )
     return f"{title('5. Example: power functions and f ∝ g')}\n{powers}\n\n{others}\n\n{note}"

@@ -47,8 +47,9 @@ def wrapped(head: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence
 
 
 def paragraph(text: str) -> str:
-    """Wrap a paragraph to the width of the page."""
-    return "\n".join(wrap(" ".join(text.split()), WIDTH))
+    """Wrap a paragraph to the width of the page, not at an equals sign."""
+    tied = " ".join(text.split()).replace(" = ", "\u00a0=\u00a0")
+    return "\n".join(wrap(tied, WIDTH, break_long_words=False)).replace("\u00a0", " ")
 
 
 def title(text: str) -> str:
