@@ -7,7 +7,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formula.drawn import NAMES, SYMBOLS, texts, value
+from formula.drawn import FUNCTIONS, NAMES, SYMBOLS, texts, value
 from trueup.errors import FormulaError, TrueupError
 from trueup.formula.enclosure import enclose, sign
 from trueup.formula.grammar import parse
@@ -64,11 +64,7 @@ def test_holds_every_value(text, boxes, places):
             assert (high >= low).all()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["exp", "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"]
-    + ["asinh", "acosh", "atanh", "sqrt"],
-)
+@pytest.mark.parametrize("name", FUNCTIONS)
 @settings(max_examples=60)
 @given(st.floats(-30, 30), st.floats(0, 3))
 def test_one_function_is_sharp_to_the_last_places(name, low, width):
@@ -194,7 +190,7 @@ def test_tame_cells_have_neither_poles_nor_jumps_nor_edges():
         ("exp(q) - q**2", (1e200, 2e200), 1),
         ("q**3 - q**2", (1e200, 2e200), 1),
         ("q**-3", (1e200, 2e200), 1),
-        ("exp(-q) - exp(-2*q)", (1e3, 2e3), 1),
+        ("exp(-q) - exp(-2*q)", (1e3, 1.5e3), 1),
         ("2**q", (-1e6, -1e5), 1),
         ("where(q > 0, 1/q**3, 1)", (1e200, 2e200), 1),
         ("max(-1, exp(-q))", (1e5, 1e6), 1),

@@ -116,7 +116,7 @@ def test_the_limit_is_kept():
 _roots = st.lists(st.integers(-40, 40).map(lambda k: k / 8), min_size=1, max_size=6)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(_roots, st.sampled_from([(-inf, inf), (-2.0, 3.0), (0.0, inf)]))
 def test_polynomials_with_drawn_roots(roots, interval):
     """Exact coefficients: multiple roots are found whatever their order."""
@@ -127,7 +127,7 @@ def test_polynomials_with_drawn_roots(roots, interval):
     assert found.points == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=4, unique=True), st.integers(1, 3))
 def test_float_polynomials_with_multiple_roots(roots, multiplicity):
     """Rounded coefficients: a multiple root is known to about eps**(1/m) only."""
@@ -139,7 +139,7 @@ def test_float_polynomials_with_multiple_roots(roots, multiplicity):
     assert found.points == pytest.approx(sorted(r / 4 + 0.05 for r in roots), abs=1e-9)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     st.floats(-3, 3), st.floats(0.1, 3), st.sampled_from(["exp(q/3)", "atan(q)", "q**3", "abs(q)"])
 )

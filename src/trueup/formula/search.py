@@ -50,23 +50,27 @@ class Search:
         self.symbol = symbol
         self.low, self.high = low, high
         self.slopes = [expr]
+        self.solvable: list[tuple[int, Floats, Floats]] = []
         self.points: list[Floats] = []
         self.undecided: list[tuple[float, float]] = []
 
     def run(self, limit: int) -> tuple[list[float], bool]:
-        """Return the zeros and whether there can be no others."""
+        """Return the zeros, not many more than wanted, and whether there can be no others."""
         low, high = partition(self.low, self.high)
         work = turn = 0
-        while low.size and work <= CELLS and sum(map(len, self.points)) <= 4 * limit:
+        while low.size and work <= CELLS:
             work += low.size
             low, high = self.settle(low, high, ORDERS if turn >= PATIENCE else 1)
             small = tiny(low, high)
             self.undecided += zip(low[small].tolist(), high[small].tolist(), strict=True)
             low, high = halves(low[~small], high[~small])
             turn += 1
+        self.solve()
         brackets, complete = self.resolved()
-        brackets += self.brackets()
-        return merged(brackets, self.guess), complete and not low.size
+        points = np.concatenate([np.zeros(0), *self.points])
+        brackets += self.brackets(points[: 4 * limit])
+        complete = complete and not low.size and points.size <= 4 * limit
+        return merged(brackets, self.guess), complete
 
     def settle(self, low: Floats, high: Floats, orders: int) -> tuple[Floats, Floats]:
         """Solve the cells that can be solved and return those that cannot."""
@@ -81,14 +85,20 @@ class Search:
             if not (tame & ~solved).any() or not self.has_slope(order):
                 break
             proven = tame & ~solved & (sign_on(walk, self.slopes[order]) != 0)
-            self.descend(order, low[proven], high[proven])
+            self.solvable.append((order, low[proven], high[proven]))
             solved = solved | proven
         return low[~solved], high[~solved]
 
+    def solve(self) -> None:
+        """Find the zeros on all cells put aside, those of one order together."""
+        for order in range(1, ORDERS + 1):
+            cells = [(low, high) for k, low, high in self.solvable if k == order and low.size]
+            if cells:
+                low, high = (np.concatenate(ends) for ends in zip(*cells, strict=True))
+                self.descend(order, low, high)
+
     def descend(self, order: int, low: Floats, high: Floats) -> None:
         """Find the zeros on cells where the derivative of that order has one sign."""
-        if not low.size:
-            return
         for lower in range(order - 1, 0, -1):
             crossed, points = self.crossings(lower, low, high)
             self.points.append(points[self.signs(0, points, points) == 0])
@@ -139,9 +149,8 @@ class Search:
         return True
 
     @np.errstate(over="ignore")
-    def brackets(self) -> list[Bracket]:
-        """Return around every point found the stretch on which the sign is not decided."""
-        points = np.concatenate([np.zeros(0), *self.points])
+    def brackets(self, points: Floats) -> list[Bracket]:
+        """Return around every point the stretch on which the sign is not decided."""
         steps = np.where(points == 0, 1.0, np.abs(points))[:, np.newaxis] * _STEPS
         ends = []
         for side in (-1, 1):

@@ -115,5 +115,10 @@ def _readable(expr: sympy.Expr) -> str:
         if getattr(node, "is_number", False):
             tree.skip()
             if not node.is_Rational:
-                constants[node] = sympy.Float(float(f"{float(node.evalf(20)):.6g}"))
-    return text(_explicit(expr).xreplace(constants))
+                constants[node] = _six_digits(node)
+    shown = _explicit(expr).xreplace(constants)
+    return text(shown.xreplace({x: _six_digits(x) for x in shown.atoms(sympy.Float)}))
+
+
+def _six_digits(number: sympy.Expr) -> sympy.Expr:
+    return sympy.Float(float(f"{float(number.evalf(20)):.6g}"))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _TOLERANCE = 1e-12
 _ACCEPTED = 1e-8
+_NOTHING = 1e-8  # what is left of terms that cancel
 _LEVELS = 6
 _SLAB = 100_000
 _LONG = 1000  # parts beyond which nodes are cheaper than symbols
@@ -129,10 +130,10 @@ class Expectation:
             if smooth or not math.isfinite(value):
                 return value
             gap = abs(value - previous)
-            if gap <= _TOLERANCE * size:
+            if gap <= _TOLERANCE * max(size, _NOTHING):
                 return value
             previous = value
-        if gap > _ACCEPTED * size:
+        if gap > _ACCEPTED * max(size, _NOTHING):
             raise TrueupError(
                 f"the expectation at {_shown(truth)} did not settle: {value:g} ± {gap:.1g}",
                 "the formula oscillates too fast for the noise; simulate with noise.sample instead",

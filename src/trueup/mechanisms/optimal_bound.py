@@ -45,7 +45,7 @@ def lower_bound(programme: Programme, dual: Dual, labels: Floats, margin: float)
     >>> lower_bound(coin, dual, np.array([-0.5, 1.5]), 1e-3) <= 0.75
     True
     """
-    worst = price(programme, dual, labels)[1]
+    worst = price(programme, dual, labels, margin)[1]
     for attempt in range(12):
         lowered = dual.lowered(-min(worst, 0.0) + margin * 4**attempt, programme.gauge)
         if _proves(programme, lowered, labels):

@@ -77,6 +77,10 @@ class Programme:
         off = labels - self.values[:, None]
         return self.prior[:, None] * off**2 - dual.total[:, None] - dual.mean[:, None] * off
 
+    def cheapest(self, dual: Dual, labels: Floats, ceiling: float) -> tuple[Floats, Bools]:
+        """Return the lowest price at each label, per unit of gauge, and the steps of its ray."""
+        return cheapest(self.prices(dual, labels), self.gauge, self.ratio, ceiling)
+
     def best_labels(self, dual: Dual, ray: Floats) -> Floats:
         """Return the label at which each ray is cheapest."""
         slope = 2 * self.prior * self.values + dual.mean
@@ -168,7 +172,9 @@ def solve(programme: Programme, start: Columns, tolerance: float = 1e-4) -> Solu
     shown, proven = master.dual, -np.inf
     for _ in range(_ROUNDS):
         trial = master.dual.towards(shown, 0.5)
-        found, worst = price(programme, trial, columns.labels[master.weights > 0])
+        found, worst = price(
+            programme, trial, columns.labels[master.weights > 0], 0.02 * master.variance
+        )
         if trial.value + worst > proven:
             shown = trial.lowered(-worst, programme.gauge)
         else:
@@ -186,7 +192,9 @@ def solve(programme: Programme, start: Columns, tolerance: float = 1e-4) -> Solu
     return Solution(columns.only(used), master.weights[used], master.variance, shown)
 
 
-def price(programme: Programme, dual: Dual, also: Floats) -> tuple[Columns, float]:
+def price(
+    programme: Programme, dual: Dual, also: Floats, ceiling: float
+) -> tuple[Columns, float]:
     """Return columns cheaper than their multipliers, and the lowest price of any column.
 
     Labels are tried on a grid; from the local minima the best label of the ray and the best ray of
@@ -196,16 +204,16 @@ def price(programme: Programme, dual: Dual, also: Floats) -> tuple[Columns, floa
     margin = 0.1 * (points[-1] - points[0])
     grid = np.linspace(points[0] - margin, points[-1] + margin, _GRID)
     labels = np.unique(np.concatenate([grid, points, (points[1:] + points[:-1]) / 2]))
-    value, rising = cheapest(programme.prices(dual, labels), programme.gauge, programme.ratio)
+    value, rising = programme.cheapest(dual, labels, ceiling)
     padded = np.concatenate([[np.inf], value, [np.inf]])
-    valley = (value <= padded[:-2]) & (value <= padded[2:])
+    valley = (value <= padded[:-2]) & (value <= padded[2:]) & (value < ceiling)
     found = Columns(labels, rising).only((value < 0) & ~valley)
-    rising = rising[:, valley]
-    for _ in range(6):
-        labels = programme.best_labels(dual, shapes(rising, programme.ratio))
-        value, rising = cheapest(programme.prices(dual, labels), programme.gauge, programme.ratio)
-    best = Columns(labels, rising).only(value < 0)
-    return best.joined(found.thinned(len(points))), float(value.min())
+    best, value, rising = labels[valley], value[valley], rising[:, valley]
+    for _ in range(4 if valley.any() else 0):
+        best = programme.best_labels(dual, shapes(rising, programme.ratio))
+        value, rising = programme.cheapest(dual, best, ceiling)
+    lowest = float(min(value, default=ceiling))
+    return Columns(best, rising).only(value < 0).joined(found.thinned(len(points))), lowest
 
 
 def _kept(programme: Programme, columns: Columns, master: Solution, spared: int) -> Columns:

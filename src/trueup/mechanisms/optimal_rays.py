@@ -58,28 +58,33 @@ def least(prices: Floats, ratio: float) -> tuple[Floats, Bools]:
     return rest, rising
 
 
-def cheapest(prices: Floats, gauge: Floats, ratio: float) -> tuple[Floats, Bools]:
+def cheapest(
+    prices: Floats, gauge: Floats, ratio: float, ceiling: float
+) -> tuple[Floats, Bools]:
     """Return min Σ p·prices / Σ p·gauge over all rays p, and the steps of the best ray.
 
-    Dinkelbach's iteration: prices − v·gauge has a least value of zero exactly at the minimum v.
+    Only minima below the ceiling are looked for: where there is none, the value is the ceiling
+    and the steps mean nothing. The ratio of some ray is below v exactly when prices − v·gauge has
+    a negative least value: bisect, and use that ray's own ratio.
 
     Examples
     --------
-    >>> value, _ = cheapest(np.array([[3.0], [1.0]]), np.array([0.5, 0.5]), 2.0)
-    >>> round(float(value[0]), 12)  # p = (1, 2): (3 + 2) / 1.5
-    3.333333333333
+    >>> value, _ = cheapest(np.array([[3.0], [1.0]]), np.array([0.5, 0.5]), 2.0, 9.0)
+    >>> round(float(value[0]), 8)  # p = (1, 2): (3 + 2) / 1.5
+    3.33333333
     """
-    value = np.zeros(prices.shape[1])
-    rising = np.empty((len(prices) - 1, prices.shape[1]), dtype=bool)
-    active = np.arange(prices.shape[1])
-    for round_ in range(40):
+    value = np.full(prices.shape[1], ceiling)
+    rising = np.zeros((len(prices) - 1, prices.shape[1]), dtype=bool)
+    low = (prices / gauge[:, None]).min(axis=0)
+    active, trial = np.flatnonzero(low < ceiling), value
+    while active.size:
         part = prices[:, active]
-        steps = least(part - value[active] * gauge[:, None], ratio)[1]
-        ray = shapes(steps, ratio)
-        better = np.einsum("qn,qn->n", ray, part) / (gauge @ ray)
-        improved = (better < value[active] - 1e-12 * (1 + np.abs(better))) | (round_ == 0)
-        active = active[improved]
-        if not active.size:
-            break
-        value[active], rising[:, active] = better[improved], steps[:, improved]
+        least_value, steps = least(part - trial[active] * gauge[:, None], ratio)
+        below = least_value < 0
+        ray = shapes(steps[:, below], ratio)
+        found, kept = active[below], active[~below]
+        value[found] = np.einsum("qn,qn->n", ray, part[:, below]) / (gauge @ ray)
+        rising[:, found], low[kept] = steps[:, below], trial[kept]
+        trial = (low + value) / 2
+        active = active[(value - low)[active] > 1e-8 * (1 + np.abs(value[active]))]
     return value, rising

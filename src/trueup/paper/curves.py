@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LAST = 150  # the figures run from n = 1 to here
+ZOOM_FROM = 20  # Figure 2 starts here
 FAR = 10_000  # stands for n → ∞
 SHOWN = (1, 5, 10, 13, 20, 50, 115, 200)  # counts of the printed table
 
@@ -28,15 +29,15 @@ class Facts(NamedTuple):
 
 @dataclass(frozen=True)
 class Curves:
-    """The sds of every contender for n = 1, 2, …"""
+    """The sds of every contender, for n = 1, 2, … in turn."""
 
     contenders: tuple[Contender, ...]
     counts: NDArray[np.int64]
     sds: dict[str, NDArray[np.float64]]
 
-    def ratio(self, key: str) -> NDArray[np.float64]:
-        """Return sd(M_SS)/sd(key)."""
-        return np.asarray(self.sds["m_ss"] / self.sds[key])
+    def ratio_at(self, key: str, n: int) -> float:
+        """Return sd(M_SS)/sd(key) for n records."""
+        return self.at("m_ss", n) / self.at(key, n)
 
     def facts(self, key: str) -> Facts:
         """Return the crossing, the range of useless n, and the peak for a contender."""

@@ -55,7 +55,9 @@ def absolute_bias(scale: int = _SHOWN_SCALE) -> Bias:
     bias = plugin_bias("abs(q)", Laplace(scale))
     paper, ours = scale * np.exp(-np.abs(q) / scale), np.asarray(bias(q))
     shown = [np.flatnonzero(q == x)[0] for x in (0.0, 1.0, 2.0, 5.0, 10.0)]
-    rows = [(*map(float, (q[i], paper[i], ours[i])), _integral(float(q[i]), scale)) for i in shown]
+    rows = [
+        (float(q[i]), float(paper[i]), float(ours[i]), _integral(float(q[i]), scale)) for i in shown
+    ]
     return Bias(scale, rows, float(np.abs(paper - ours).max()), len(q))
 
 

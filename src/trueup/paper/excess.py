@@ -1,7 +1,7 @@
 """Why the paper's small-n numbers differ: the excess they imply, and where it comes from.
 
 M_U is unbiased whatever the left part of g, as long as its mean is right; only the excess of that
-part is at stake. It adds (s² + 2/ε₂²)·½e^{(L−n)/b}·excess to the variance of the UMVUE, so that each
+part is at stake. It adds (s² + 2/ε₂²)·½e^{(L−n)/b}·excess to the variance of the UMVUE, so each
 published fact bounds it from one side.
 """
 
@@ -101,8 +101,8 @@ def scenarios(found: Curves) -> list[Scenario]:
     rows = [
         ("no misprint: the exact optimum", Slips()),
         ("only ½ missing in ∂a₂/∂aᵢ", Slips(half=True)),
-        ("only the sum in ∂a₁/∂aᵢ too short", Slips(short=True)),
-        ("only 2 + L² for 2b² + L² in ∂a₀/∂aᵢ", Slips(square=True)),
+        ("only ∂a₁/∂aᵢ a term short", Slips(short=True)),
+        ("only 2 + L² in ∂a₀/∂aᵢ", Slips(square=True)),
         ("only α = β counted twice", Slips(twice=True)),
         ("only the sign of the f(q) terms", Slips(sign=True)),
         ("only the factors b^2l missing", Slips(powers=True)),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trueup.errors import MissingExtra
 from trueup.paper import curves, excess, published
-from trueup.paper.files import ZOOM_FROM
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +47,7 @@ _PAPER = "$M_U$ as the paper's text implies"
 def require() -> None:
     """Refuse, before anything is computed, if matplotlib is not installed."""
     try:
-        import matplotlib  # noqa: F401, ICN001
+        import matplotlib  # noqa: F401
     except ImportError:
         raise MissingExtra(
             "the figures need matplotlib, and it is not installed",
@@ -81,11 +80,11 @@ def _figure1(results: Results) -> Figure:
 
 
 def _figure2(results: Results) -> Figure:
-    figure, axes = _canvas(f"Standard deviation of a private mean, n from {ZOOM_FROM} on")
-    _lines(axes, results, from_n=ZOOM_FROM)
+    figure, axes = _canvas(f"Standard deviation of a private mean, n from {curves.ZOOM_FROM} on")
+    _lines(axes, results, from_n=curves.ZOOM_FROM)
     axes.set(yscale="log", ylim=(5e-3, 4), ylabel=_sd_label())
     _plain_ticks(axes, [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2])
-    _count_axis(axes, ZOOM_FROM, range(ZOOM_FROM, curves.LAST + 1, 20))
+    _count_axis(axes, curves.ZOOM_FROM, range(curves.ZOOM_FROM, curves.LAST + 1, 20))
     _range_line(axes)
     _settling(axes, results, y=0.22)
     return _legend(figure)

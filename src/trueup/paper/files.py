@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from trueup.errors import TrueupError
-from trueup.paper import excess
+from trueup.paper import curves, excess
 from trueup.paper.report import numbers
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from trueup.paper import Results
 
 FIGURES = ("figure1", "figure2", "figure3")
-ZOOM_FROM = 20  # Figure 2 starts here
 
 
 def names(plots: bool) -> list[str]:
@@ -77,7 +76,7 @@ def _tables(results: Results) -> dict[str, bytes]:
     ratio = [[row[0], *(row[1] / sd for sd in row[2:])] for row in sds]
     return {
         "figure1.csv": _csv(head, sds),
-        "figure2.csv": _csv(head, [row for row in sds if row[0] >= ZOOM_FROM]),
+        "figure2.csv": _csv(head, [row for row in sds if row[0] >= curves.ZOOM_FROM]),
         "figure3.csv": _csv(["n", *(f"m_ss_over_{key}" for key in head[2:])], ratio),
         "numbers.csv": _csv(["quantity", "paper", "exact_k10", "umvue"], _numbers(results)),
         "per_record.csv": _csv(

@@ -5,8 +5,8 @@ Below L the estimator is g(x) = Σ aᵢ xⁱ and its extension h solves g = h �
     h⁽ᵈ⁾(L) = Σⱼ aⱼ·s_d(j),    s_d(j) = Σ_l b^{2l} j!/(j − 2l − d)! L^{j − 2l − d}.
 
 The three conditions on h at L fix a₀, a₁, a₂; the others minimise the mean of (g − c)² under the
-density e^{(x−L)/b}/b on x < L. The prior enters through c alone, the mean of f under it, weighted by
-e^{−q/b}: for 1/q on q ≥ 1 it lies in (0, 1]. The step starts at the parabola (a₃ = … = 0).
+density e^{(x−L)/b}/b on x < L. The prior enters through c alone, the mean of f under it, weighted
+by e^{−q/b}: for 1/q on q ≥ 1 it lies in (0, 1]. The step starts at the parabola (a₃ = … = 0).
 
 An unbiased g has one left mean, f(L) − b f′(L). The spread of its left part around it, the excess,
 adds ½ e^{(L−q)/b}·excess to the variance at q, and is zero for the best estimator.
@@ -20,8 +20,6 @@ from math import comb, factorial
 from typing import Any, NamedTuple
 
 import sympy
-
-PRIORS = tuple(sympy.Rational(i, 4) for i in range(5))
 
 
 @dataclass(frozen=True)
@@ -161,8 +159,17 @@ class NewtonStep:
 
 
 def over_priors(step: NewtonStep) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the ranges over priors, c = 0, ¼, …, 1, of the left mean and of the excess."""
-    lefts = [step.left(c) for c in PRIORS]
+    """Return the ranges over all priors, c in [0, 1], of the left mean and of the excess.
+
+    The mean is linear in c and the excess quadratic: the ends and the vertex tell.
+    """
+    half = sympy.Rational(1, 2)
+    lefts = [step.left(c) for c in (0, half, 1)]
+    start, middle, end = (left.excess for left in lefts)
+    bend = 2 * (start - 2 * middle + end)
+    vertex = (3 * start - 4 * middle + end) / (2 * bend) if bend else half
+    if 0 < vertex < 1:
+        lefts.append(step.left(vertex))
     means, excesses = ([float(x) for x in found] for found in zip(*lefts, strict=True))
     return (min(means), max(means)), (min(excesses), max(excesses))
 

@@ -43,9 +43,9 @@ def numbers(results: Results) -> list[tuple[str, str, str, str]]:
     found = results.curves
     k, best = found.facts(K), found.facts(BEST)
     at, far = published.SETTLED_FROM, results.far[published.MEAN]
-    keys = [c.key for c in found.contenders]
-    limit = [far[0] / far[keys.index(key)] for key in (K, BEST)]
-    ratios = [digits(float(found.ratio(key)[at - 1])) for key in (K, BEST)]
+    by_key = dict(zip((c.key for c in found.contenders), far, strict=True))
+    limit = (digits(by_key["m_ss"] / by_key[K]), digits(by_key["m_ss"] / by_key[BEST]))
+    ratios = (digits(found.ratio_at(K, at)), digits(found.ratio_at(BEST, at)))
     settled = str(curves.settled_from(found))
     return [
         ("M_U has the smaller sd from n =", str(published.AHEAD_FROM), *_two(k, best, 0)),
@@ -54,7 +54,7 @@ def numbers(results: Results) -> list[tuple[str, str, str, str]]:
         ("  reached at n =", "–", *_two(k, best, 3)),
         (f"sd(M_SS)/sd(M_U) at n = {at}", f"about {published.SETTLED_RATIO:g}", *ratios),
         ("  and settles there from n =", str(at), settled, settled),
-        (f"  at n = {curves.FAR:,}", "–", *map(digits, limit)),
+        (f"  at n = {curves.FAR:,}", "–", *limit),
     ]
 
 
