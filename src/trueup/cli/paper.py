@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """Compute, write, print."""
     from trueup.paper import files, reproduce
     from trueup.paper.report import report
+    from trueup.paper.tables import paragraph
 
     plots = not args.no_plots
     if plots:
@@ -50,5 +51,5 @@ def run(args: argparse.Namespace) -> int:
     results = reproduce()
     written = files.write(args.out, results, plots)
     print(report(results))
-    print(f"\nWritten to {args.out}: {', '.join(written)}")
+    print("\n" + paragraph(f"Written to {args.out}: {', '.join(written)}"))
     return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy
 
+from trueup.errors import TrueupError
 from trueup.inverse.existence import domain_of, is_rough
 from trueup.inverse.expectation import Expectation
 from trueup.inverse.growth import growth
@@ -54,6 +55,11 @@ class ExactLaw:
             return math.inf
         inside = self._inside(truth)
         total = sum(p.estimated(truth) if inside else p.spread(truth) for p in self.parts)
+        if not math.isfinite(total):
+            raise TrueupError(
+                "the variance is finite, but so close to infinite that doubles cannot hold it",
+                "use less noise, or bound the domain",
+            )
         return math.sqrt(max(total, 0.0))
 
     def _inside(self, truth: Truth) -> bool:

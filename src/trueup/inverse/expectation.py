@@ -18,6 +18,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.inverse import quadrature, spectral
+from trueup.inverse.growth import growth
 from trueup.inverse.jets import Jet
 from trueup.inverse.quadrature import Rule
 from trueup.inverse.spectral import Complex, Frequencies
@@ -178,7 +179,7 @@ class Expectation:
             return quadrature.point(q, 1.0)
         if cell.symbol not in expr.free_symbols:
             return quadrature.point(q, _probability(noise, side, low - q, high - q))
-        degree = max((int(e.args[0]) for e in expr.atoms(LaguerreExtension)), default=0)
+        degree = _degree(expr, cell.symbol)
         left, right = quadrature.reach(noise, self.rates.get(cell.symbol, (0.0, 0.0)), degree)
         ends = {"below": (-math.inf, low), "inside": (low, high), "above": (high, math.inf)}
         start = max(ends[side][0], min(q, high) - left)
@@ -203,6 +204,12 @@ def _over(expr: sympy.Expr, others: Mapping[sympy.Symbol, Noise]) -> sympy.Expr:
             )
         expr = moved
     return expr
+
+
+def _degree(expr: sympy.Expr, symbol: sympy.Symbol) -> float:
+    """Return how fast an expression grows as a power; Laguerre series oscillate up to 4k."""
+    series = max((4.0 * int(e.args[0]) for e in expr.atoms(LaguerreExtension)), default=0.0)
+    return max(series, *(growth(expr, symbol, direction).power for direction in (-1, 1)))
 
 
 def _probability(noise: Noise, side: str, low: float, high: float) -> float:

@@ -16,7 +16,6 @@ import sympy
 from trueup.formula.opaque import Opaque
 from trueup.noise.extension import LaguerreExtension
 
-_BOUNDED = (sympy.sin, sympy.cos, sympy.tan, sympy.sign, sympy.asin, sympy.acos, sympy.atanh)
 _LEVEL = (sympy.log, sympy.asinh, sympy.acosh)  # slower than every power
 _PROBES = (sympy.Integer(10) ** 4, sympy.Integer(10) ** 7)
 

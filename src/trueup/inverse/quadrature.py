@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_POINTS = 40_000_000
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_STEEPEST = 4000.0
 _TAIL = 42.0  # e^-42 is below the last bit of a double
 
 
@@ -35,14 +36,16 @@ def point(x: float, weight: float) -> Rule:
     return Rule(np.array([x]), np.array([weight]))
 
 
-def reach(noise: Noise, rates: tuple[float, float], degree: int = 0) -> tuple[float, float]:
+def reach(noise: Noise, rates: tuple[float, float], degree: float = 0.0) -> tuple[float, float]:
     """Return how far left and right the noise matters to what grows like x^degree·e^{rate·|x|}.
 
-    A Laguerre polynomial of degree k oscillates up to 4k before the noise wins.
+    A gamma variable of shape d + 1 exceeds d + √(2dτ) + τ with probability below e^{−τ}.
     """
     radius = noise.mgf_radius
     if 0 < radius < math.inf:
-        left, right = ((_TAIL + 6 * degree) / (radius - rate) for rate in rates)
+        d = min(max(degree, 0.0), _STEEPEST) + noise.tail_power
+        tail = d + math.sqrt(2 * d * _TAIL) + _TAIL
+        left, right = (tail / (radius - rate) for rate in rates)
         return left, right
     far = 1e-300 if radius else 1e-25
     low, high = float(noise.quantile(far)), float(noise.quantile(1 - 1e-16))

@@ -80,10 +80,11 @@ class Singularity:
     """What happens to f at a point.
 
     ``kind`` is ``pole`` (f unbounded), ``jump`` (of the value), ``steep`` (infinite slope),
-    ``kink`` (the slope jumps), ``wild`` (no limit), ``undefined`` (not a real number beyond),
-    ``undecided``, or ``mild``: harmless for unbiasedness. ``jump`` and ``slope`` are the jumps of
-    f and f′, ``middle`` the mean of the one-sided values of f; ``exponent`` is the local order
-    |q − a|^exponent of f at a pole, of f″ otherwise.
+    ``kink`` (the slope jumps), ``rough`` (a higher derivative that matters does), ``wild`` (no
+    limit), ``undefined`` (not a real number beyond), ``undecided``, or ``mild``: harmless for
+    unbiasedness. ``jump`` and ``slope`` are the jumps of f and f′, ``middle`` the mean of the
+    one-sided values of f; ``exponent`` is the local order |q − a|^exponent of f at a pole, of its
+    last derivative that matters otherwise.
     """
 
     point: float
@@ -94,8 +95,13 @@ class Singularity:
     exponent: float = 0.0
 
 
-def singularities(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> Iterator[Singularity]:
-    """Yield what happens at every suspicious point of a univariate f on a closed interval."""
+def singularities(
+    f: sympy.Expr, symbol: sympy.Symbol, domain: Interval, order: int = 2
+) -> Iterator[Singularity]:
+    """Yield what happens at every suspicious point of a univariate f on a closed interval.
+
+    ``order`` is the highest derivative of f that matters.
+    """
     low, high = float(domain.low), float(domain.high)
     seen: set[float] = set()
     for guard in guards(f):
@@ -107,7 +113,7 @@ def singularities(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> Iter
         for point in roots.points:
             if point not in seen:
                 seen.add(point)
-                yield classify(f, guard.expr, symbol, point, low, high)
+                yield classify(f, guard.expr, symbol, point, low, high, order)
         if not roots.complete:
             yield Singularity(roots.points[-1] if roots.points else low, "undecided")
 
@@ -132,7 +138,13 @@ def _between(a: float, b: float) -> float | None:
 
 
 def classify(
-    f: sympy.Expr, guard: sympy.Expr, symbol: sympy.Symbol, point: float, low: float, high: float
+    f: sympy.Expr,
+    guard: sympy.Expr,
+    symbol: sympy.Symbol,
+    point: float,
+    low: float,
+    high: float,
+    order: int = 2,
 ) -> Singularity:
     """Return what happens to f at a zero of a guard, seen from inside [low, high]."""
     exact = _polish(_rational(guard), symbol, point)
@@ -140,18 +152,20 @@ def classify(
         return Singularity(point, "undecided")
     smooth = without_kinks(_rational(f))
     sides = [
-        [_approach(derivative(smooth, symbol, n), symbol, exact, s) for n in range(3)]
+        [_approach(derivative(smooth, symbol, n), symbol, exact, s) for n in range(order + 1)]
         for s in _sides(float(exact), low, high)
     ]
-    found = [[side[order] for side in sides] for order in range(3)]
+    found = [[side[n] for side in sides] for n in range(order + 1)]
     at = float(exact)
     if any(side.diverges for side in found[0]):
         return Singularity(at, "pole", exponent=min(side.exponent for side in found[0]))
     jump, slope = _jump(found[0]), _jump(found[1])
-    exponent = min((side.exponent for side in found[2]), default=0.0)
+    exponent = min((side.exponent for side in found[order]), default=0.0)
     if jump is None or (slope is None and not any(side.diverges for side in found[1])):
         return Singularity(at, "wild")
     kind = "jump" if jump else "steep" if slope is None else "kink" if slope else "mild"
+    if kind == "mild" and any(_jump(found[n]) != 0 for n in range(2, order)):
+        kind = "rough"
     middle = float(sympy.Add(*(side.limit for side in found[0])) / max(len(sides), 1))
     return Singularity(at, kind, jump, slope or 0.0, middle, exponent)
 

@@ -46,7 +46,9 @@ def decompose(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> dict[Frequencie
         return {(): (f, sympy.Integer(0))}
     if _degree(f, symbols) > MAX_TERMS:
         return None
-    expanded = sympy.expand(_as_exponentials(f, symbols))
+    masks: dict[sympy.Expr, sympy.Symbol] = {}
+    expanded = sympy.expand(_masked(_as_exponentials(f, symbols), set(symbols), masks))
+    shown = {mask: expr for expr, mask in masks.items()}
     terms = sympy.Add.make_args(expanded)
     if len(terms) > MAX_TERMS:
         return None
@@ -57,7 +59,24 @@ def decompose(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> dict[Frequencie
             return None
         frequency, (re, im) = mode
         modes[frequency] = (modes[frequency][0] + re, modes[frequency][1] + im)
-    return {c: p for c, p in modes.items() if p != (0, 0)} or {_zeros(symbols): _NOTHING}
+    found = {c: (re.xreplace(shown), im.xreplace(shown)) for c, (re, im) in modes.items()}
+    return {c: p for c, p in found.items() if p != (0, 0)} or {_zeros(symbols): _NOTHING}
+
+
+def _masked(
+    expr: sympy.Expr, symbols: set[sympy.Symbol], masks: dict[sympy.Expr, sympy.Symbol]
+) -> sympy.Expr:
+    """Replace what does not depend on the symbols by names, so that expansion leaves it alone."""
+    if not expr.args or expr.is_number:
+        return expr
+    if not expr.free_symbols & symbols and not expr.has(sympy.I):
+        return masks.setdefault(expr, sympy.Dummy(real=True))
+    if expr.is_Add or expr.is_Mul:
+        fixed = [a for a in expr.args if not a.free_symbols & symbols and not a.has(sympy.I)]
+        if len(fixed) > 1:
+            rest = [_masked(a, symbols, masks) for a in expr.args if a not in fixed]
+            return expr.func(_masked(expr.func(*fixed), symbols, masks), *rest)
+    return expr.func(*(_masked(a, symbols, masks) for a in expr.args))
 
 
 _NOTHING: Complex = (sympy.Integer(0), sympy.Integer(0))

@@ -192,9 +192,7 @@ def solve(programme: Programme, start: Columns, tolerance: float = 1e-4) -> Solu
     return Solution(columns.only(used), master.weights[used], master.variance, shown)
 
 
-def price(
-    programme: Programme, dual: Dual, also: Floats, ceiling: float
-) -> tuple[Columns, float]:
+def price(programme: Programme, dual: Dual, also: Floats, ceiling: float) -> tuple[Columns, float]:
     """Return columns cheaper than their multipliers, and the lowest price of any column.
 
     Labels are tried on a grid; from the local minima the best label of the ray and the best ray of

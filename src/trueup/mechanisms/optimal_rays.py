@@ -58,9 +58,7 @@ def least(prices: Floats, ratio: float) -> tuple[Floats, Bools]:
     return rest, rising
 
 
-def cheapest(
-    prices: Floats, gauge: Floats, ratio: float, ceiling: float
-) -> tuple[Floats, Bools]:
+def cheapest(prices: Floats, gauge: Floats, ratio: float, ceiling: float) -> tuple[Floats, Bools]:
     """Return min Σ p·prices / Σ p·gauge over all rays p, and the steps of the best ray.
 
     Only minima below the ceiling are looked for: where there is none, the value is the ceiling

@@ -232,7 +232,7 @@ def _check_log(transform: Transform, noise: Noise, offset: Exact) -> None:
         warnings.warn(
             f"scale {noise.scale} under the logarithm: the estimate is unbiased but its variance "
             "is infinite; it is finite below 1/2",
-            stacklevel=4,
+            stacklevel=3,
         )
 
 

@@ -118,12 +118,11 @@ def _distinct(categories: list[Any]) -> bool:
 
 
 def _exactly_one(shares: Any) -> list[float]:
-    """Return the shares with the rounding of their sum taken from the largest."""
-    result = [float(s) for s in shares]
-    for _ in range(4):
-        gap = sum(result) - 1.0
-        if gap == 0:
-            break
-        largest = max(range(len(result)), key=lambda i: abs(result[i]))
-        result[largest] -= gap
-    return result
+    """Return the shares on a common binary grid, the last one making the sum exactly 1.
+
+    All partial sums are multiples of the grid's step that a double holds, in any order.
+    """
+    largest = max(1.0, *(abs(float(s)) for s in shares))
+    step = 2.0 ** (math.ceil(math.log2(len(shares) * largest)) - 52)
+    *first, _ = (round(float(s) / step) * step for s in shares)
+    return [*first, 1.0 - sum(first)]

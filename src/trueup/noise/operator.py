@@ -56,9 +56,3 @@ class Operator:
     def order(self) -> int:
         """The highest derivative of f that the operator looks at."""
         return max(n for branch in self.branches for n, _ in branch.taps)
-
-
-def pinned(value: sympy.Expr) -> Operator:
-    """Return the operator for a statistic that is known: g = f(value) whatever x is."""
-    branch = Branch("inside", value, {IDENTITY: sympy.Integer(1)})
-    return Operator((branch,), "the bounds pin the true value, nothing is left to estimate")

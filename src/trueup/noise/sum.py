@@ -79,6 +79,11 @@ class SumNoise(Noise):
         return min(part.mgf_radius for part in self.parts)
 
     @property
+    def tail_power(self) -> float:
+        """One less than the summands: a gamma-like tail."""
+        return len(self.parts) - 1.0
+
+    @property
     def highest_moment(self) -> int | None:
         """The smallest of the summands'."""
         known = [p.highest_moment for p in self.parts if p.highest_moment is not None]
@@ -140,7 +145,7 @@ class SumNoise(Noise):
         reach = 2 * sum(float(b) for b in self._scales or ()) * (1 - math.log(tail))
         from scipy import optimize
 
-        level = lambda x: math.log(_series(terms, np.array(x))) - math.log(tail)  # noqa: E731
+        level = lambda x: math.log(max(_series(terms, np.array(x)), 5e-324)) - math.log(tail)  # noqa: E731
         return side * float(optimize.brentq(level, 0.0, reach, xtol=1e-14 * reach, rtol=1e-15))
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:

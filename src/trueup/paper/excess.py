@@ -105,9 +105,9 @@ def scenarios(found: Curves) -> list[Scenario]:
         ("only 2 + L² in ∂a₀/∂aᵢ", Slips(square=True)),
         ("only α = β counted twice", Slips(twice=True)),
         ("only the sign of the f(q) terms", Slips(sign=True)),
-        ("only the factors b^2l missing", Slips(powers=True)),
+        ("only the b^2l missing", Slips(powers=True)),
         ("as printed", Slips(powers=True, **step)),
-        ("as printed, with the factors b^2l", Slips(**step)),
+        ("as printed, with the b^2l", Slips(**step)),
     ]
     return [_scenario(found, name, slips) for name, slips in rows]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import tempfile
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -55,14 +54,13 @@ def write(folder: Path, results: Results, plots: bool) -> list[str]:
 
 def replace(path: Path, content: bytes) -> None:
     """Write a file under a temporary name and rename it: readers see the old or the new one."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(content)
-        os.chmod(temporary, 0o644)  # noqa: PTH101  (mkstemp's 0600 is for secrets)
-        os.replace(temporary, path)  # noqa: PTH105
+        temporary.replace(path)
     except BaseException:
-        os.unlink(temporary)  # noqa: PTH108
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -26,8 +26,8 @@ def report(results: Results) -> str:
 def _opening(results: Results) -> str:
     last = int(results.curves.counts[-1])
     setting = paragraph(
-        f"""Every number below was computed in this run; only the columns headed "paper" were typed
-        in. The sds are exact integrals, not simulations. Setting of Section 5: values in [0, 1]
+        f"""Every number below was computed in this run; only what the paper prints and the setting
+        were typed in. The sds are exact integrals, not simulations. Setting of Section 5: values in [0, 1]
         with mean {published.MEAN:g}, ε₁ = ε₂ = {float(published.EPSILON_COUNT):g}, n at least
         L = {published.LEAST_COUNT}, extension of degree k = {published.DEGREE}; figures for
         n = 1 to {last}."""
@@ -164,7 +164,7 @@ def _verdict(results: Results) -> str:
     gives = ""
     if last.facts is not None:
         f = last.facts
-        gives = f"""The appendix as printed, with only the factors b^2l put back (without them g is
+        gives = f"""The appendix as printed, with only the powers b^2l put back (without them g is
         biased), gives n = {f.ahead_from}, n = {f.both_above_one_up_to} and a peak of
         {digits(f.peak)}, under every prior."""
     return paragraph(

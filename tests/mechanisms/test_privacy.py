@@ -1,0 +1,207 @@
+"""Privacy, tested with power: the claimed ε is accepted, half the noise and a smaller ε are not.
+
+Two neighbouring data sets are released many times, the published noisy values are binned, and
+simultaneous Clopper–Pearson bounds on the frequencies of all bins say whether P(bin | D) ≤
+e^ε P(bin | D′) can hold, in both directions. The same number of draws must show that half the noise
+breaks it, and that the loss is not half of what is claimed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+import trueup as tu
+from trueup.mechanisms import Mean, PerRecordSum, Shares, TwoTotalsMean, means, per_record, shares
+
+RELEASES = 4_000
+LEVEL = 1e-4
+"""The probability that an honest mechanism would be rejected, all bins and directions together."""
+
+
+def counts(draws: Any, edges: list[list[float]]) -> Any:
+    """Return how many draws fall in each cell of the grid."""
+    cells = [np.digitize(x, e) for x, e in zip(draws.T, edges, strict=True)]
+    shape = [len(e) + 1 for e in edges]
+    flat = np.ravel_multi_index(cells, shape)
+    return np.bincount(flat, minlength=math.prod(shape))
+
+
+def smallest_epsilon(draws: Any, others: Any, edges: list[list[float]]) -> float:
+    """Return a loss that the mechanism exceeds or equals, with confidence 1 − LEVEL."""
+    found = -math.inf
+    first, second = counts(draws, edges), counts(others, edges)
+    level = LEVEL / (4 * first.size)
+    for these, those in ((first, second), (second, first)):
+        n, m = these.sum(), those.sum()
+        lower = np.where(these > 0, beta.ppf(level, these, n - these + 1), 0.0)
+        upper = np.where(those < m, beta.ppf(1 - level, those + 1, np.maximum(m - those, 1)), 1.0)
+        with np.errstate(divide="ignore"):
+            found = max(found, float(np.log(lower / upper).max()))
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Audit:
+    """A mechanism, two neighbouring data sets, and the values that it publishes of them."""
+
+    make: Callable[[], Any]
+    module: ModuleType
+    data: list[Any]
+    more: Any
+    epsilon: float
+    edges: list[list[float]]
+    """Where the bins are cut, for each published value: at the true values of both data sets."""
+
+    def published(self, monkeypatch: Any, mechanism: Any, values: list[Any], seed: int) -> Any:
+        """Return what publish returned in each of many releases."""
+        seen: list[Any] = []
+        publish = self.module.publish
+
+        def spy(values: Any, noise: Any, rng: Any = None) -> Any:
+            seen.append(publish(values, noise, rng))
+            return seen[-1]
+
+        rng = np.random.default_rng(seed)
+        with monkeypatch.context() as patch:
+            patch.setattr(self.module, "publish", spy)
+            for _ in range(RELEASES):
+                mechanism.release(values, rng)
+        return np.concatenate(seen).astype(float).reshape(RELEASES, -1)
+
+    def loss(self, monkeypatch: Any, mechanism: Any) -> float:
+        """Return the loss that is certain."""
+        without = self.published(monkeypatch, mechanism, self.data, seed=101)
+        with_it = self.published(monkeypatch, mechanism, [*self.data, self.more], seed=202)
+        return smallest_epsilon(without, with_it, self.edges)
+
+
+FIVE = [0.5, 0.2, 0.9, 0.4, 0.7]  # sum 2.7, centred 0.2
+AUDITS = {
+    # one record more: the count moves by 1 and the centred sum by ½, the outlier is clipped
+    "mean": Audit(
+        lambda: Mean(0.5, 0.5), means, FIVE, 1000.0, 1, [[5.0, 6.0], [0.2, 0.7]]
+    ),
+    "mean, low": Audit(
+        lambda: Mean(0.5, 0.5), means, FIVE, -1000.0, 1, [[5.0, 6.0], [-0.3, 0.2]]
+    ),
+    "plain mean": Audit(
+        lambda: Mean(0.5, 0.5, centred=False),
+        means,
+        FIVE,
+        1.0,
+        1,
+        [[5.0, 6.0], [2.7, 3.7]],
+    ),
+    "plain mean, other bounds": Audit(
+        lambda: Mean(0.5, 0.5, bounds=(-3, 1), centred=False),
+        means,
+        FIVE,
+        -9.0,
+        1,
+        [[5.0, 6.0], [-0.3, 2.7]],
+    ),
+    "mean, discrete count": Audit(
+        lambda: Mean(0.5, 0.5, count_noise="discrete"),
+        means,
+        FIVE,
+        1000.0,
+        1,
+        [[4.5, 5.5], [0.2, 0.7]],
+    ),
+    # one record more moves the two totals by (c, 1 − c)
+    "two totals": Audit(
+        lambda: TwoTotalsMean(1), means, FIVE, 0.3, 1, [[2.7, 3.0], [2.3, 3.0]]
+    ),
+    "two totals, outlier": Audit(
+        lambda: TwoTotalsMean(1), means, FIVE, -50.0, 1, [[2.7], [2.3, 3.3]]
+    ),
+    "shares": Audit(
+        lambda: Shares(1, ["a", "b", "c"]),
+        shares,
+        ["a", "b", "a"],
+        "b",
+        1,
+        [[2.0], [1.0, 2.0], []],
+    ),
+    # √4 / 2 = 1 from nothing
+    "per-record sum": Audit(
+        lambda: PerRecordSum("root:2", 2), per_record, [], 4.0, 1, [[0.0, 2.0]]
+    ),
+    "per-record sum, offset": Audit(
+        lambda: PerRecordSum("log", 0.4, offset=2), per_record, [], 1.5, math.log(1.75) / 0.4,
+        [[math.log(2), math.log(3.5)]],
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(params=AUDITS)
+def audit(request: pytest.FixtureRequest) -> Audit:
+    """One audit after the other."""
+    return AUDITS[request.param]
+
+
+def test_the_claimed_epsilon_holds_and_is_not_much_too_large(monkeypatch, audit):
+    mechanism = audit.make()
+    claimed = mechanism.policy(audit.more) if audit.module is per_record else mechanism.epsilon
+    assert float(claimed) == pytest.approx(audit.epsilon)
+    loss = audit.loss(monkeypatch, mechanism)
+    assert loss <= audit.epsilon
+    assert loss > 0.5 * audit.epsilon
+
+
+def halved(noise: tu.Noise) -> tu.Noise:
+    return type(noise)(noise.scale / 2)
+
+
+def test_half_the_noise_is_noticed(monkeypatch, audit):
+    mechanism = audit.make()
+    if isinstance(mechanism, Mean):
+        mechanism.noise = {name: halved(noise) for name, noise in mechanism.noise.items()}
+    else:
+        mechanism.noise = halved(mechanism.noise)
+    assert audit.loss(monkeypatch, mechanism) > audit.epsilon
+
+
+@pytest.mark.parametrize("part", ["s", "n"])
+@pytest.mark.parametrize("name", ["mean", "mean, discrete count"])
+def test_half_the_noise_in_one_of_two_numbers_is_noticed(monkeypatch, name, part):
+    audit = AUDITS[name]
+    mechanism = audit.make()
+    mechanism.noise[part] = halved(mechanism.noise[part])
+    assert audit.loss(monkeypatch, mechanism) > audit.epsilon
+
+
+def test_records_are_clipped_for_privacy(monkeypatch):
+    """Without clipping, one outlier would move the sum by a thousand."""
+    audit = AUDITS["mean"]
+    mechanism = audit.make()
+    with monkeypatch.context() as patch:
+        patch.setattr(means, "read_records", lambda values, *_: np.asarray(values, float))
+        loss = audit.loss(patch, mechanism)
+    assert loss > 2 * audit.epsilon
+
+
+@pytest.mark.parametrize("data", [[1.0], [0.5, 8.0, 90.0]], ids=["one", "three"])
+def test_larger_sums_lose_less(monkeypatch, data):
+    """A concave transform is most sensitive at the empty data set."""
+    audit = AUDITS["per-record sum"]
+    before, after = math.sqrt(sum(data)), math.sqrt(sum(data) + 4)
+    moved = dataclasses.replace(audit, data=data, edges=[[before, after]])
+    assert moved.loss(monkeypatch, audit.make()) <= (after - before) / 2 < audit.epsilon
+
+
+def test_the_bounds_themselves():
+    """Known frequencies: 3:1 in a bin of two is a loss of log 3, the bound is just below."""
+    half = np.repeat([0.0, 1.0], 50_000)[:, None]
+    tilted = np.repeat([0.0, 1.0], [75_000, 25_000])[:, None]
+    assert smallest_epsilon(half, half, [[0.5]]) < 0
+    assert smallest_epsilon(half, tilted, [[0.5]]) == pytest.approx(math.log(2), rel=0.07)
+    assert smallest_epsilon(half, tilted, [[0.5]]) < math.log(2)
