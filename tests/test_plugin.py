@@ -1,6 +1,7 @@
 """What the plug-in gets wrong: closed forms of theory against quadrature and sums."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,9 +20,15 @@ def expected(f, q, b, breaks=()):
     """E f(q + Laplace(b)) by adaptive quadrature between the breaks."""
     ends = sorted({q - 45 * b, q, q + 45 * b, *(a for a in breaks if abs(a - q) < 45 * b)})
     total = 0.0
-    for low, high in zip(ends, ends[1:], strict=False):
-        inside = (lambda x: f(x) * math.exp(-abs(x - q) / b) / (2 * b))
-        total += integrate.quad(inside, low, high, limit=400, epsabs=1e-13, epsrel=1e-12)[0]
+    for low, high in pairwise(ends):
+        total += integrate.quad(
+            lambda x: f(x) * math.exp(-abs(x - q) / b) / (2 * b),
+            low,
+            high,
+            limit=400,
+            epsabs=1e-13,
+            epsrel=1e-12,
+        )[0]
     return total
 
 
@@ -91,8 +98,7 @@ def test_other_noises_by_quadrature(noise):
     marks = [0.7 + z for z in (-2.5, 2.5)] + [0.7 + z for z in np.asarray(noise.breaks(40.0))]
     ends = sorted({0.0, *(m for m in marks if 0 < m < 40), 40.0})
     total = sum(
-        integrate.quad(density, a, b, limit=200, epsabs=1e-13)[0]
-        for a, b in zip(ends, ends[1:], strict=False)
+        integrate.quad(density, a, b, limit=200, epsabs=1e-13)[0] for a, b in pairwise(ends)
     )
     total += integrate.quad(density, 40.0, np.inf, limit=400)[0]
     assert tu.plugin_bias("max(q, 0)", noise)(0.7) == pytest.approx(total - 0.7, abs=2e-8)

@@ -7,10 +7,11 @@ import pytest
 
 import trueup as tu
 
-CONTRACT = """
-Laplace DiscreteLaplace Gaussian DiscreteGaussian Staircase StudentT Uniform Moments Noise
-unbiased plugin_bias noisy where Integers TrueupError NoUnbiasedEstimator
-""".split()
+CONTRACT = [
+    "DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Integers", "Laplace", "Moments",
+    "NoUnbiasedEstimator", "Noise", "Staircase", "StudentT", "TrueupError", "Uniform",
+    "mechanisms", "noisy", "plugin_bias", "unbiased", "where",
+]  # fmt: skip
 HEAVY = ("pandas", "polars", "matplotlib", "numba", "duckdb", "pyarrow", "scipy.stats")
 
 
@@ -27,7 +28,7 @@ def test_all_is_sorted_and_complete():
 
 def test_import_loads_nothing_heavy():
     code = f"import sys, trueup; print([m for m in {HEAVY!r} if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603  (our own code)
     assert out.stdout.strip() == "[]"
 
 

@@ -22,7 +22,8 @@ UNARY = [
     sympy.asinh, sympy.Abs, lambda e: sympy.log(e**2 + 1), lambda e: sympy.sqrt(e**2 + 1),
     lambda e: sympy.asin(sympy.sin(e) / 2), lambda e: sympy.acos(sympy.cos(e) / 2),
     lambda e: sympy.acosh(e**2 + 1), lambda e: sympy.atanh(sympy.tanh(e) / 2),
-    lambda e: 1 / (e**2 + 1), lambda e: (e**2 + 1) ** sympy.Rational(1, 3), lambda e: e**5, sympy.sign,
+    lambda e: 1 / (e**2 + 1), lambda e: (e**2 + 1) ** sympy.Rational(1, 3), lambda e: e**5,
+    sympy.sign,
 ]  # fmt: skip
 BINARY = [
     sympy.Add, sympy.Mul, lambda a, b: a - b, lambda a, b: a / (b**2 + 1), sympy.Max, sympy.Min,

@@ -77,7 +77,8 @@ class Mean:
                 "'discrete' adds whole numbers, which is better",
             )
         family = Laplace if count_noise == "laplace" else DiscreteLaplace
-        reach = (high - low) / 2 if centred else (abs(low) if abs(low) > abs(high) else abs(high))
+        furthest: Exact = -low if -low > high else high
+        reach = (high - low) / 2 if centred else furthest
         self.middle = (low + high) / 2 if centred else 0
         self.noise: dict[str, Noise] = {
             "s": Laplace.from_budget(epsilon_sum, reach),

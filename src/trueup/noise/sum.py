@@ -145,7 +145,7 @@ class SumNoise(Noise):
         reach = 2 * sum(float(b) for b in self._scales or ()) * (1 - math.log(tail))
         from scipy import optimize
 
-        level = lambda x: math.log(max(_series(terms, np.array(x)), 5e-324)) - math.log(tail)  # noqa: E731
+        level = lambda x: math.log(max(float(_series(terms, np.array(x))), 5e-324)) - math.log(tail)  # noqa: E731
         return side * float(optimize.brentq(level, 0.0, reach, xtol=1e-14 * reach, rtol=1e-15))
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:

@@ -227,6 +227,10 @@ def _peaks(axes: Axes, results: Results) -> None:
             color=color,
             arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6} if key == _K else None,
         )
+    n = published.SETTLED_FROM
+    ratio = found.ratio_at(_K, n)
+    words = f"{ratio:.3f} at n = {n}"
+    axes.text(n, ratio * 0.8, words, fontsize=7.5, color=STYLES[_K].color, ha="right", va="top")
 
 
 def _legend(figure: Figure) -> Figure:

@@ -27,9 +27,9 @@ def _opening(results: Results) -> str:
     last = int(results.curves.counts[-1])
     setting = paragraph(
         f"""Every number below was computed in this run; only what the paper prints and the setting
-        were typed in. The sds are exact integrals, not simulations. Setting of Section 5: values in [0, 1]
-        with mean {published.MEAN:g}, ε₁ = ε₂ = {float(published.EPSILON_COUNT):g}, n at least
-        L = {published.LEAST_COUNT}, extension of degree k = {published.DEGREE}; figures for
+        were typed in. The sds are exact integrals, not simulations. Setting of Section 5: values
+        in [0, 1] with mean {published.MEAN:g}, ε₁ = ε₂ = {float(published.EPSILON_COUNT):g}, n at
+        least L = {published.LEAST_COUNT}, extension of degree k = {published.DEGREE}; figures for
         n = 1 to {last}."""
     )
     return f"The paper, recomputed (trueup {__version__})\n\n{setting}"
