@@ -31,5 +31,5 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 $(VENV)/developed: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable . --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[private,plots]' --group dev
 	touch $@

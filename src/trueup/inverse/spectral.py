@@ -67,7 +67,7 @@ def _masked(
     expr: sympy.Expr, symbols: set[sympy.Symbol], masks: dict[sympy.Expr, sympy.Symbol]
 ) -> sympy.Expr:
     """Replace what does not depend on the symbols by names, so that expansion leaves it alone."""
-    if not expr.args or expr.is_number:
+    if not isinstance(expr, sympy.Expr) or not expr.args or expr.is_number:
         return expr
     if not expr.free_symbols & symbols and not expr.has(sympy.I):
         return masks.setdefault(expr, sympy.Dummy(real=True))
@@ -76,6 +76,8 @@ def _masked(
         if len(fixed) > 1:
             rest = [_masked(a, symbols, masks) for a in expr.args if a not in fixed]
             return expr.func(_masked(expr.func(*fixed), symbols, masks), *rest)
+    if not isinstance(expr, (sympy.Add, sympy.Mul, sympy.Pow, sympy.exp)):
+        return expr
     return expr.func(*(_masked(a, symbols, masks) for a in expr.args))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.noisy import plus_minus
+from trueup.values import plus_minus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

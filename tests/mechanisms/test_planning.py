@@ -1,0 +1,210 @@
+"""Planning: the split is the best, the figures are the mechanisms' own, the table is complete."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from trueup.errors import TrueupError
+from trueup.mechanisms import Mean, Plan, SmoothSensitivityMean, TwoTotalsMean, plan
+
+NAMES = {
+    "two totals",
+    "centred mean",
+    "centred mean, discrete",
+    "plain mean (M_U)",
+    "smooth sensitivity (M_SS)",
+}
+CASES = {
+    "default": (1, dict(expected_count=200)),
+    "few records": (1, dict(expected_count=12)),
+    "known mean": (1, dict(expected_count=200, means=[0.5])),
+    "bounded count": (0.5, dict(expected_count=60, bounds=(-2, 6), count_at_least=20)),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request: pytest.FixtureRequest) -> Plan:
+    """One plan after the other."""
+    epsilon, options = CASES[request.param]
+    return plan(epsilon, **options)
+
+
+def worst(mechanism, n, means):
+    return max(mechanism.sd(n, mean) for mean in means)
+
+
+def test_every_mechanism_once_best_first(case):
+    assert {o.name for o in case.options} == NAMES
+    assert len(case.options) == len(NAMES)
+    sds = [o.sd for o in case.options]
+    assert sds == sorted(sds)
+    assert case.best is case.options[0]
+
+
+def test_the_sd_is_that_of_the_mechanism(case):
+    for option in case.options:
+        assert option.sd == worst(option.mechanism, case.expected_count, case.means)
+
+
+def test_the_whole_budget_is_spent(case):
+    for option in case.options:
+        assert float(option.mechanism.epsilon) == pytest.approx(float(case.epsilon))
+
+
+def test_the_split_beats_its_neighbours(case):
+    """No other split, near or far, is better by more than the search resolves."""
+    epsilon, n = float(case.epsilon), case.expected_count
+    kinds = {
+        "centred mean": {},
+        "centred mean, discrete": {"count_noise": "discrete"},
+        "plain mean (M_U)": {"centred": False},
+    }
+    for option in case.options:
+        if option.name not in kinds:
+            continue
+        found = option.mechanism
+        share = 1 / float(found.noise["n"].scale) / epsilon
+        for other in (share - 0.03, share - 0.01, share + 0.01, share + 0.03, 0.1, 0.3, 0.5, 0.7):
+            if 0.05 <= other <= 0.95:
+                rival = Mean(
+                    other * epsilon,
+                    (1 - other) * epsilon,
+                    found.bounds,
+                    found.count_at_least,
+                    **kinds[option.name],
+                )
+                assert option.sd <= worst(rival, n, case.means) * (1 + 1e-4)
+        assert f"count {share:.2f}, sum {1 - share:.2f}" in option.split
+
+
+def test_useful_from_is_the_first_count_below_the_target(case):
+    for option in case.options:
+        first = option.useful_from
+        at_least = math.ceil(getattr(option.mechanism, "count_at_least", 1))
+        assert worst(option.mechanism, first, case.means) < case.target
+        if first > at_least:
+            assert worst(option.mechanism, first - 1, case.means) >= case.target
+        for n in (first + 1, 2 * first, 10 * first):
+            assert worst(option.mechanism, n, case.means) < case.target
+
+
+def test_the_sd_of_the_count(case):
+    for option in case.options:
+        mechanism = option.mechanism
+        if isinstance(mechanism, TwoTotalsMean):
+            variance = 4 / float(mechanism.epsilon) ** 2
+        elif isinstance(mechanism, SmoothSensitivityMean):
+            variance = 2 / (float(case.epsilon) / 2) ** 2
+        else:
+            variance = float(mechanism.noise["n"].variance)
+        assert option.sd_count == pytest.approx(math.sqrt(variance))
+
+
+def test_what_a_wrong_bound_costs(case):
+    for option in case.options:
+        at_least = getattr(option.mechanism, "count_at_least", 1)
+        if at_least < 2 or isinstance(option.mechanism, SmoothSensitivityMean):
+            assert option.wrong_bound is None
+            continue
+        biases = [option.mechanism.bias(int(at_least) // 2, mean) for mean in case.means]
+        assert abs(option.wrong_bound) == pytest.approx(max(map(abs, biases)))
+        assert option.wrong_bound in biases
+        assert abs(option.wrong_bound) > 0.01
+
+
+def test_the_printed_table(case):
+    lines = str(case).splitlines()
+    assert len(lines) == 2 + len(NAMES)
+    for option, line in zip(case.options, lines[2:], strict=True):
+        assert line.startswith(option.name)
+        assert f"{option.sd:.4g}" in line
+        assert f"n = {option.useful_from}" in line
+        assert option.split in line
+    assert f"n = {case.expected_count}" in lines[0]
+    assert len({len(line) for line in lines[1:]}) == 1  # the columns line up
+
+
+def test_two_totals_win_in_the_worst_case():
+    found = plan(1, expected_count=200)
+    assert found.best.name == "two totals"
+    assert f"{found.best.sd:.4g}" == "0.007073"
+    others = [o.sd for o in found.options[1:]]
+    assert min(others) > 1.4 * found.best.sd
+
+
+def test_a_known_mean_can_turn_the_order():
+    """At m = ½ a centred split with little for the count wins for large n."""
+    found = plan(1, expected_count=200, means=[0.5])
+    assert found.best.name.startswith("centred mean")
+    share = 1 / float(found.best.mechanism.noise["n"].scale)
+    assert share < 0.293
+
+
+def test_small_data_sets_prefer_a_centred_mean():
+    assert plan(1, expected_count=12).best.name.startswith("centred mean")
+
+
+def test_a_target_out_of_reach_is_never_useful():
+    found = plan(1, 50, target=1e-12)
+    assert all(o.useful_from is None for o in found.options)
+    assert str(found).count("never") == len(NAMES)
+
+
+def test_an_easy_target_is_useful_from_the_bound_on():
+    found = plan(1, 50, count_at_least=30, target=1000)
+    for option in found.options:
+        expected = 1 if isinstance(option.mechanism, SmoothSensitivityMean) else 30
+        assert option.useful_from == expected
+
+
+@pytest.mark.parametrize(
+    "means", [[0.2, 0.5], (0.2, 0.5), np.array([0.2, 0.5]), [0.5, 0.2, 0.2]], ids=str
+)
+def test_means_of_any_kind(means):
+    found = plan(1, 40, means=means)
+    assert set(found.means) == {0.2, 0.5}
+    assert found.best.sd == worst(found.best.mechanism, 40, (0.2, 0.5))
+
+
+def test_a_scale_free_plan():
+    """Bounds ten times as wide give ten times the sds, and the same splits."""
+    one, ten = plan(1, 40), plan(1, 40, bounds=(-3, 7))
+    for option in one.options:
+        (other,) = (o for o in ten.options if o.name == option.name)
+        if "plain" in option.name:  # depends on where 0 lies
+            continue
+        assert other.sd == pytest.approx(10 * option.sd, rel=1e-9)
+        assert other.useful_from == option.useful_from
+
+
+BAD = [
+    (dict(expected_count=0), "expected_count"),
+    (dict(expected_count=-5), "expected_count"),
+    (dict(expected_count=2.5), "expected_count"),
+    (dict(expected_count=math.nan), "expected_count"),
+    (dict(expected_count=math.inf), "expected_count"),
+    (dict(expected_count="100"), "expected_count"),
+    (dict(expected_count=None), "expected_count"),
+    (dict(expected_count=10, count_at_least=20), "expected_count"),
+    (dict(expected_count=100, target=0), "target"),
+    (dict(expected_count=100, target=-1), "target"),
+    (dict(expected_count=100, target="small"), "target"),
+    (dict(expected_count=100, target=math.nan), "target"),
+    (dict(expected_count=100, means=[0.5, 1.5]), "mean"),
+    (dict(expected_count=100, means=[-0.1]), "mean"),
+    (dict(expected_count=100, means=[math.nan]), "mean"),
+    (dict(expected_count=100, means=["x"]), "mean"),
+    (dict(expected_count=100, means="0.5"), "mean"),
+    (dict(expected_count=100, means=[]), "mean"),
+    (dict(expected_count=100, means=[None]), "mean"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD, ids=str)
+def test_bad_input(options, message):
+    with pytest.raises(TrueupError, match=message) as caught:
+        plan(1, **options)
+    assert "\nHint: " in str(caught.value)
