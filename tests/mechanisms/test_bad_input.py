@@ -140,19 +140,19 @@ def test_an_extension_needs_laplace_noise(no_noise):
 @pytest.mark.parametrize(
     "options",
     [
-        dict(beta=0.1, tau=3.0),
-        dict(beta=0.5 / 12, tau=math.sqrt(3) / 0.5 * 1.0001),
-        dict(beta=0.125),  # nothing is left for the noise
-        dict(beta=0.2),
-        dict(tau=2 / (math.sqrt(3) * 0.5)),  # nothing is left for β
-        dict(tau=1.0),
-        dict(beta=0),
-        dict(beta=-0.1),
-        dict(tau=0),
-        dict(tau=-2),
-        dict(beta=NAN),
-        dict(tau=math.inf),
-        dict(beta="0.1"),
+        {"beta": 0.1, "tau": 3.0},
+        {"beta": 0.5 / 12, "tau": math.sqrt(3) / 0.5 * 1.0001},
+        {"beta": 0.125},  # nothing is left for the noise
+        {"beta": 0.2},
+        {"tau": 2 / (math.sqrt(3) * 0.5)},  # nothing is left for β
+        {"tau": 1.0},
+        {"beta": 0},
+        {"beta": -0.1},
+        {"tau": 0},
+        {"tau": -2},
+        {"beta": NAN},
+        {"tau": math.inf},
+        {"beta": "0.1"},
     ],
     ids=str,
 )
@@ -172,13 +172,13 @@ def test_categories(no_noise, bad):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(offset=-1), "offset"),
-        (dict(offset=NAN), "offset"),
-        (dict(offset="1"), "offset"),
-        (dict(offset=math.inf), "offset"),
-        (dict(noise="student"), "noise must be"),
-        (dict(noise=None), "noise must be"),
-        (dict(noise=tu.Laplace(1)), "noise must be"),
+        ({"offset": -1}, "offset"),
+        ({"offset": NAN}, "offset"),
+        ({"offset": "1"}, "offset"),
+        ({"offset": math.inf}, "offset"),
+        ({"noise": "student"}, "noise must be"),
+        ({"noise": None}, "noise must be"),
+        ({"noise": tu.Laplace(1)}, "noise must be"),
     ],
     ids=str,
 )

@@ -161,28 +161,37 @@ class MeanLaw:
 
 
 MEANS = {
-    "centred": (dict(epsilon_count=0.5, epsilon_sum=0.5), "laplace"),
-    "plain": (dict(epsilon_count=0.5, epsilon_sum=0.5, centred=False), "laplace"),
-    "paper": (dict(epsilon_count=0.5, epsilon_sum=0.5, centred=False, extension=10), "laplace"),
-    "centred, k=4": (dict(epsilon_count=1, epsilon_sum=2, extension=4), "laplace"),
+    "centred": ({"epsilon_count": 0.5, "epsilon_sum": 0.5}, "laplace"),
+    "plain": ({"epsilon_count": 0.5, "epsilon_sum": 0.5, "centred": False}, "laplace"),
+    "paper": (
+        {"epsilon_count": 0.5, "epsilon_sum": 0.5, "centred": False, "extension": 10},
+        "laplace",
+    ),
+    "centred, k=4": ({"epsilon_count": 1, "epsilon_sum": 2, "extension": 4}, "laplace"),
     "other bounds": (
-        dict(epsilon_count=0.3, epsilon_sum=1.2, bounds=(-2, 6), count_at_least=4),
+        {"epsilon_count": 0.3, "epsilon_sum": 1.2, "bounds": (-2, 6), "count_at_least": 4},
         "laplace",
     ),
     "plain, other bounds": (
-        dict(epsilon_count=0.7, epsilon_sum=0.4, bounds=(-2, 6), centred=False, extension=3),
+        {
+            "epsilon_count": 0.7,
+            "epsilon_sum": 0.4,
+            "bounds": (-2, 6),
+            "centred": False,
+            "extension": 3,
+        },
         "laplace",
     ),
-    "discrete": (dict(epsilon_count=0.5, epsilon_sum=0.5, count_noise="discrete"), "discrete"),
+    "discrete": ({"epsilon_count": 0.5, "epsilon_sum": 0.5, "count_noise": "discrete"}, "discrete"),
     "plain, discrete, L=3": (
-        dict(
-            epsilon_count=0.4,
-            epsilon_sum=1,
-            bounds=(1, 4),
-            centred=False,
-            count_at_least=3,
-            count_noise="discrete",
-        ),
+        {
+            "epsilon_count": 0.4,
+            "epsilon_sum": 1,
+            "bounds": (1, 4),
+            "centred": False,
+            "count_at_least": 3,
+            "count_noise": "discrete",
+        },
         "discrete",
     ),
 }
@@ -230,7 +239,7 @@ def test_mean_with_a_wrong_bound(name, n):
 
 
 def test_the_quadrature_notices_a_wrong_scale():
-    """Noise that is 0.1 % larger than the estimator assumes is biased by more than the tolerance."""
+    """Noise 0.1 % larger than assumed gives a bias far above the tolerance."""
     law = MeanLaw(PLAIN, 5, 0.5, "laplace")
     law.axis = oracle.Axis(oracle.laplace(2.002), 5, (1.0,), feature=3.0)
     assert abs(law.expect(law.mean) - 0.5) > 1e5 * UNBIASED
@@ -297,10 +306,10 @@ def test_the_law_of_two_totals():
 
 
 TWO_TOTALS = {
-    "L=1": dict(epsilon=1),
-    "L=5": dict(epsilon=1, count_at_least=5),
-    "other bounds": dict(epsilon=0.4, bounds=(-2, 6), count_at_least=3),
-    "large epsilon": dict(epsilon=4, bounds=(10, 11)),
+    "L=1": {"epsilon": 1},
+    "L=5": {"epsilon": 1, "count_at_least": 5},
+    "other bounds": {"epsilon": 0.4, "bounds": (-2, 6), "count_at_least": 3},
+    "large epsilon": {"epsilon": 4, "bounds": (10, 11)},
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -18,18 +19,24 @@ NAMES = {
     "smooth sensitivity (M_SS)",
 }
 CASES = {
-    "default": (1, dict(expected_count=200)),
-    "few records": (1, dict(expected_count=12)),
-    "known mean": (1, dict(expected_count=200, means=[0.5])),
-    "bounded count": (0.5, dict(expected_count=60, bounds=(-2, 6), count_at_least=20)),
+    "default": (1, {"expected_count": 200}),
+    "few records": (1, {"expected_count": 12}),
+    "known mean": (1, {"expected_count": 200, "means": [0.5]}),
+    "bounded count": (0.5, {"expected_count": 60, "bounds": (-2, 6), "count_at_least": 20}),
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
+@functools.cache
+def planned(name: str) -> Plan:
+    """Return a plan, made once."""
+    epsilon, options = CASES[name]
+    return plan(epsilon, **options)
+
+
+@pytest.fixture(params=CASES)
 def case(request: pytest.FixtureRequest) -> Plan:
     """One plan after the other."""
-    epsilon, options = CASES[request.param]
-    return plan(epsilon, **options)
+    return planned(request.param)
 
 
 def worst(mechanism, n, means):
@@ -67,7 +74,7 @@ def test_the_split_beats_its_neighbours(case):
             continue
         found = option.mechanism
         share = 1 / float(found.noise["n"].scale) / epsilon
-        for other in (share - 0.03, share - 0.01, share + 0.01, share + 0.03, 0.1, 0.3, 0.5, 0.7):
+        for other in (share - 0.02, share + 0.02, 0.3, 0.5, 0.7):
             if 0.05 <= other <= 0.95:
                 rival = Mean(
                     other * epsilon,
@@ -128,7 +135,7 @@ def test_the_printed_table(case):
 
 
 def test_two_totals_win_in_the_worst_case():
-    found = plan(1, expected_count=200)
+    found = planned("default")
     assert found.best.name == "two totals"
     assert f"{found.best.sd:.4g}" == "0.007073"
     others = [o.sd for o in found.options[1:]]
@@ -137,14 +144,14 @@ def test_two_totals_win_in_the_worst_case():
 
 def test_a_known_mean_can_turn_the_order():
     """At m = ½ a centred split with little for the count wins for large n."""
-    found = plan(1, expected_count=200, means=[0.5])
+    found = planned("known mean")
     assert found.best.name.startswith("centred mean")
     share = 1 / float(found.best.mechanism.noise["n"].scale)
     assert share < 0.293
 
 
 def test_small_data_sets_prefer_a_centred_mean():
-    assert plan(1, expected_count=12).best.name.startswith("centred mean")
+    assert planned("few records").best.name.startswith("centred mean")
 
 
 def test_a_target_out_of_reach_is_never_useful():
@@ -160,18 +167,15 @@ def test_an_easy_target_is_useful_from_the_bound_on():
         assert option.useful_from == expected
 
 
-@pytest.mark.parametrize(
-    "means", [[0.2, 0.5], (0.2, 0.5), np.array([0.2, 0.5]), [0.5, 0.2, 0.2]], ids=str
-)
-def test_means_of_any_kind(means):
-    found = plan(1, 40, means=means)
-    assert set(found.means) == {0.2, 0.5}
+def test_means_in_an_array():
+    found = plan(1, 40, means=np.array([0.2, 0.5]))
+    assert found.means == (0.2, 0.5)
     assert found.best.sd == worst(found.best.mechanism, 40, (0.2, 0.5))
 
 
 def test_a_scale_free_plan():
     """Bounds ten times as wide give ten times the sds, and the same splits."""
-    one, ten = plan(1, 40), plan(1, 40, bounds=(-3, 7))
+    one, ten = planned("few records"), plan(1, 12, bounds=(-3, 7))
     for option in one.options:
         (other,) = (o for o in ten.options if o.name == option.name)
         if "plain" in option.name:  # depends on where 0 lies
@@ -181,25 +185,25 @@ def test_a_scale_free_plan():
 
 
 BAD = [
-    (dict(expected_count=0), "expected_count"),
-    (dict(expected_count=-5), "expected_count"),
-    (dict(expected_count=2.5), "expected_count"),
-    (dict(expected_count=math.nan), "expected_count"),
-    (dict(expected_count=math.inf), "expected_count"),
-    (dict(expected_count="100"), "expected_count"),
-    (dict(expected_count=None), "expected_count"),
-    (dict(expected_count=10, count_at_least=20), "expected_count"),
-    (dict(expected_count=100, target=0), "target"),
-    (dict(expected_count=100, target=-1), "target"),
-    (dict(expected_count=100, target="small"), "target"),
-    (dict(expected_count=100, target=math.nan), "target"),
-    (dict(expected_count=100, means=[0.5, 1.5]), "mean"),
-    (dict(expected_count=100, means=[-0.1]), "mean"),
-    (dict(expected_count=100, means=[math.nan]), "mean"),
-    (dict(expected_count=100, means=["x"]), "mean"),
-    (dict(expected_count=100, means="0.5"), "mean"),
-    (dict(expected_count=100, means=[]), "mean"),
-    (dict(expected_count=100, means=[None]), "mean"),
+    ({"expected_count": 0}, "expected_count"),
+    ({"expected_count": -5}, "expected_count"),
+    ({"expected_count": 2.5}, "expected_count"),
+    ({"expected_count": math.nan}, "expected_count"),
+    ({"expected_count": math.inf}, "expected_count"),
+    ({"expected_count": "100"}, "expected_count"),
+    ({"expected_count": None}, "expected_count"),
+    ({"expected_count": 10, "count_at_least": 20}, "expected_count"),
+    ({"expected_count": 100, "target": 0}, "target"),
+    ({"expected_count": 100, "target": -1}, "target"),
+    ({"expected_count": 100, "target": "small"}, "target"),
+    ({"expected_count": 100, "target": math.nan}, "target"),
+    ({"expected_count": 100, "means": [0.5, 1.5]}, "mean"),
+    ({"expected_count": 100, "means": [-0.1]}, "mean"),
+    ({"expected_count": 100, "means": [math.nan]}, "mean"),
+    ({"expected_count": 100, "means": ["x"]}, "mean"),
+    ({"expected_count": 100, "means": "0.5"}, "mean"),
+    ({"expected_count": 100, "means": []}, "mean"),
+    ({"expected_count": 100, "means": [None]}, "mean"),
 ]
 
 

@@ -104,10 +104,10 @@ def test_the_law_of_a_cell_and_the_total(k):
 
 
 CASES = [
-    pytest.param(dict(epsilon=1, categories=names(3)), id="k=3"),
-    pytest.param(dict(epsilon=0.5, categories=names(3), count_at_least=6), id="k=3, L=6"),
-    pytest.param(dict(epsilon=2, categories=names(2)), id="k=2"),
-    pytest.param(dict(epsilon=1, categories=names(4), count_at_least=3), id="k=4, L=3"),
+    pytest.param({"epsilon": 1, "categories": names(3)}, id="k=3"),
+    pytest.param({"epsilon": 0.5, "categories": names(3), "count_at_least": 6}, id="k=3, L=6"),
+    pytest.param({"epsilon": 2, "categories": names(2)}, id="k=2"),
+    pytest.param({"epsilon": 1, "categories": names(4), "count_at_least": 3}, id="k=4, L=3"),
 ]
 
 

@@ -246,10 +246,9 @@ def test_only_noises_are_added():
 
 
 def test_too_many_summands():
-    noise = tu.Laplace(1)
+    noise = total((1,) * 40)
     with pytest.raises(TrueupError, match="at most") as caught:
-        for _ in range(100):
-            noise = noise + tu.Laplace(1)
+        noise + noise
     assert "\nHint: " in str(caught.value)
 
 
@@ -506,5 +505,5 @@ def test_the_interval_covers():
     estimator = tu.unbiased("1/u", noise, (1, None))
     rng = np.random.default_rng(8)
     low, high = estimator.interval(6 + noise.sample(20_000, rng), level=0.9)
-    covered = float(np.mean((low <= 1 / 6) & (1 / 6 <= high)))
+    covered = float(np.mean((low <= 1 / 6) & (high >= 1 / 6)))
     assert covered == pytest.approx(0.9, abs=0.008)
