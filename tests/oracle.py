@@ -55,6 +55,8 @@ class Law:
     lattice: bool = False
     compact: bool = False
     """Whether the law ends within its only reach."""
+    tail: float | None = None
+    """The scale b of tails e^{−|z|/b} that Gauss–Laguerre rules take over beyond the last break."""
     core: float | None = None
     """The size of the middle, if panels may grow without end outside it (power-law tails)."""
 
@@ -63,9 +65,11 @@ def _reaches(unit: float, factors: Sequence[float]) -> tuple[float, ...]:
     return tuple(unit * f for f in factors)
 
 
-def laplace(b: float) -> Law:
-    """Density e^{−|z|/b}/(2b)."""
+def laplace(b: float, laguerre: bool = False) -> Law:
+    """Density e^{−|z|/b}/(2b); Laguerre tails for integrands that hardly change within a few b."""
     b = float(b)
+    if laguerre:
+        return Law(lambda z: np.exp(-np.abs(z) / b) / (2 * b), 5 * b, (0.0,), tail=b)
     return Law(
         lambda z: np.exp(-np.abs(z) / b) / (2 * b), 5 * b, _reaches(b, (41, 90, 180, 360, 700))
     )
@@ -207,13 +211,29 @@ class Axis:
         if self.law.lattice:
             k = np.arange(-math.ceil(reach), math.ceil(reach) + 1, dtype=float)
             return self.q + k, self.law.density(k), self._far(k, reach)
+        if self.law.tail is not None:
+            return self._with_laguerre_tails(order, self.law.tail)
+        return self._panels(self._edges(reach), reach, order)
+
+    def _panels(
+        self, edges: Array, reach: float, order: int
+    ) -> tuple[Array, Array, NDArray[np.bool_]]:
         nodes, weights = _gauss(order)
-        edges = self._edges(reach)
         middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
         x = (middle[:, None] + half[:, None] * nodes).ravel()
         z = x - self.q
         weight = (half[:, None] * weights).ravel() * self.law.density(z)
         return x, weight, self._far(z, reach)
+
+    def _with_laguerre_tails(self, order: int, b: float) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Return panels between the outermost breaks and ∫ h e^{−t} dt rules beyond them."""
+        marks = np.unique(np.array([self.q, *self.breaks]))
+        edges = [self._between(a, c) for a, c in itertools.pairwise(marks)]
+        x, w, _ = self._panels(np.unique(np.concatenate([*edges, marks[:1]])), math.inf, order)
+        t, tail = np.polynomial.laguerre.laggauss(order)
+        ends = [tail * b * self.law.density(m - self.q) for m in (marks[0], marks[-1])]
+        x = np.concatenate([marks[0] - b * t, x, marks[-1] + b * t])
+        return x, np.concatenate([ends[0], w, ends[1]]), np.zeros(x.shape, bool)
 
     def _far(self, z: Array, reach: float) -> NDArray[np.bool_]:
         if self.law.compact:

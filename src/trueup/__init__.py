@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         SumNoise,
         Uniform,
     )
-    from trueup.values import Noisy, noisy, where
     from trueup.plugin import PluginBias, plugin_bias
+    from trueup.values import Noisy, noisy, where
 
 __all__ = [
     "DiscreteGaussian",

@@ -212,7 +212,8 @@ def check_extension(extension: object, statistics: Sequence[Statistic]) -> objec
     if extension == "optimal":
         return extension
     degree = check_degree(extension)
-    if not any(isinstance(s.noise, Laplace) for s in statistics):
+    bounded = [s for s in statistics if s.domain.bounds != (None, None)] or statistics
+    if not any(isinstance(s.noise, Laplace) for s in bounded):
         raise TrueupError(
             f"a polynomial extension (extension={degree}) is for Laplace noise only",
             "leave extension='optimal', which has the smallest variance",

@@ -1,7 +1,7 @@
 """E g = f and E V̂ = Var g, by quadrature and sums that know nothing of the library.
 
 Every Hypothesis example is one drawn case: a function, a noise, a domain and a true value.
-``CASES`` says how many each family draws, 2,780 in all; the last test counts those that ran.
+``CASES`` says how many each family draws, 2,330 in all; the last test counts those that ran.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from estimator import drawn
 from estimator.drawn import RAN, Check, Formula, axis, decimals, scales, truth, word
 
 CASES = {
-    "laplace_line": 350,
-    "laplace_half": 300,
-    "laplace_interval": 200,
+    "laplace_line": 300,
+    "laplace_half": 260,
+    "laplace_interval": 180,
     "laplace_zero": 80,
-    "laplace_extension": 200,
-    "discrete_line": 150,
-    "discrete_bounded": 180,
-    "discrete_below": 80,
-    "discrete_table": 150,
-    "discrete_callable": 100,
-    "gaussian": 120,
-    "discrete_gaussian": 120,
-    "staircase": 100,
-    "uniform": 100,
-    "student_t": 100,
-    "scipy": 120,
-    "moments": 120,
-    "two_statistics": 120,
-    "cells": 60,
-    "three_statistics": 30,
+    "laplace_extension": 160,
+    "discrete_line": 120,
+    "discrete_bounded": 150,
+    "discrete_below": 60,
+    "discrete_table": 100,
+    "discrete_callable": 80,
+    "gaussian": 100,
+    "discrete_gaussian": 100,
+    "staircase": 90,
+    "uniform": 90,
+    "student_t": 90,
+    "scipy": 100,
+    "moments": 100,
+    "two_statistics": 100,
+    "cells": 50,
+    "three_statistics": 20,
 }
 
 
@@ -499,7 +499,7 @@ THREE = ["(a - b)/n", "a/(b + n)", "1/(a + b + n)", "a*b/n", "log(a + b + n)", "
 def test_three_statistics(data: st.DataObject) -> None:
     RAN["three_statistics"] += 1
     text = data.draw(st.sampled_from(THREE))
-    pairs = [_pair("discrete_laplace", data.draw(scales(0.4, 0.8))) for _ in "abn"]
+    pairs = [_pair("discrete_laplace", data.draw(scales(0.25, 0.5))) for _ in "abn"]
     q = {name: data.draw(st.integers(2, 7)) for name in "abn"}
     est = tu.unbiased(
         text,
@@ -510,17 +510,17 @@ def test_three_statistics(data: st.DataObject) -> None:
     Check(est, ("a", "b", "n")).unbiased(truth(text, **q), *axes)
 
 
-@pytest.mark.parametrize("text", ["1/(a + b + n)", "(a - b)/n"])
+@pytest.mark.parametrize("text", ["1/(a + b + n)", "(a - b)/n", "a*log(b + n)"])
 def test_three_laplace_cells(text: str) -> None:
     noise = {"a": tu.Laplace(1), "b": tu.Laplace(Fraction(1, 2)), "n": tu.Laplace(0.7)}
     est = tu.unbiased(text, noise, {"a": (1, None), "b": (2, 9), "n": (3, None)})
     q = {"a": 2.0, "b": 3.5, "n": 6.0}
     bounds = {"a": (1.0,), "b": (2.0, 9.0), "n": (3.0,)}
     axes = [
-        oracle.Axis(oracle.laplace(b), q[name], bounds[name], *SMOOTH)
+        oracle.Axis(oracle.laplace(b, laguerre=True), q[name], bounds[name], *SMOOTH)
         for name, b in (("a", 1), ("b", 0.5), ("n", 0.7))
     ]
-    Check(est, ("a", "b", "n"), order=10).unbiased(truth(text, **q), *axes)
+    Check(est, ("a", "b", "n"), order=20).unbiased(truth(text, **q), *axes)
 
 
 # -- the count ---------------------------------------------------------------------------

@@ -256,7 +256,7 @@ def test_counts_that_are_no_histogram(no_noise, bad):
 def test_outside_raises_on_request(no_noise, kind):
     budget = (0.5, 0.5) if kind is Mean else (1,)
     mechanism = kind(*budget, bounds=(-1, 2), outside="raise")
-    for values in ([2.0001], [0, -1.5, 7], np.array([3])):
+    for values in ([2.0001], [0, -1.0001], [0, -1.5, 7], np.array([3])):
         for rng in (None, 1):
             refused(
                 lambda values=values, rng=rng: mechanism.release(values, rng=rng),

@@ -458,6 +458,13 @@ def test_smooth_sensitivity_draws_student_noise():
     assert SMOOTH.sd(3, 0.4) == pytest.approx(scipy.stats.t(3).std() * SMOOTH.scale(3))
 
 
+def test_the_error_of_smooth_sensitivity_does_not_disclose_n():
+    """It is estimated from the noisy count alone."""
+    for n in (1, 2, 50):
+        release = SMOOTH.release([0.5] * n, rng=n)
+        assert release.stderr == SMOOTH.sd(max(release.count, 1.0), 0.0)
+
+
 def test_smooth_sensitivity_of_no_records():
     """The paper sets the mean of no records to the upper bound."""
     rng = np.random.default_rng(11)

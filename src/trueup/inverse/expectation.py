@@ -111,6 +111,16 @@ class Expectation:
         for i, cell in enumerate(cells):
             if not self._close(cell):
                 self.left.append((i, cell))
+        self.tilts = {c.symbol: _tilt(*rates.get(c.symbol, (0.0, 0.0))) for _, c in self.left}
+        self.exprs = {region: self._divided(region, e) for region, e in self.exprs.items()}
+
+    def _divided(self, region: Region, expr: sympy.Expr) -> sympy.Expr:
+        """Divide by the exponential growth on an unbounded side; the weights make up for it."""
+        for i, cell in self.left:
+            tilt = self.tilts[cell.symbol]
+            if tilt and cell.operator.branches[region[i]].side == "inside":
+                expr = sympy.expand(expr * sympy.exp(-tilt * cell.symbol))
+        return expr
 
     def _close(self, cell: Cell) -> bool:
         """Integrate a cell symbolically, if it has one branch and φ is of the right kind."""
@@ -177,20 +187,26 @@ class Expectation:
         side = cell.operator.branches[branch].side
         if isinstance(noise, Noiseless):
             return quadrature.point(q, 1.0)
-        if cell.symbol not in expr.free_symbols:
+        lumped = side != "inside" or not self.tilts[cell.symbol]
+        if cell.symbol not in expr.free_symbols and lumped:
             return quadrature.point(q, _probability(noise, side, low - q, high - q))
         degree = _degree(expr, cell.symbol)
         left, right = quadrature.reach(noise, self.rates.get(cell.symbol, (0.0, 0.0)), degree)
         ends = {"below": (-math.inf, low), "inside": (low, high), "above": (high, math.inf)}
         start = max(ends[side][0], min(q, high) - left)
         stop = min(ends[side][1], max(q, low) + right)
+        tilt = self.tilts[cell.symbol] if side == "inside" else 0.0
         if noise.lattice:
             inside = side == "inside"
-            return quadrature.integers(
-                noise, q, start + (inside and start == low), stop - (inside and stop == high)
-            )
+            first, last = start + (inside and start == low), stop - (inside and stop == high)
+            return quadrature.integers(noise, q, first, last, tilt)
         marks = (q, low, high, *self.breaks.get(cell.symbol, ()))
-        return quadrature.panels(noise, q, start, stop, marks, level)
+        return quadrature.panels(noise, q, start, stop, marks, level, tilt)
+
+
+def _tilt(left: float, right: float) -> float:
+    """Return the exponential growth if it is on one side only."""
+    return right if right and not left else -left if left and not right else 0.0
 
 
 def _over(expr: sympy.Expr, others: Mapping[sympy.Symbol, Noise]) -> sympy.Expr:

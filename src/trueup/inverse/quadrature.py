@@ -52,23 +52,35 @@ def reach(noise: Noise, rates: tuple[float, float], degree: float = 0.0) -> tupl
     return max(-low, high), max(-low, high)
 
 
-def integers(noise: Noise, q: float, start: float, stop: float) -> Rule:
-    """Return the integers from start to stop with their probabilities."""
+def integers(noise: Noise, q: float, start: float, stop: float, tilt: float = 0.0) -> Rule:
+    """Return the integers from start to stop with their probabilities, times e^{tilt·x}."""
     first, last = math.ceil(start), math.floor(stop)
     if last - first > MAX_POINTS:
         raise TrueupError(
             f"{noise!r} is too wide for an exact sum", "Laplace of the same scale is close to it"
         )
     nodes = np.arange(first, last + 1, dtype=float)
-    return Rule(nodes, np.asarray(noise.pmf(nodes - q)))
+    return Rule(nodes, _tilted(noise, nodes, q, tilt))
+
+
+def _tilted(noise: Noise, nodes: Floats, q: float, tilt: float) -> Floats:
+    """Return density·e^{tilt·x}, where the density alone may underflow."""
+    return np.asarray(np.exp(noise.log_density(nodes - q) + tilt * nodes))
 
 
 def panels(
-    noise: Noise, q: float, start: float, stop: float, marks: Iterable[float], level: int
+    noise: Noise,
+    q: float,
+    start: float,
+    stop: float,
+    marks: Iterable[float],
+    level: int,
+    tilt: float = 0.0,
 ) -> Rule:
     """Return panels on [start, stop] that break at the marks and are graded towards them.
 
-    Every level halves the panels and doubles the depth of the grading.
+    Every level halves the panels and deepens the grading. With a tilt the weights carry e^{tilt·x},
+    so that what grows exponentially can be divided by it.
     """
     breaks = np.asarray(noise.breaks(max(stop - q, q - start))) + q
     inner = sorted({float(m) for m in (*marks, *breaks) if start < m < stop})
@@ -86,7 +98,7 @@ def panels(
     )
     half = np.diff(edges)[:, None] / 2
     nodes = (edges[:-1, None] + half * (1 + _NODES)).ravel()
-    return Rule(nodes, (half * _WEIGHTS).ravel() * noise.pdf(nodes - q))
+    return Rule(nodes, (half * _WEIGHTS).ravel() * _tilted(noise, nodes, q, tilt))
 
 
 def _edges(a: float, b: float, width: float, depth: int, heavy: bool) -> Floats:

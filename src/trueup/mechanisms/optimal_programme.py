@@ -145,7 +145,7 @@ def right_hand_side(size: int) -> Floats:
     return np.concatenate([np.ones(size), np.zeros(size)])
 
 
-def solve(programme: Programme, start: Columns, tolerance: float = 1e-4) -> Solution:
+def solve(programme: Programme, start: Columns, tolerance: float = 1e-4, centre=None) -> Solution:
     """Return a release within a relative tolerance of the best variance.
 
     The multipliers at which columns are priced lie halfway between those of the current columns
@@ -169,7 +169,11 @@ def solve(programme: Programme, start: Columns, tolerance: float = 1e-4) -> Solu
     0.75
     """
     columns, master = start, _master(programme, start)
-    shown, proven = master.dual, -np.inf
+    shown, proven = centre or master.dual, -np.inf
+    if centre:
+        w = price(programme, centre, start.labels, 0.02 * master.variance)[1]
+        shown = centre.lowered(-w, programme.gauge)
+        proven = shown.value
     for _ in range(_ROUNDS):
         trial = master.dual.towards(shown, 0.5)
         found, worst = price(

@@ -108,7 +108,7 @@ def plan(
     middle = (low + high) / 2
     means = (low, middle, high) if means is None else tuple(np.atleast_1d(means).tolist())
     means = tuple(float(number(m, "a mean")) for m in means)
-    if any(not low <= m <= high for m in means):
+    if not means or any(not low <= m <= high for m in means):
         raise TrueupError(
             f"a mean lies outside the bounds {bounds}: {means}", "give plausible means"
         )

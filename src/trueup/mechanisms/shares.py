@@ -69,7 +69,7 @@ class Shares:
     def release(self, values: Iterable[Any], rng: Any = None) -> SharesRelease:
         """Return private shares; with an ``rng`` it is only a simulation."""
         try:
-            counts = Counter(values)
+            counts = Counter(iter(values))
         except TypeError:
             raise TrueupError(
                 f"the data must be a list of categories, got {type(values)}", "nothing was released"

@@ -249,6 +249,11 @@ class Noise(ABC):
         """Whether all parameters were given exactly."""
         return not any(isinstance(getattr(self, f.name), float) for f in dataclasses.fields(self))
 
+    def log_density(self, x: Floats) -> Floats:
+        """Return the logarithm of the density or mass, far beyond where that underflows."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._density(np.asarray(x, float))))
+
     @property
     def tail_power(self) -> float:
         """The power p in a density that falls like x^p·e^{−r·x}, r the ``mgf_radius``."""

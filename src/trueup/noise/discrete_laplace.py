@@ -90,6 +90,11 @@ class DiscreteLaplace(Noise):
         b = float(self.scale)
         return math.tanh(0.5 / b) * np.exp(-np.abs(x) / b)
 
+    def log_density(self, x: Floats) -> Floats:
+        """Return −|k|/b + log((1 − α)/(1 + α))."""
+        b = float(self.scale)
+        return np.asarray(-np.abs(x) / b + math.log(math.tanh(1 / (2 * b))))
+
     def _cdf(self, x: Floats) -> Floats:
         k, b = np.floor(x), float(self.scale)
         tail = np.exp(-np.where(k < 0, -k, k + 1) / b) / (1 + math.exp(-1 / b))

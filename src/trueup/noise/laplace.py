@@ -79,6 +79,11 @@ class Laplace(Noise):
         b = float(self.scale)
         return np.exp(-np.abs(x) / b) / 2 / b
 
+    def log_density(self, x: Floats) -> Floats:
+        """Return −|x|/b − log 2b."""
+        b = float(self.scale)
+        return np.asarray(-np.abs(x) / b - math.log(2 * b))
+
     def _cdf(self, x: Floats) -> Floats:
         tail = np.exp(-np.abs(x) / float(self.scale)) / 2
         return np.where(x < 0, tail, 1 - tail)
