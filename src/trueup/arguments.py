@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from decimal import Decimal
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NUMBER = (float, int)
+_HUGE = 2**1000
 
 
 def values_of(names: Sequence[str], x: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
@@ -47,8 +50,11 @@ def values_of(names: Sequence[str], x: Sequence[Any], named: Mapping[str, Any]) 
 
 def column(value: Any, name: str) -> Any:
     """Return a number, or an array of numbers, or refuse the value."""
-    if isinstance(value, NUMBER) and not isinstance(value, bool):
+    if type(value) in NUMBER and abs(value) < _HUGE:
         return value
+    if isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.generic)):
+        with contextlib.suppress(OverflowError):
+            return float(value)
     try:
         array: NDArray[Any] = np.asarray("" if value is None else value)
     except ValueError:
@@ -110,7 +116,6 @@ def read_arguments(
 ) -> tuple[source.Source, tuple[Statistic, ...]]:
     """Return the formula and its statistics, every argument checked."""
     if isinstance(noise, Noise):
-        several = None
         single = None if isinstance(domain, Mapping) else Interval.read(domain)
         src = source.read(f, None, single, derivatives)
         names = sorted(s.name for s in src.expr.free_symbols)

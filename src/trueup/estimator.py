@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from trueup.arguments import (
     read_arguments,
     values_of,
 )
-from trueup.domain import Interval
+from trueup.domain import Integers, Interval
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.formula.text import text
 from trueup.inverse import display
@@ -123,7 +124,7 @@ class Estimator:
 
     # -- from published values ---------------------------------------------------------------------
 
-    def __call__(self, *x: ArrayLike, **statistics: ArrayLike) -> Any:
+    def __call__(self, /, *x: ArrayLike, **statistics: ArrayLike) -> Any:
         """Return the estimate at published values.
 
         Examples
@@ -135,11 +136,11 @@ class Estimator:
         """
         return self._evaluate(self._value, x, statistics)
 
-    def variance(self, *x: ArrayLike, **statistics: ArrayLike) -> Any:
+    def variance(self, /, *x: ArrayLike, **statistics: ArrayLike) -> Any:
         """Return an unbiased estimate of the estimator's variance.
 
         It is V̂ = g² − T[f²], where T is the operator that makes g from f. With one statistic
-        under Laplace noise it is never negative; with several it can be.
+        and the optimal extension it is never negative under Laplace noise; otherwise it can be.
 
         Examples
         --------
@@ -149,7 +150,7 @@ class Estimator:
         """
         return self._evaluate(self._variance, x, statistics)
 
-    def stderr(self, *x: ArrayLike, **statistics: ArrayLike) -> Any:
+    def stderr(self, /, *x: ArrayLike, **statistics: ArrayLike) -> Any:
         """Return the root of the variance, NaN where that is negative."""
         variance = self.variance(*x, **statistics)
         if isinstance(variance, float):
@@ -157,7 +158,7 @@ class Estimator:
         with np.errstate(invalid="ignore"):
             return np.sqrt(variance)
 
-    def interval(self, *x: ArrayLike, level: float = 0.95, **statistics: ArrayLike) -> Any:
+    def interval(self, /, *x: ArrayLike, level: float = 0.95, **statistics: ArrayLike) -> Any:
         """Return a confidence interval (low, high) for f(q).
 
         For one statistic and a monotone f the noise is inverted exactly: the interval for q is
@@ -205,7 +206,7 @@ class Estimator:
 
     # -- at a true value ---------------------------------------------------------------------------
 
-    def expectation(self, *q: ArrayLike, **statistics: ArrayLike) -> Any:
+    def expectation(self, /, *q: ArrayLike, **statistics: ArrayLike) -> Any:
         """Return E g(q + Z), exactly: f(q) inside the domain, and what a wrong bound gives outside.
 
         Examples
@@ -216,11 +217,11 @@ class Estimator:
         """
         return self._at(self._law.expectation, q, statistics)
 
-    def bias(self, *q: ArrayLike, **statistics: ArrayLike) -> Any:
+    def bias(self, /, *q: ArrayLike, **statistics: ArrayLike) -> Any:
         """Return E g(q + Z) − f(q): zero inside the domain."""
         return self._at(self._law.bias, q, statistics)
 
-    def sd(self, *q: ArrayLike, **statistics: ArrayLike) -> Any:
+    def sd(self, /, *q: ArrayLike, **statistics: ArrayLike) -> Any:
         """Return the standard deviation of g(q + Z), exactly; inf where it does not exist.
 
         Examples
@@ -299,8 +300,8 @@ class Estimator:
         """
         if self._source.record is None:
             raise TrueupError(
-                "an estimator made from a Python function has no JSON form",
-                "write the function as a formula, or as a table {k: value}",
+                "an estimator made from a Python function or from noisy values has no JSON form",
+                "write it as a formula, or as a table {k: value}",
             )
         return json.dumps(
             {
@@ -324,7 +325,16 @@ class Estimator:
             noise = {name: from_record(n) for name, n in record["noise"].items()}
             domain = {name: _read_bounds(b) for name, b in record["domain"].items()}
             return cls(formula, noise, domain, record["extension"])
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        except TrueupError:
+            raise
+        except (
+            LookupError,
+            TypeError,
+            AttributeError,
+            ValueError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
             raise TrueupError(
                 f"not an estimator in JSON: {error!r}", "give what to_json() wrote"
             ) from None
@@ -346,9 +356,10 @@ class Estimator:
     def _check_variance(self) -> None:
         if self._inverse.infinite:
             raise InfiniteVariance(
-                f"the estimator of {text(self.estimand)} has no finite variance: "
+                f"the variance of the estimator of {text(self.estimand)} is infinite or unknown: "
                 f"{self._inverse.infinite}",
-                "the estimate is still unbiased; bound the domain or use less noise for a variance",
+                "the estimate is still unbiased; for a variance bound the domain, use less noise, "
+                "or give more moments",
             )
 
     def _grid(self, what: str) -> Grid:
@@ -394,11 +405,8 @@ def _bounds_record(domain: Interval) -> list[str | None]:
     )
 
 
-def _read_bounds(record: list[Any]) -> tuple[Any, Any]:
-    from fractions import Fraction
-
+def _read_bounds(record: list[Any]) -> Interval:
     low, high = (
-        None if b is None else (float(b) if "." in b or "e" in b else Fraction(b))
-        for b in record[:2]
+        None if b is None else float(b) if "." in b or "e" in b else Fraction(b) for b in record[:2]
     )
-    return low, high
+    return Integers(low, high) if "integers" in record[2:] else Interval(low, high)

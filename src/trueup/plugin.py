@@ -100,7 +100,9 @@ class _LaplaceBias:
         found = self.plain.singular(truth)
         if found is None:
             return math.nan
-        if any(s.kind not in ("mild", "kink", "jump") or s.exponent <= -1 for s in found):
+        if any(
+            s.kind not in ("mild", "removable", "kink", "jump") or s.exponent <= -1 for s in found
+        ):
             return self.plain(truth)
         curvature = derivative(without_kinks(self.f), symbol, 2)
         smooth = 0.0
@@ -164,7 +166,8 @@ class _Difference:
         """Whether a pole may lie on a line through several statistics."""
         box = {s.symbol: s.domain for s in self.statistics}
         return any(
-            len(g.expr.free_symbols) > 1 and definite(g.expr, box) == 0 for g in guards(self.f)
+            (g.divides or g.signed) and len(g.expr.free_symbols) > 1 and definite(g.expr, box) == 0
+            for g in guards(self.f)
         )
 
     def _rates(self, s: Statistic) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import uuid
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,7 @@ class _Leaf:
     index: NDArray[np.intp]
     noise: Noise
     domain: Interval
-    origin: int
+    origin: str
     name: str
 
 
@@ -137,8 +138,8 @@ def noisy(values: ArrayLike, noise: Noise, domain: object = None, name: str | No
             f"values under integer noise must be whole numbers, got {values!r}",
             "check the values, or describe the noise as continuous",
         )
-    origin = next(_counter)
-    shown = name if name is not None else f"x{origin}"
+    shown = name if name is not None else f"x{next(_counter)}"
+    origin = uuid.uuid4().hex  # identity, also after a journey to another process
     index = np.arange(array.size).reshape(array.shape)
     leaf = _Leaf(array, index, noise, interval, origin, shown)
     symbol = sympy.Symbol(f"{shown}#{origin}", real=True)
@@ -163,6 +164,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 class _Formula:
     """An expression in published values; the base of numbers and of conditions."""
 
+    __array_priority__ = 1000  # a known array or series on the left leaves the operation to us
+
     def __init__(self, expr: Any, leaves: Leaves, shape: tuple[int, ...] = ()) -> None:
         self.expr = expr
         self.leaves = {s: leaf for s, leaf in leaves.items() if s in expr.free_symbols}
@@ -184,7 +187,7 @@ class Condition(_Formula):
 
     def __bool__(self) -> bool:
         raise TrueupError(
-            f"whether {self.expr} holds is not known: the values are noisy",
+            f"whether {_display(self.expr, self.leaves)} holds is not known: the values are noisy",
             "use it as a condition: tu.where(condition, a, b)",
         )
 
@@ -301,8 +304,8 @@ class Noisy(_Formula):
     def __iter__(self) -> Iterator[Noisy]:
         return (self[i] for i in range(len(self)))
 
-    def sum(self) -> Noisy:
-        """Return the sum of all entries.
+    def sum(self, axis: None = None, dtype: None = None, out: None = None) -> Noisy:
+        """Return the sum of all entries; ``np.sum`` works too.
 
         Examples
         --------
@@ -310,6 +313,8 @@ class Noisy(_Formula):
         >>> noisy([3.0, 4.5], Laplace(1)).sum().estimate
         7.5
         """
+        if axis is not None or dtype is not None or out is not None:
+            raise TrueupError(f"a sum along axis {axis} is not a formula", "index it, then sum")
         if not self.shape:
             return self
         size = math.prod(self.shape)
@@ -449,7 +454,8 @@ def _combine(parts: Sequence[_Formula], expr: Any, shape: tuple[int, ...] | None
             f"the shapes do not match: {', '.join(str(p.shape) for p in parts)}",
             "combine values that broadcast together",
         ) from None
-    kind = Condition if isinstance(expr, sympy.logic.boolalg.Boolean) else Noisy
+    truth = isinstance(expr, sympy.logic.boolalg.Boolean) and not isinstance(expr, sympy.Symbol)
+    kind = Condition if truth else Noisy
     return kind(expr, leaves, shape)
 
 
@@ -460,15 +466,24 @@ def _lift(operand: Any) -> _Formula:
     if isinstance(operand, (bool, np.bool_)):
         return Condition(sympy.true if operand else sympy.false, {})
     if np.ndim(operand):
-        values = column(operand, "an operand")
-        return noisy(values, Noiseless(), (values.min(), values.max()), "w")
+        return _known(operand)
     return Noisy(symbolic(number(operand, "an operand")), {})
+
+
+def _known(operand: Any) -> _Formula:
+    """Return a known array as a formula; an array of truth values as a condition."""
+    array = np.asarray(operand)
+    values = np.asarray(column(array.astype(float) if array.dtype == bool else array, "an operand"))
+    finite = values[np.isfinite(values)]
+    domain = (finite.min(), finite.max()) if finite.size else None
+    known = noisy(values, Noiseless(), domain, "w")
+    return _test(_RELATIONS["not_equal"], known, 0) if array.dtype == bool else known
 
 
 def _twin(leaf: _Leaf, index: NDArray[np.intp]) -> sympy.Symbol:
     """Return the symbol of some entries of an object: equal for equal entries."""
     entries = ",".join(map(str, index.ravel().tolist()))
-    name = f"{leaf.name}[{entries}]#{leaf.origin}"
+    name = f"{leaf.name}[{entries}]{index.shape}#{leaf.origin}"
     return sympy.Symbol(name, real=True)
 
 

@@ -146,6 +146,40 @@ def test_the_paper_s_extension(data: st.DataObject) -> None:
     check.outside(f(wrong), axis(law, wrong, f, low, high))
 
 
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_the_extension_above_a_bound_and_of_a_ratio(k: int) -> None:
+    f = Formula("1/q")
+    above = Check(tu.unbiased("1/q", tu.Laplace(2), (None, -1), extension=k))
+    for q in (-1.0, -4.5):
+        above.unbiased(1 / q, axis(oracle.laplace(2), q, f, -1.0))
+    noise = {"s": tu.Gaussian(1), "n": tu.Laplace(2)}
+    ratio = Check(tu.unbiased("s/n", noise, {"n": (1, None)}, extension=k), ("s", "n"))
+    place = oracle.Axis(oracle.laplace(2), 3.0, (1.0,), math.inf, 0.2)
+    ratio.unbiased(1.5, oracle.Axis(oracle.gaussian(1), 4.5), place)
+
+
+@pytest.mark.parametrize("c", [1e-9, 1e-3, 1e3, 1e9])
+@pytest.mark.parametrize(("text", "power"), [("1/q", -1), ("sqrt(q)", 0.5), ("q**2", 2)])
+def test_units_do_not_matter(text: str, power: float, c: float) -> None:
+    """Measure q, b and L in another unit: everything scales like f."""
+    one = tu.unbiased(text, tu.Laplace(2), (1, 50))
+    other = tu.unbiased(text, tu.Laplace(2 * c), (c, 50 * c))
+    x = np.array([-3.0, 0.5, 1.5, 7.0, 49.0, 60.0])
+    for name in ("__call__", "expectation", "sd", "stderr"):
+        scaled = getattr(other, name)(c * x) / c**power
+        np.testing.assert_allclose(scaled, getattr(one, name)(x), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("steepness", [1, 20, 50])
+def test_steep_functions(steepness: int) -> None:
+    """A detail much narrower than the noise is not missed."""
+    text = f"tanh({steepness}*q)"
+    check = Check(tu.unbiased(text, tu.Laplace(1)))
+    for q in (0.3, -2.0):
+        place = oracle.Axis(oracle.laplace(1), q, (0.0,), 1 / steepness)
+        check.unbiased(math.tanh(steepness * q), place)
+
+
 def test_the_extension_of_degree_500() -> None:
     """E g = f to 1e-9; the sd is that of the least-norm series, summed here."""
     est = tu.unbiased("1/q", tu.Laplace(2), (1, None), extension=500)

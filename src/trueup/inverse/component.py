@@ -19,7 +19,7 @@ import sympy
 
 from trueup.inverse import spectral
 from trueup.inverse.jets import Jet, Keys, Weights, compose, on_product, tensor
-from trueup.noise.operator import Operator, Taps, X
+from trueup.noise.operator import IDENTITY, Operator, Taps, X
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -105,14 +105,24 @@ class Component:
             jets = self._jets(mode, region)
             weights = self._weights(region, c, self.degrees(mode))
             modes[c] = _total(
-                spectral.times(_parts(weight), (jets[0][keys], jets[1][keys]))
-                for keys, weight in weights.items()
+                spectral.times(_parts(weight), (_gathered(jets[0], keys), _gathered(jets[1], keys)))
+                for weight, keys in _by_weight(weights).items()
             )
         return self._realise(modes)
 
     def variance(self, region: Region) -> sympy.Expr:
         """Return V̂ = g² − T[f²] where x lies in the region."""
+        if len(self.cells) == 1 and not self.waves and self.cells[0].noise.lattice:
+            return self._lattice_variance(region)
         return self.covariance(self, region)
+
+    def _lattice_variance(self, region: Region) -> sympy.Expr:
+        """Return (Σ wₛδₛf)² − Σ wₛ(δₛf)²: for one integer statistic no large terms cancel."""
+        weights = self._weights(region, (), ())
+        jet = self._jets((self.f, sympy.Integer(0)), region)[0]
+        moved = {keys: w for keys, w in weights.items() if keys != (IDENTITY,)}
+        change = sympy.Add(*(w * _gathered(jet, ks) for w, ks in _by_weight(moved).items()))
+        return change**2 - sympy.Add(*(w * jet[keys] ** 2 for keys, w in moved.items()))
 
     def covariance(self, other: Component, region: Region) -> sympy.Expr:
         """Return T[f₁]·T[f₂] − T[f₁·f₂] for two functions of the same cells."""
@@ -171,6 +181,25 @@ class Component:
 
 
 _ZERO: Complex = (sympy.Integer(0), sympy.Integer(0))
+
+
+def _by_weight(weights: Weights) -> dict[sympy.Expr, list[Keys]]:
+    """Return the functionals that share a weight."""
+    shared: dict[sympy.Expr, list[Keys]] = defaultdict(list)
+    for keys, weight in weights.items():
+        shared[weight].append(keys)
+    return shared
+
+
+def _gathered(jet: Jet, keys: list[Keys]) -> sympy.Expr:
+    """Return the sum of functionals; for a quotient over one denominator, so that nothing cancels.
+
+    The second difference of 1/n is 2/(n³ − n), not a difference of three near numbers.
+    """
+    total = sympy.Add(*(jet[k] for k in keys))
+    if len(keys) > 1 and total.free_symbols and total.is_rational_function():
+        return sympy.factor_terms(sympy.cancel(sympy.together(total)))
+    return total
 
 
 def _parts(weight: sympy.Expr) -> Complex:

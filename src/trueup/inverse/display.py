@@ -64,7 +64,7 @@ def explain(estimator: Any) -> str:
     rows += [("theorem", theorem) for theorem in inverse.theorems]
     rows += [("estimate", line) for line in _lines(inverse, "value")]
     if inverse.infinite:
-        rows.append(("variance", f"infinite: {inverse.infinite}"))
+        rows.append(("variance", f"infinite or unknown: {inverse.infinite}"))
     else:
         rows += [("variance", f"{line}, unbiased") for line in _lines(inverse, "variance")]
     exact = estimator.interval_method == "exact"

@@ -57,8 +57,8 @@ class ExactLaw:
         total = sum(p.estimated(truth) if inside else p.spread(truth) for p in self.parts)
         if not math.isfinite(total):
             raise TrueupError(
-                "the variance is finite, but so close to infinite that doubles cannot hold it",
-                "use less noise, or bound the domain",
+                "the variance exists, but could not be computed: the formula overflows on the way",
+                "use less noise, bound the domain, or write the formula in a stabler way",
             )
         return math.sqrt(max(total, 0.0))
 

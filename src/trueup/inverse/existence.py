@@ -30,6 +30,7 @@ _REASONS = {
     "steep": "infinite slope at {a}: the slope of {f} is unbounded near {s} = {a}",
     "kink": "kink at {a}: the slope of {f} jumps by {k:g} at {s} = {a}, inside the domain",
     "rough": "not smooth enough at {a}: under a sum of noises {f} needs higher derivatives there",
+    "removable": "0/0 at {a}: {f} has a limit there, but cannot be evaluated near it",
     "wild": "no limit at {a}: {f} or its slope oscillates without limit near {s} = {a}",
     "undefined": "{f} is not a real number at {s} = {a}, inside the domain",
     "undecided": "{f} could not be shown to be smooth near {s} = {a}",
@@ -40,6 +41,7 @@ _HINTS = {
     "steep": "move the bound away from {a}, e.g. domain=({next}, None)",
     "kink": "keep the domain on one side of {a}; integer noise (DiscreteLaplace) has no such limit",
     "rough": "bound the domain away from {a}, or give each cell its own bounds and noise",
+    "removable": "cancel the common factor in the formula, or bound the domain away from {a}",
     "wild": "bound the domain away from {a}",
     "undefined": "bound the domain to where the formula is real",
     "undecided": "bound the domain further, or write the formula more simply",
@@ -81,10 +83,27 @@ def _smooth(component: Component) -> Iterator[str]:
             yield from _along(component, coordinate, box[coordinate.symbol])
     for guard in guards(component.f):
         symbols = guard.expr.free_symbols & set(box)
-        if len(symbols) > 1 and symbols & rough:
+        if len(symbols) > 1 and (symbols & rough or guard.signed or guard.divides):
             _definite(component.f, guard.expr, guard.signed, box)
+    for coordinate in component.coordinates:
+        if is_lattice(coordinate):
+            _digits(component.f, coordinate)
     if any(map(is_lattice, component.coordinates)):
         _finite(component, box, {c.symbol for c in component.coordinates if not is_lattice(c)})
+
+
+def _digits(f: sympy.Expr, coordinate: Coordinate) -> None:
+    """Refuse integer noise so wide that second differences drown in rounding."""
+    scale = max(float(getattr(cell.noise, "scale", 0)) for cell in coordinate.cells)
+    if scale > _WIDEST and not f.is_rational_function(coordinate.symbol):
+        raise TrueupError(
+            f"{coordinate.cells[0].noise!r} is too wide for {text(f)}: its second difference, "
+            f"times {scale**2:.1g}, has too few digits",
+            f"use Laplace({scale:g}): at this scale the two are alike to {scale**-2:.0e}",
+        )
+
+
+_WIDEST = 1e4
 
 
 def _along(component: Component, coordinate: Coordinate, domain: Interval) -> Iterator[str]:
@@ -222,9 +241,12 @@ def _tail(
     f, symbol, statistic = component.f, coordinate.symbol, coordinate.cells[0].symbol
     noise, side = coordinate.cells[0].noise, "right" if direction > 0 else "left"
     orders = (0,) if is_lattice(coordinate) else (0, 1)
-    if any(not growth(derivative(f, symbol, n), symbol, direction).below(rate, 0) for n in orders):
+    sizes = [growth(derivative(f, symbol, n), symbol, direction) for n in orders]
+    if not all(size.below(rate, 0) for size in sizes):
+        sharp = all(size.sharp for size in sizes if not size.below(rate, 0))
+        how = "it outgrows" if sharp else "it could not be shown not to outgrow"
         raise NoUnbiasedEstimator(
-            f"no unbiased estimator of {text(f)}: it outgrows the noise on the {side}, whose tail "
+            f"no unbiased estimator of {text(f)}: {how} the noise on the {side}, whose tail "
             f"under {noise!r} only carries growth below e^({rate:g}·|{_name(symbol)}|)",
             f"bound the domain on the {side}, or use less noise",
         )
@@ -269,7 +291,7 @@ def _second(noise: object, c: sympy.Expr, degree: int) -> str | None:
         return f"the square of e^({c}·q) outgrows {noise!r}"
     highest = noise.highest_moment  # type: ignore[attr-defined]
     if not rate and highest is not None and 2 * degree > highest:
-        return f"{noise!r} has no known moment of order {2 * degree}, which the variance needs"
+        return f"it needs the moment of order {2 * degree}, which {noise!r} does not have or know"
     return None
 
 

@@ -78,6 +78,10 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
     return spectral.realise(result, [symbol])
 
 
+class _TooLargeError(TrueupError):
+    """The product of the rules has too many nodes."""
+
+
 class Expectation:
     """E φ as a function of the true values, prepared once.
 
@@ -134,16 +138,19 @@ class Expectation:
 
     def at(self, truth: Truth) -> float:
         """Return E φ at a true value."""
+        size = 0.0
         smooth = all(c.noise.lattice or isinstance(c.noise, Noiseless) for _, c in self.left)
-        previous = math.nan
+        value, gap = math.nan, math.inf
         for level in range(_LEVELS):
-            value, size = self._integrate(truth, level)
-            if smooth or not math.isfinite(value):
+            try:
+                refined, size = self._integrate(truth, level)
+            except _TooLargeError:
+                if gap <= _ACCEPTED * max(size, _NOTHING):
+                    return value
+                raise
+            value, gap = refined, abs(refined - value)
+            if smooth or not math.isfinite(value) or gap <= _TOLERANCE * max(size, _NOTHING):
                 return value
-            gap = abs(value - previous)
-            if gap <= _TOLERANCE * max(size, _NOTHING):
-                return value
-            previous = value
         if gap > _ACCEPTED * max(size, _NOTHING):
             raise TrueupError(
                 f"the expectation at {_shown(truth)} did not settle: {value:g} ± {gap:.1g}",
@@ -158,7 +165,7 @@ class Expectation:
             expr = self._orthogonal(region, raw, truth)
             rules = [self._rule(cell, region[i], truth, expr, level) for i, cell in self.left]
             if math.prod(len(r.nodes) for r in rules) > quadrature.MAX_POINTS:
-                raise TrueupError(
+                raise _TooLargeError(
                     f"an exact expectation over {len(rules)} statistics that do not separate is "
                     "too large to compute",
                     "look at fewer cells, or simulate with noise.sample",
@@ -201,7 +208,8 @@ class Expectation:
             first, last = start + (inside and start == low), stop - (inside and stop == high)
             return quadrature.integers(noise, q, first, last, tilt)
         marks = (q, low, high, *self.breaks.get(cell.symbol, ()))
-        return quadrature.panels(noise, q, start, stop, marks, level, tilt)
+        few = len(self.left) > 2
+        return quadrature.panels(noise, q, start, stop, marks, level, tilt, few)
 
 
 def _tilt(left: float, right: float) -> float:

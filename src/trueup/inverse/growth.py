@@ -143,7 +143,7 @@ def _function(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
         return Growth(*max(s.size for s in sides))
     if kind in _LEVEL:
         inner = _growth(expr.args[0], x)
-        return Growth(0.0, 1.0 if inner.rate not in (0.0,) else 0.0, inner.sharp)
+        return Growth(0.0, 1.0 if inner.rate else 0.0, inner.sharp)
     if kind in (sympy.atan, sympy.tanh):
         inner = _growth(expr.args[0], x)
         return Growth(*min(inner.size, (0.0, 0.0)), inner.sharp)

@@ -6,15 +6,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+import sympy
 
 from trueup.formula.opaque import Opaque
 from trueup.inverse.jets import derivative
-from trueup.inverse.regularity import definite, without_kinks
+from trueup.inverse.regularity import definite, singularities, without_kinks
 from trueup.kernels.evaluate import evaluate
 
 if TYPE_CHECKING:
-    import sympy
-
     from trueup.inverse.solve import Statistic
 
 _MOST = 1_000_000
@@ -41,4 +40,10 @@ def direction(f: sympy.Expr, statistic: Statistic) -> int:
         return 1 if (steps >= 0).all() else -1 if (steps <= 0).all() else 0
     if f.has(Opaque) or symbol not in f.free_symbols:
         return 0
-    return definite(derivative(without_kinks(f), symbol, 1), {symbol: domain}, strict=False)
+    if any(found.kind not in ("mild", "kink") for found in singularities(f, symbol, domain)):
+        return 0  # a jump may go either way
+    slope = derivative(without_kinks(f), symbol, 1)
+    found = definite(slope, {symbol: domain}, strict=False)
+    if not found and slope.is_rational_function(symbol):
+        found = definite(sympy.factor(sympy.together(slope)), {symbol: domain}, strict=False)
+    return found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-MAX_POINTS = 40_000_000
+MAX_POINTS = 150_000_000
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _STEEPEST = 4000.0
 _TAIL = 42.0  # e^-42 is below the last bit of a double
@@ -76,23 +76,27 @@ def panels(
     marks: Iterable[float],
     level: int,
     tilt: float = 0.0,
+    few: bool = False,
 ) -> Rule:
     """Return panels on [start, stop] that break at the marks and are graded towards them.
 
     Every level halves the panels and deepens the grading. With a tilt the weights carry e^{tilt·x},
-    so that what grows exponentially can be divided by it.
+    so that what grows exponentially can be divided by it. ``few`` makes fewer panels, for rules
+    that will be multiplied.
     """
     breaks = np.asarray(noise.breaks(max(stop - q, q - start))) + q
     inner = sorted({float(m) for m in (*marks, *breaks) if start < m < stop})
     if start >= stop:
         return Rule(np.empty(0), np.empty(0))
-    unit = float(noise.quantile(0.75) - noise.quantile(0.25)) * 0.5**level
+    unit = float(noise.quantile(0.75) - noise.quantile(0.25)) * (1.0 if few else 0.5**level)
     heavy = noise.mgf_radius == 0
+    segments = zip([start, *inner], [*inner, stop], strict=True)
+    depth = 16 + 16 * level
     edges = np.unique(
         np.concatenate(
             [
-                _edges(a, b, unit, 16 + 16 * level, heavy)
-                for a, b in zip([start, *inner], [*inner, stop], strict=True)
+                _doubling(x, y, unit, level) if few else _edges(x, y, unit, depth, heavy)
+                for x, y in segments
             ]
         )
     )
@@ -116,3 +120,13 @@ def _edges(a: float, b: float, width: float, depth: int, heavy: bool) -> Floats:
     count = max(1, math.ceil((middle - a - near) / width))
     flat = np.linspace(a + near, 2 * middle - a - near, 2 * count + 1)
     return np.concatenate([[a], a + steps, flat, b - steps[::-1], [b]])
+
+
+def _doubling(a: float, b: float, width: float, level: int) -> Floats:
+    """Return few panel edges on [a, b]: doubling away from both ends, split at every level."""
+    middle = (a + b) / 2
+    count = math.ceil(math.log2(1 + (middle - a) / width))
+    steps = np.minimum(width * (2.0 ** np.arange(count + 1) - 1), middle - a)
+    edges = np.unique(np.concatenate([a + steps, b - steps]))
+    parts = np.linspace(edges[:-1], edges[1:], 2**level + 1)
+    return np.unique(parts)

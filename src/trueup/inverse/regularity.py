@@ -32,10 +32,14 @@ _KINKED = (sympy.Abs, sympy.sign)
 
 
 class Guard(NamedTuple):
-    """An expression whose zeros are suspicious; ``signed`` if it must not be negative either."""
+    """An expression whose zeros are suspicious.
+
+    ``signed`` if it must not be negative either, ``divides`` if f divides by it.
+    """
 
     expr: sympy.Expr
     signed: bool
+    divides: bool = False
 
 
 def guards(f: sympy.Expr) -> list[Guard]:
@@ -45,7 +49,7 @@ def guards(f: sympy.Expr) -> list[Guard]:
     --------
     >>> q = sympy.Symbol("q", real=True)
     >>> guards(sympy.log(q) / (q - 2))
-    [Guard(expr=q - 2, signed=False), Guard(expr=q, signed=True)]
+    [Guard(expr=q - 2, signed=False, divides=True), Guard(expr=q, signed=True, divides=False)]
     """
     found: dict[Guard, None] = {}
     for node in sympy.preorder_traversal(f):
@@ -57,7 +61,7 @@ def guards(f: sympy.Expr) -> list[Guard]:
 
 def _guards_of(node: sympy.Basic) -> Iterator[Guard]:
     if isinstance(node, sympy.Pow) and not (node.exp.is_Integer and node.exp >= 0):
-        yield Guard(node.base, signed=not node.exp.is_Integer)
+        yield Guard(node.base, signed=not node.exp.is_Integer, divides=bool(node.exp.is_Integer))
     elif isinstance(node, sympy.log):
         yield Guard(node.args[0], signed=True)
     elif isinstance(node, _KINKED):
@@ -81,8 +85,8 @@ class Singularity:
 
     ``kind`` is ``pole`` (f unbounded), ``jump`` (of the value), ``steep`` (infinite slope),
     ``kink`` (the slope jumps), ``rough`` (a higher derivative that matters does), ``wild`` (no
-    limit), ``undefined`` (not a real number beyond), ``undecided``, or ``mild``: harmless for
-    unbiasedness. ``jump`` and ``slope`` are the jumps of f and f′, ``middle`` the mean of the
+    limit), ``undefined`` (not a real number beyond), ``undecided``, ``removable`` (a 0/0 with a
+    smooth limit), or ``mild``: harmless for unbiasedness. ``jump`` and ``slope`` are the jumps of f and f′, ``middle`` the mean of the
     one-sided values of f; ``exponent`` is the local order |q − a|^exponent of f at a pole, of its
     last derivative that matters otherwise.
     """
@@ -113,7 +117,10 @@ def singularities(
         for point in roots.points:
             if point not in seen:
                 seen.add(point)
-                yield classify(f, guard.expr, symbol, point, low, high, order)
+                found = classify(f, guard.expr, symbol, point, low, high, order)
+                if found.kind == "mild" and guard.divides:
+                    found = dataclasses.replace(found, kind="removable")
+                yield found
         if not roots.complete:
             yield Singularity(roots.points[-1] if roots.points else low, "undecided")
 
@@ -159,12 +166,13 @@ def classify(
     at = float(exact)
     if any(side.diverges for side in found[0]):
         return Singularity(at, "pole", exponent=min(side.exponent for side in found[0]))
-    jump, slope = _jump(found[0]), _jump(found[1])
+    scales = [_size(derivative(smooth, symbol, n), symbol, exact) for n in range(order + 1)]
+    jump, slope = _jump(found[0], scales[0]), _jump(found[1], scales[1])
     exponent = min((side.exponent for side in found[order]), default=0.0)
     if jump is None or (slope is None and not any(side.diverges for side in found[1])):
         return Singularity(at, "wild")
     kind = "jump" if jump else "steep" if slope is None else "kink" if slope else "mild"
-    if kind == "mild" and any(_jump(found[n]) != 0 for n in range(2, order)):
+    if kind == "mild" and any(_jump(found[n], scales[n]) != 0 for n in range(2, order)):
         kind = "rough"
     middle = float(sympy.Add(*(side.limit for side in found[0])) / max(len(sides), 1))
     return Singularity(at, kind, jump, slope or 0.0, middle, exponent)
@@ -176,7 +184,18 @@ def _rational(expr: sympy.Expr) -> sympy.Expr:
     return expr.xreplace({x: sympy.Rational(*float(x).as_integer_ratio()) for x in floats})
 
 
-def _jump(sides: list[_Approach]) -> float | None:
+def _size(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr) -> float:
+    """Return how large an expression is near a point, the measure of what is small there."""
+    others = {s: _generic(s) for s in expr.free_symbols - {symbol}}
+    sizes = [0.0]
+    for step in (sympy.Rational(1, 1000), sympy.Rational(-1, 1000)):
+        value = expr.xreplace({symbol: point + step, **others}).evalf(15)
+        if value.is_number and value.is_real and value.is_finite:
+            sizes.append(abs(float(value)))
+    return max(sizes)
+
+
+def _jump(sides: list[_Approach], size: float) -> float | None:
     """Return by how much two one-sided limits differ, None if one does not exist."""
     limits = [side.limit for side in sides]
     if None in limits:
@@ -184,7 +203,7 @@ def _jump(sides: list[_Approach]) -> float | None:
     if len(limits) < 2:
         return 0.0
     left, right = (float(limit) for limit in limits if limit is not None)
-    return right - left if abs(right - left) > 1e-9 * max(1.0, abs(left), abs(right)) else 0.0
+    return right - left if abs(right - left) > 1e-9 * max(size, abs(left), abs(right)) else 0.0
 
 
 def _sides(point: float, low: float, high: float) -> list[int]:
@@ -210,7 +229,7 @@ def _approach(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: i
     if third == 0 or first == 0:
         return _Approach(values[2], False, math.inf)
     exponent = float(sympy.log(first / third) / sympy.log(_STEPS[0] / _STEPS[2]))
-    if third > 1.05 * first and third > 1e-15:
+    if third > 1.05 * first and third > 1e-6 * _size(expr, symbol, point):
         return _Approach(None, True, exponent)
     return _Approach(_limit(*values), False, exponent)
 
@@ -278,7 +297,10 @@ def definite(expr: sympy.Expr, box: Mapping[sympy.Symbol, Interval], *, strict: 
     symbols = sorted(expr.free_symbols, key=str)
     cells = {s: (np.array([float(box[s].low)]), np.array([float(box[s].high)])) for s in symbols}
     proven: set[int] = set()
-    while symbols and len(proven) < 2:
+    if not symbols:
+        value = float(expr.evalf(15)) if expr.is_number else 0.0
+        return 0 if not value and strict else -1 if value < 0 else 1
+    while len(proven) < 2:
         signs = sign(expr, cells) if strict else _weak_sign(expr, cells)
         proven |= {int(s) for s in signs if s}
         open_cells = {s: (lo[signs == 0], hi[signs == 0]) for s, (lo, hi) in cells.items()}
@@ -314,8 +336,12 @@ def _bisect(
 
 def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return a point inside: unbounded cells are cut at doubling distances."""
-    with np.errstate(invalid="ignore"):
-        middle = (low + high) / 2
-    middle = np.where(np.isinf(high) & np.isfinite(low), np.maximum(1.0, 2 * np.abs(low)), middle)
-    middle = np.where(np.isinf(low) & np.isfinite(high), -np.maximum(1.0, 2 * np.abs(high)), middle)
+    with np.errstate(invalid="ignore", over="ignore"):
+        middle = low / 2 + high / 2
+    middle = np.where(
+        np.isinf(high) & np.isfinite(low), np.clip(2 * np.abs(low), 1.0, 1e300), middle
+    )
+    middle = np.where(
+        np.isinf(low) & np.isfinite(high), -np.clip(2 * np.abs(high), 1.0, 1e300), middle
+    )
     return np.where(np.isinf(low) & np.isinf(high), 0.0, middle)

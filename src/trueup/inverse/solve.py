@@ -88,6 +88,7 @@ def connected(f: sympy.Expr, symbols: set[sympy.Symbol]) -> list[sympy.Expr]:
 def _component(
     f: sympy.Expr, known: Mapping[sympy.Symbol, Statistic], extension: object
 ) -> Component:
+    f = _cancelled(f)
     used = [s for s in known.values() if s.symbol in f.free_symbols]
     cells, waves = [], []
     for s in used:
@@ -104,6 +105,15 @@ def _component(
     if modes is None:
         raise _not_exponential(f, sums)
     return Component(f, coordinates, sums, modes)
+
+
+def _cancelled(f: sympy.Expr) -> sympy.Expr:
+    """Cancel common factors of a quotient in one variable: (q² − 1)/(q − 1) is q + 1."""
+    if len(f.free_symbols) == 1 and f.is_rational_function() and not f.atoms(sympy.Float):
+        above, below = sympy.fraction(sympy.together(f))
+        if below.free_symbols and sympy.gcd(above, below).free_symbols:
+            return sympy.cancel(f)
+    return f
 
 
 def _coordinates(f: sympy.Expr, cells: list[Cell]) -> tuple[sympy.Expr, tuple[Coordinate, ...]]:

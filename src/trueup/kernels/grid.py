@@ -98,9 +98,16 @@ class Grid:
             if i in self.whole and x != math.inf and x != -math.inf and x != int(x):
                 raise _not_whole(self.inputs[i], x)
         try:
-            return sum([part.number(values) for part in self.parts])
+            result = sum([part.number(values) for part in self.parts])
         except (ArithmeticError, ValueError):
             return float(self.arrays([np.array(x) for x in values], np.dtype(float)))
+        return result if result == result else self._exactly(values)
+
+    def _exactly(self, values: Sequence[float]) -> float:
+        """Return the function where doubles overflow on the way, in exact arithmetic."""
+        if not all(map(math.isfinite, values)):
+            return math.nan
+        return sum(part.exactly(values) for part in self.parts)
 
     def arrays(self, values: Sequence[Block], dtype: np.dtype[Any]) -> Block:
         """Return the function on arrays that broadcast, block by block."""
@@ -132,6 +139,11 @@ class Grid:
             for part in self.parts[1:]:
                 part.block(columns, extra)
                 target += extra
+        lost = np.isnan(target)
+        if lost.any():
+            lost &= np.logical_and.reduce([np.isfinite(c) for c in columns])
+            for row in np.flatnonzero(lost):
+                target[row] = self._exactly([float(c[row]) for c in columns])
         for i in self.unread:
             np.copyto(target, np.nan, where=np.isnan(columns[i]))
         if target is not out:
@@ -165,6 +177,19 @@ class _Part:
         if found.constant is not None:
             return found.constant
         return found.number(*[values[i] for i in self.reads])
+
+    def exactly(self, values: Sequence[float]) -> float:
+        """Return the part at one point with twenty digits and no overflow."""
+        region = tuple([b.branch(values[b.input]) for b in self.bounds])
+        expr = self.expression(region)
+        if expr.has(Opaque):
+            return math.nan
+        point = {
+            s: sympy.Rational(*values[i].as_integer_ratio())
+            for s, i in zip(self.symbols, self.reads, strict=True)
+        }
+        value = expr.xreplace(point).evalf(20)
+        return float(value) if value.is_number and value.is_extended_real else math.nan
 
     def block(self, columns: Sequence[Block], out: Block) -> None:
         """Compute one block: everything as if inside, then what is not."""

@@ -16,6 +16,7 @@ from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.kernels.evaluate import evaluate
 from trueup.mechanisms.optimal_bound import lower_bound
+from trueup.mechanisms.optimal_interior import approach
 from trueup.mechanisms.optimal_programme import Columns, Programme, right_hand_side, solve
 from trueup.mechanisms.optimal_table import Mixture, Row, Table, exact_table, exp_below
 from trueup.noise.discrete_laplace import DiscreteLaplace
@@ -186,7 +187,8 @@ class OptimalRelease:
         start, sd = _discrete_laplace(values, float(ratio), np.array(self.prior))
         center = (values.min() + values.max()) / 2
         scaled = Programme((values - center) / sd, np.array(self.prior), float(ratio))
-        found = solve(scaled, Columns((start.labels - center) / sd, start.rising))
+        start = Columns((start.labels - center) / sd, start.rising)
+        found = solve(scaled, start, *approach(scaled, start))
         above = dataclasses.replace(scaled, ratio=float(self._ratio) * (1 + 1e-15))
         bound = lower_bound(above, found.dual, found.columns.labels, 2e-6 * found.variance)
         labels = center + sd * found.columns.labels

@@ -145,7 +145,13 @@ def right_hand_side(size: int) -> Floats:
     return np.concatenate([np.ones(size), np.zeros(size)])
 
 
-def solve(programme: Programme, start: Columns, tolerance: float = 1e-4, centre=None) -> Solution:
+def solve(
+    programme: Programme,
+    start: Columns,
+    more: Columns,
+    guess: Dual,
+    tolerance: float = 1e-4,
+) -> Solution:
     """Return a release within a relative tolerance of the best variance.
 
     The multipliers at which columns are priced lie halfway between those of the current columns
@@ -157,6 +163,10 @@ def solve(programme: Programme, start: Columns, tolerance: float = 1e-4, centre=
         Values, prior and ρ.
     start
         Columns from which an unbiased release can be made.
+    more
+        Further columns, as good as known.
+    guess
+        Multipliers, as good as known.
     tolerance
         When to stop: relative gap between the variance and what the multipliers prove.
 
@@ -165,15 +175,15 @@ def solve(programme: Programme, start: Columns, tolerance: float = 1e-4, centre=
     >>> steps = np.array([[False, True] * 3])
     >>> start = Columns(np.array([-2.0, 3, -1, 2, 0, 1]), steps)
     >>> coin = Programme(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 3.0)
-    >>> round(solve(coin, start).variance, 6)  # randomised response: −½ or 3/2, ¾ to ¼
+    >>> nothing = Dual(np.zeros(2), np.zeros(2))
+    >>> round(solve(coin, start, start, nothing).variance, 6)  # −½ or 3/2, ¾ to ¼
     0.75
     """
-    columns, master = start, _master(programme, start)
-    shown, proven = centre or master.dual, -np.inf
-    if centre:
-        w = price(programme, centre, start.labels, 0.02 * master.variance)[1]
-        shown = centre.lowered(-w, programme.gauge)
-        proven = shown.value
+    columns = start.joined(more)
+    master = _master(programme, columns)
+    worst = price(programme, guess, more.labels, 0.02 * master.variance)[1]
+    shown = guess.lowered(-worst, programme.gauge)
+    proven = shown.value
     for _ in range(_ROUNDS):
         trial = master.dual.towards(shown, 0.5)
         found, worst = price(

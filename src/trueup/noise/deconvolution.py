@@ -68,6 +68,11 @@ def discrete_laplace(b: sympy.Expr, domain: Interval) -> Operator:
 
 
 def _laplace_theorem(domain: Interval, extension: object) -> str:
+    if domain.lattice:
+        return (
+            "Laplace noise (paper, Section 3): g = f − b²·f″ inside, constant beyond a bound; "
+            "unbiased on the interval, hence on its integers"
+        )
     if domain.bounds == (None, None):
         return "Laplace noise on the line (paper, Section 3): g = f − b²·f″, the only unbiased one"
     if extension == "optimal":

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 import sympy
@@ -47,7 +48,7 @@ def least_norm(k: int) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
 
 def check_degree(extension: object) -> int:
     """Return the degree k of an extension, or refuse it."""
-    if isinstance(extension, bool) or not isinstance(extension, int):
+    if isinstance(extension, bool) or not isinstance(extension, Integral):
         raise TrueupError(
             f"extension must be 'optimal' or a whole number, got {extension!r}",
             "'optimal' has the smallest variance; an integer k >= 2 is the paper's extension",
@@ -57,7 +58,7 @@ def check_degree(extension: object) -> int:
             f"an extension has degree 2 to {MAX_DEGREE}, got {extension}",
             "value, slope and curvature must match at the bound: k = 2 is the least",
         )
-    return extension
+    return int(extension)
 
 
 class LaguerreExtension(sympy.Function):  # type: ignore[misc]
