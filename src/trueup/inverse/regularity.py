@@ -86,9 +86,9 @@ class Singularity:
     ``kind`` is ``pole`` (f unbounded), ``jump`` (of the value), ``steep`` (infinite slope),
     ``kink`` (the slope jumps), ``rough`` (a higher derivative that matters does), ``wild`` (no
     limit), ``undefined`` (not a real number beyond), ``undecided``, ``removable`` (a 0/0 with a
-    smooth limit), or ``mild``: harmless for unbiasedness. ``jump`` and ``slope`` are the jumps of f and f′, ``middle`` the mean of the
-    one-sided values of f; ``exponent`` is the local order |q − a|^exponent of f at a pole, of its
-    last derivative that matters otherwise.
+    smooth limit), or ``mild``: harmless for unbiasedness. ``jump`` and ``slope`` are the jumps of
+    f and f′, ``middle`` the mean of the one-sided values of f; ``exponent`` is the local order
+    |q − a|^exponent of f at a pole, of its last derivative that matters otherwise.
     """
 
     point: float

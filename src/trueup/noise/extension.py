@@ -53,7 +53,7 @@ def check_degree(extension: object) -> int:
             f"extension must be 'optimal' or a whole number, got {extension!r}",
             "'optimal' has the smallest variance; an integer k >= 2 is the paper's extension",
         )
-    if not 2 <= extension <= MAX_DEGREE:
+    if not 2 <= int(extension) <= MAX_DEGREE:
         raise TrueupError(
             f"an extension has degree 2 to {MAX_DEGREE}, got {extension}",
             "value, slope and curvature must match at the bound: k = 2 is the least",
