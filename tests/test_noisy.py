@@ -1,6 +1,7 @@
 """Calculating with published values: the whole formula is debiased, identity is remembered."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -143,3 +144,44 @@ def test_nan_stays_nan():
     value = 1 / tu.noisy([math.nan, 9.0], tu.Laplace(2), (1, None))
     assert math.isnan(value.estimate[0])
     assert value.estimate[1] == pytest.approx(1 / 9 - 8 / 9**3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n, s: n + 0,
+        lambda n, s: n * 1,
+        lambda n, s: n**1,
+        lambda n, s: 2 * n - n,
+        lambda n, s: n + s - s,
+        lambda n, s: -(-n),
+        lambda n, s: (n * s) / s,
+        lambda n, s: tu.where(True, n, 0),
+    ],
+    ids=["sum", "product", "power", "difference", "cancelled", "negated", "quotient", "where"],
+)
+def test_a_formula_that_collapses_is_still_a_value(n, s, make):
+    assert np.array_equal(make(n, s).estimate, n.estimate)
+
+
+def test_views_of_one_array_meet_entry_by_entry():
+    n = tu.noisy([5.0, 7.0, 9.0], tu.Laplace(1))
+    outer = (n[:, None] - n[None, :]).estimate
+    assert np.array_equal(outer, np.subtract.outer([5, 7, 9], [5, 7, 9]))
+    product = (n[:, None] * n[None, :]).estimate
+    assert np.array_equal(np.diag(product), np.array([25, 49, 81]) - 2)
+    assert product[0, 1] == 35
+
+
+def test_identity_survives_pickling_and_names_do_not_make_it():
+    n = tu.noisy(5.0, tu.Laplace(1), name="n")
+    assert (n - pickle.loads(pickle.dumps(n))).estimate == 0.0  # noqa: S301  (our own bytes)
+    assert (n - tu.noisy(9.0, tu.Laplace(1), name="n")).estimate == -4.0
+
+
+def test_numpy_sums_and_known_conditions(n):
+    assert np.sum(n).estimate == n.sum().estimate
+    chosen = tu.where(np.array([True, False, True]), n, 0)
+    assert np.array_equal(chosen.estimate, [103, 0, 7])
+    with pytest.raises(tu.TrueupError, match="axis"):
+        n.sum(axis=0)

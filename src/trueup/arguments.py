@@ -60,7 +60,7 @@ def column(value: Any, name: str) -> Any:
     except ValueError:
         array = np.array("")
     if array.dtype.kind == "O":
-        with contextlib.suppress(TypeError, ValueError):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
             array = array.astype(float)
     if array.dtype.kind not in "iuf":
         shown = repr(value) if len(repr(value)) < 60 else f"{repr(value)[:57]}..."

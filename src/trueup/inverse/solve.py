@@ -72,17 +72,18 @@ def connected(f: sympy.Expr, symbols: set[sympy.Symbol]) -> list[sympy.Expr]:
     >>> connected(a * b + b + 1 / c, {a, b, c})
     [1/c, a*b + b]
     """
-    groups: list[tuple[set[sympy.Symbol], list[sympy.Expr]]] = []
-    for term in sympy.Add.make_args(f):
-        used, terms = term.free_symbols & symbols, [term]
-        rest = []
-        for other_used, other_terms in groups:
-            if used & other_used or not (used or other_used):
-                used, terms = used | other_used, [*other_terms, *terms]
-            else:
-                rest.append((other_used, other_terms))
-        groups = [*rest, (used, terms)]
-    return [sympy.Add(*terms) for _, terms in sorted(groups, key=lambda g: str(g[1]))]
+    terms: dict[int, list[sympy.Expr]] = {}
+    home: dict[sympy.Symbol | None, int] = {}
+    members: dict[int, list[sympy.Symbol | None]] = {}
+    for number, term in enumerate(sympy.Add.make_args(f)):
+        used = list(term.free_symbols & symbols) or [None]
+        terms[number], members[number] = [term], []
+        for old in sorted({home[s] for s in used if s in home}):
+            terms[number] = terms.pop(old) + terms[number]
+            members[number] += members.pop(old)
+        members[number] += used
+        home.update(dict.fromkeys(members[number], number))
+    return [sympy.Add(*group) for group in sorted(terms.values(), key=str)]
 
 
 def _component(

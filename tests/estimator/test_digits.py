@@ -1,0 +1,72 @@
+"""Digits where doubles are short of them: wide integer noise, overflow, small kinks, 0/0."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+import trueup as tu
+
+
+@pytest.mark.parametrize("b", [1.0, 30.0, 1e4, 1e6, 1e9])
+@pytest.mark.parametrize("times", [3, 10, 100])
+def test_wide_integer_noise_keeps_its_digits(b: float, times: int) -> None:
+    est = tu.unbiased("1/n", tu.DiscreteLaplace(b), (1, None))
+    with mpmath.workdps(60):
+        n = mpmath.mpf(times * b)
+        lam = 1 / (4 * mpmath.sinh(1 / (2 * mpmath.mpf(b))) ** 2)
+        up, down = 1 / (n + 1) - 1 / n, 1 / (n - 1) - 1 / n
+        value = 1 / n - lam * (up + down)
+        variance = lam * (up**2 + down**2) + lam**2 * (up + down) ** 2
+        x = float(n)
+        assert abs(est(x) / value - 1) < 1e-14
+        assert abs(est.variance(x) / variance - 1) < 1e-6 if b > 1e6 else 1e-9
+
+
+def test_integer_noise_too_wide_for_other_functions_is_refused() -> None:
+    with pytest.raises(tu.TrueupError, match="too wide"):
+        tu.unbiased("log(n)", tu.DiscreteLaplace(1e6), (1, None))
+
+
+@pytest.mark.parametrize("x", [-800.0, -40.0, 0.3, 40.0, 800.0])
+def test_what_overflows_on_the_way_is_still_a_number(x: float) -> None:
+    est = tu.unbiased("1/(1 + exp(-q))", tu.Laplace(2))
+    with mpmath.workdps(40):
+        s = 1 / (1 + mpmath.exp(-mpmath.mpf(x)))
+        exact = float(s - 4 * s * (1 - s) * (1 - 2 * s))
+    assert est(x) == pytest.approx(exact, rel=1e-12, abs=1e-300)
+    assert est(np.array([x, 1.0]))[0] == pytest.approx(exact, rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("f", "reason"),
+    [
+        ("abs(q)/1e10", "kink at 0"),
+        ("where(q > 0, 1e-10, 0)", "jump at 0"),
+        ("1e-60/q", "pole at 0"),
+        ("(exp(q) - 1)/q", "0/0 at 0"),
+    ],
+)
+def test_small_is_not_smooth(f: str, reason: str) -> None:
+    with pytest.raises(tu.NoUnbiasedEstimator, match=reason):
+        tu.unbiased(f, tu.Laplace(0.2))
+
+
+@pytest.mark.parametrize(
+    ("f", "domain"),
+    [
+        ("1/(a - b)", {"a": (1, None), "b": (500, None)}),
+        ("log(a - b)", {"a": (1000, None), "b": (1, None)}),
+    ],
+)
+def test_poles_far_from_the_bounds_are_found(f: str, domain: dict[str, tuple[int, None]]) -> None:
+    with pytest.raises(tu.NoUnbiasedEstimator, match="can be 0"):
+        tu.unbiased(f, {"a": tu.DiscreteLaplace(1), "b": tu.DiscreteLaplace(1)}, domain)
+
+
+def test_a_jump_spoils_the_exact_interval() -> None:
+    est = tu.unbiased("where(q > 5, q**2 - 1000, q**2)", tu.DiscreteLaplace(3), (0, None))
+    assert est.interval_method == "normal approximation"
+    assert tu.unbiased("q", tu.Laplace(1)).interval_method == "exact"
+    assert tu.unbiased("q/(1 + q)", tu.Laplace(1), (0, None)).interval_method == "exact"
