@@ -154,7 +154,7 @@ def test_nan_stays_nan():
         lambda n, s: n**1,
         lambda n, s: 2 * n - n,
         lambda n, s: n + s - s,
-        lambda n, s: -(-n),
+        lambda n, s: 0 - (0 - n),
         lambda n, s: (n * s) / s,
         lambda n, s: tu.where(True, n, 0),
     ],

@@ -21,7 +21,7 @@ def test_wide_integer_noise_keeps_its_digits(b: float, times: int) -> None:
         variance = lam * (up**2 + down**2) + lam**2 * (up + down) ** 2
         x = float(n)
         assert abs(est(x) / value - 1) < 1e-14
-        assert abs(est.variance(x) / variance - 1) < 1e-6 if b > 1e6 else 1e-9
+        assert abs(est.variance(x) / variance - 1) < (1e-6 if b > 1e6 else 1e-9)
 
 
 def test_integer_noise_too_wide_for_other_functions_is_refused() -> None:
