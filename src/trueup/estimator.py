@@ -232,6 +232,31 @@ class Estimator:
         """
         return self._at(self._law.sd, q, statistics)
 
+    def efficiency(self, epsilon: Any, prior: Any = None) -> float:
+        """Return this estimator's variance over that of the best unbiased ε-DP release of f.
+
+        The best one is found by linear programming over all ε-DP mechanisms on the integers of a
+        bounded domain; both variances are averaged over the prior (None weighs all values alike).
+        1 means that nothing better exists.
+
+        Examples
+        --------
+        >>> from trueup import DiscreteLaplace, unbiased
+        >>> est = unbiased("abs(n - 2)", DiscreteLaplace(2), domain=(0, 4))
+        >>> round(est.efficiency(epsilon=0.5), 3)
+        3.102
+        """
+        from trueup.limit.optimal import OptimalRelease
+
+        if len(self._statistics) != 1:
+            raise TrueupError(
+                f"efficiency is for one statistic, this estimator has {len(self._statistics)}",
+                "compare the statistics one by one",
+            )
+        (statistic,) = self._statistics
+        best = OptimalRelease(self._recipe[0], statistic.domain, epsilon, prior)
+        return best.ratio(lambda q: float(self.sd(float(q))) ** 2)
+
     @cached_property
     def _law(self) -> ExactLaw:
         return ExactLaw(self._inverse, self._statistics)

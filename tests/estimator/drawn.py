@@ -24,6 +24,9 @@ from oracle import Axis, Law, expect, moments
 TOLERANCE = 1e-9
 """|E g − f| / max(1, |f|) and |E V̂ − Var g| / max(1, Var g) must not exceed it."""
 
+SHARP = {"rel_tol": 1e-8, "abs_tol": 1e-12}
+"""The same for small numbers: relative to themselves."""
+
 RAN: Counter[str] = Counter()
 """How many drawn cases each family has run, counted where they run."""
 
@@ -262,6 +265,7 @@ class Check:
             mean, variance = moments(g, *axes, order=self.order)
             spread = expect(called(self.est.variance, self.names), *axes, order=self.order)
             assert close(spread, variance), f"E V̂ = {spread!r}, Var g = {variance!r}"
+            assert math.isclose(spread, variance, **SHARP), (spread, variance)
             self._knows(q, mean, math.sqrt(variance), float(f))
         else:
             mean = expect(g, *axes, order=self.order)
@@ -269,6 +273,7 @@ class Check:
             with pytest.raises(tu.InfiniteVariance, match=r"(?m)^Hint: "):
                 called(self.est.variance, self.names)(*q)
         assert close(mean, f), f"E g = {mean!r}, f = {f!r}"
+        assert math.isclose(mean, f, **SHARP), (mean, f)
 
     def outside(self, f: float, *axes: Axis) -> None:
         """Assert that the estimator knows its mean and sd where its bound is wrong."""

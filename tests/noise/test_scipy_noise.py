@@ -56,7 +56,7 @@ def test_law_is_scipys(frozen):
         (StudentT(9, 2), ss.t(9, scale=2)),
         (DiscreteLaplace(2), ss.dlaplace(0.5)),
     ],
-    ids=repr,
+    ids=["gaussian", "laplace", "student", "discrete_laplace"],
 )
 def test_moments_agree_with_our_families(ours, frozen):
     noise = read(frozen)

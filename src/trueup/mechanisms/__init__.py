@@ -1,7 +1,7 @@
 """Mechanisms: data in, private and unbiased numbers out."""
 
+from trueup.limit.optimal import OptimalRelease
 from trueup.mechanisms.means import Mean, SmoothSensitivityMean, TwoTotalsMean
-from trueup.mechanisms.optimal import OptimalRelease
 from trueup.mechanisms.per_record import PerRecordSum, Policy
 from trueup.mechanisms.planning import Plan, plan
 from trueup.mechanisms.release import MeanRelease, SharesRelease, TotalRelease

@@ -16,9 +16,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trueup.mechanisms.optimal_rays import Bools, Floats
+    from trueup.limit.rays import Bools, Floats
 
-DEBUG = True
 _BITS = 128
 
 
@@ -181,14 +180,6 @@ def exact_table(
     reach = 4 * (max(values) - min(values)) / room
     middle = (max(values) + min(values)) / 2
     low, high = Fraction(float(middle - reach)), Fraction(float(middle + reach))
-    if DEBUG:
-        print(
-            "   eta %.1e share %.1e"
-            % (
-                float(max(_errors(masses, values, reach))),
-                float(_share(max(_errors(masses, values, reach)) / room)),
-            )
-        )
     kept = 1 - _share(max(_errors(masses, values, reach)) / room)
     table = {label: [kept * p for p in row] for label, row in masses.items()}
     for label in (low, high):
@@ -215,5 +206,7 @@ def _errors(
 ) -> Iterator[Fraction]:
     """Yield how far each row's total is from 1, and its mean from the value, per reach."""
     for q, value in enumerate(values):
-        yield abs(1 - sum(row[q] for row in masses.values()))
-        yield abs(sum((y - value) * row[q] for y, row in masses.items())) / reach
+        total = sum((row[q] for row in masses.values()), Fraction(0))
+        moment = sum(((y - value) * row[q] for y, row in masses.items()), Fraction(0))
+        yield abs(1 - total)
+        yield abs(moment) / reach

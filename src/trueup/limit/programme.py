@@ -16,18 +16,17 @@ tell which column is missing: the cheapest ray at the best y, on the whole line,
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import linprog
 
 from trueup.errors import TrueupError
-from trueup.mechanisms.optimal_rays import cheapest, shapes
+from trueup.limit.rays import cheapest, shapes
 
 if TYPE_CHECKING:
-    from trueup.mechanisms.optimal_rays import Bools, Floats
+    from trueup.limit.rays import Bools, Floats
 
-DEBUG = False
 _GRID = 400
 _ROUNDS = 400
 _KEPT = 40
@@ -176,7 +175,7 @@ def solve(
     >>> start = Columns(np.array([-2.0, 3, -1, 2, 0, 1]), steps)
     >>> coin = Programme(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 3.0)
     >>> nothing = Dual(np.zeros(2), np.zeros(2))
-    >>> round(solve(coin, start, start, nothing).variance, 6)  # −½ or 3/2, ¾ to ¼
+    >>> round(solve(coin, start, start, nothing).variance, 3)  # −½ or 3/2, ¾ to ¼
     0.75
     """
     columns = start.joined(more)
@@ -194,8 +193,6 @@ def solve(
         else:
             shown = shown.lowered(-min(0.0, found.lowest(programme, shown)), programme.gauge)
         proven = shown.value
-        if DEBUG:
-            print(_, len(columns.labels), master.variance, proven, worst, len(found.labels))
         if master.variance - proven <= tolerance * master.variance:
             break
         if found.labels.size:
@@ -243,7 +240,7 @@ def _master(programme: Programme, columns: Columns) -> Solution:
     matrix, size = columns.equations(programme), len(programme.values)
     scale = np.abs(matrix).max(axis=0)
     for method, presolve, tolerance in _ATTEMPTS:
-        result = linprog(
+        result: Any = linprog(  # type: ignore[call-overload]
             columns.costs(programme) / scale,
             A_eq=matrix / scale,
             b_eq=right_hand_side(size),

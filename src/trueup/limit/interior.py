@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from trueup.mechanisms.optimal_programme import (
+from trueup.limit.programme import (
     Columns,
     Dual,
     Programme,
@@ -23,7 +23,7 @@ from trueup.mechanisms.optimal_programme import (
 )
 
 if TYPE_CHECKING:
-    from trueup.mechanisms.optimal_rays import Floats
+    from trueup.limit.rays import Floats
 
 _STEPS = 80
 _ROUNDS = 3
@@ -72,7 +72,8 @@ def _gathered(labels: Floats, likely: Floats, more: Floats, close: float) -> Flo
     sides = [labels[np.clip(index + side, 0, len(labels) - 1)] for side in (-1, 1)]
     halves = [(labels[index] + side) / 2 for side in sides]
     union = np.unique(np.concatenate([labels[index], *sides, *halves, more]))
-    return union[np.concatenate([[True], np.diff(union) > close])]
+    apart = np.concatenate([[True], np.diff(union) > close])
+    return np.asarray(union[apart])
 
 
 def _split(mass: Floats, label: float, programme: Programme) -> Columns:
@@ -234,7 +235,7 @@ def _step(
         right = missing + cone.total(tridiagonal.solve(gap))
         shift = np.zeros_like(right)
         for _ in range(3):
-            shift += scale * cho_solve(cholesky, scale * (right - normal @ shift))
+            shift += scale * cho_solve(cholesky, scale * (right - normal @ shift))  # type: ignore[call-overload]
         moved = tridiagonal.solve(cone.lifted(shift) - gap)
         slid = cone.slack(moved)
         return moved, slid, aim - prices * slid / slack, shift

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trueup.errors import TrueupError
-from trueup.mechanisms.optimal_programme import Dual, Programme, price
-from trueup.mechanisms.optimal_rays import least
+from trueup.limit.programme import Dual, Programme, price
+from trueup.limit.rays import least
 
 if TYPE_CHECKING:
-    from trueup.mechanisms.optimal_rays import Bools, Floats
+    from trueup.limit.rays import Bools, Floats
 
 _ROUNDING = 1e-13
 """More than all rounding errors of one pass over q, relative to the terms added."""
@@ -63,7 +63,7 @@ def _proves(programme: Programme, dual: Dual, labels: Floats) -> bool:
     for _ in range(200):
         ends = np.array([middle - reach, middle + reach])
         if _settled(programme, dual, ends):
-            return _covers(programme, dual, np.linspace(*ends, 2001))
+            return _covers(programme, dual, np.linspace(float(ends[0]), float(ends[1]), 2001))
         reach *= 2
     return False
 
