@@ -72,8 +72,8 @@ class OptimalRelease:
     >>> best = OptimalRelease("n", domain=(0, 1), epsilon=Fraction(1, 2))
     >>> round(best.variance(0), 2), round(best.lower_bound, 2)
     (3.92, 3.92)
-    >>> sorted(round(y, 4) for y in best.table.labels)
-    [-1.5415, 2.5415]
+    >>> best.gap < 1e-3
+    True
     >>> best.release(1).value in best.table.labels
     True
     """
