@@ -45,7 +45,6 @@ def test_what_overflows_on_the_way_is_still_a_number(x: float) -> None:
         ("abs(q)/1e10", "kink at 0"),
         ("where(q > 0, 1e-10, 0)", "jump at 0"),
         ("1e-60/q", "pole at 0"),
-        ("(exp(q) - 1)/q", "0/0 at 0"),
     ],
 )
 def test_small_is_not_smooth(f: str, reason: str) -> None:
@@ -70,3 +69,17 @@ def test_a_jump_spoils_the_exact_interval() -> None:
     assert est.interval_method == "normal approximation"
     assert tu.unbiased("q", tu.Laplace(1)).interval_method == "exact"
     assert tu.unbiased("q/(1 + q)", tu.Laplace(1), (0, None)).interval_method == "exact"
+
+
+def test_a_removable_singularity_is_refused_for_what_it_is() -> None:
+    with pytest.raises(tu.TrueupError, match="0/0 at 0") as caught:
+        tu.unbiased("(exp(q) - 1)/q", tu.Laplace(0.2))
+    assert not isinstance(caught.value, tu.NoUnbiasedEstimator)
+    assert str(tu.unbiased("(q**2 - 1)/(q - 1)", tu.Laplace(1)).formula) == "q + 1"
+
+
+def test_products_of_integer_statistics() -> None:
+    noise = {"n": tu.DiscreteLaplace(0.5), "m": tu.DiscreteLaplace(0.5)}
+    est = tu.unbiased("1/(n*m)", noise, {"n": (1, None), "m": (1, None)})
+    one = tu.unbiased("1/n", noise["n"], (1, None))
+    assert est(n=3, m=5) == pytest.approx(one(3.0) * one(5.0), rel=1e-13)

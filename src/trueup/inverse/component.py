@@ -198,7 +198,7 @@ def _gathered(jet: Jet, keys: list[Keys]) -> sympy.Expr:
     """
     total = sympy.Add(*(jet[k] for k in keys))
     if len(keys) > 1 and total.free_symbols and total.is_rational_function():
-        return sympy.factor_terms(sympy.cancel(sympy.together(total)))
+        return sympy.factor(total)
     return total
 
 

@@ -37,7 +37,7 @@ class ExactLaw:
 
     def expectation(self, truth: Truth) -> float:
         """Return E g."""
-        if any(math.isnan(q) for q in truth.values()):
+        if not all(map(math.isfinite, truth.values())):
             return math.nan
         return (
             self._estimand(truth) if self._inside(truth) else sum(p.mean(truth) for p in self.parts)
@@ -45,11 +45,16 @@ class ExactLaw:
 
     def bias(self, truth: Truth) -> float:
         """Return E g − f."""
-        return 0.0 if self._inside(truth) else self.expectation(truth) - self._estimand(truth)
+        expected = self.expectation(truth)
+        return (
+            0.0
+            if self._inside(truth) and expected == expected
+            else (expected - self._estimand(truth))
+        )
 
     def sd(self, truth: Truth) -> float:
         """Return the root of Var g = E V̂ (outside the domain: E (g − E g)²)."""
-        if any(math.isnan(q) for q in truth.values()):
+        if not all(map(math.isfinite, truth.values())):
             return math.nan
         if self.inverse.infinite:
             return math.inf

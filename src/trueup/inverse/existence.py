@@ -134,7 +134,7 @@ def _looks_at_curvature(coordinate: Coordinate) -> bool:
 
 def _refusal(
     f: sympy.Expr, symbol: sympy.Symbol, found: Singularity, domain: Interval
-) -> NoUnbiasedEstimator:
+) -> TrueupError:
     at_bound = found.point in (float(domain.low), float(domain.high))
     words: dict[str, Any] = {"a": f"{found.point:.6g}", "f": text(f), "s": _name(symbol)}
     words |= {"j": found.jump, "k": found.slope}
@@ -143,6 +143,8 @@ def _refusal(
         what = {"pole": "pole", "steep": "infinite slope"}[found.kind]
         reason = f"{what} at the bound {words['a']}: {text(f)} has no finite slope there"
     words["next"] = f"{found.point + 1:.6g}"
+    if found.kind == "removable":
+        return TrueupError(reason, _HINTS["removable"].format(**words))
     return NoUnbiasedEstimator(
         f"no unbiased estimator of {text(f)} on {domain}: {reason}",
         _HINTS[found.kind].format(**words),

@@ -197,7 +197,7 @@ class Expectation:
         lumped = side != "inside" or not self.tilts[cell.symbol]
         if cell.symbol not in expr.free_symbols and lumped:
             return quadrature.point(q, _probability(noise, side, low - q, high - q))
-        degree = _degree(expr, cell.symbol)
+        degree = 0.0 if noise.lattice and self._long else _degree(expr, cell.symbol)
         left, right = quadrature.reach(noise, self.rates.get(cell.symbol, (0.0, 0.0)), degree)
         ends = {"below": (-math.inf, low), "inside": (low, high), "above": (high, math.inf)}
         start = max(ends[side][0], min(q, high) - left)

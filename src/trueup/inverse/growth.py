@@ -17,6 +17,7 @@ from trueup.formula.opaque import Opaque
 from trueup.noise.extension import LaguerreExtension
 
 _LEVEL = (sympy.log, sympy.asinh, sympy.acosh)  # slower than every power
+_GENERIC = sympy.Rational(12345, 10**4)  # for symbols held fixed
 _PROBES = (sympy.Integer(10) ** 4, sympy.Integer(10) ** 7)
 
 
@@ -178,8 +179,9 @@ def _branch(expr: sympy.Piecewise, x: sympy.Symbol, point: sympy.Expr) -> sympy.
 
 def _measured(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
     """Return the order as measured between two points far out."""
-    if expr.has(Opaque) or len(expr.free_symbols) > 1:
+    if expr.has(Opaque):
         return Growth(-math.inf, 0.0, sharp=False)
+    expr = expr.xreplace(dict.fromkeys(expr.free_symbols - {x}, _GENERIC))
     near, far = _PROBES
     values = [_value(sympy.log(sympy.Abs(expr)), x, point) for point in (near, far)]
     if None in values:
