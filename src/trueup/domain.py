@@ -119,7 +119,7 @@ class Integers(Interval):
         return super().contains(q) & whole
 
     def __contains__(self, q: float) -> bool:
-        return super().__contains__(q) and q == math.floor(q)
+        return super().__contains__(q) and float(q).is_integer()
 
     def __str__(self) -> str:
         low, high = self.bounds

@@ -46,11 +46,9 @@ class ExactLaw:
     def bias(self, truth: Truth) -> float:
         """Return E g − f."""
         expected = self.expectation(truth)
-        return (
-            0.0
-            if self._inside(truth) and expected == expected
-            else (expected - self._estimand(truth))
-        )
+        if math.isnan(expected):
+            return math.nan
+        return 0.0 if self._inside(truth) else expected - self._estimand(truth)
 
     def sd(self, truth: Truth) -> float:
         """Return the root of Var g = E V̂ (outside the domain: E (g − E g)²)."""
