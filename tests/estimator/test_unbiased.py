@@ -1,7 +1,7 @@
 """E g = f and E V̂ = Var g, by quadrature and sums that know nothing of the library.
 
 Every Hypothesis example is one drawn case: a function, a noise, a domain and a true value.
-``CASES`` says how many each family draws, 2,320 in all; the last test counts those that ran.
+``CASES`` says how many each family draws, 2,300 in all; the last test counts those that ran.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CASES = {
     "student_t": 90,
     "scipy": 100,
     "moments": 100,
-    "two_statistics": 100,
+    "two_statistics": 80,
     "cells": 50,
     "three_statistics": 10,
 }
@@ -544,7 +544,7 @@ def test_three_statistics(data: st.DataObject) -> None:
     Check(est, ("a", "b", "n")).unbiased(truth(text, **q), *axes)
 
 
-@pytest.mark.parametrize("text", ["1/(a + b + n)", "(a - b)/n", "a*log(b + n)"])
+@pytest.mark.parametrize("text", ["1/(a + b + n)", "a*log(b + n)"])
 def test_three_laplace_cells(text: str) -> None:
     noise = {"a": tu.Laplace(1), "b": tu.Laplace(Fraction(1, 2)), "n": tu.Laplace(0.7)}
     est = tu.unbiased(text, noise, {"a": (1, None), "b": (2, 9), "n": (3, None)})
