@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-12
 _ACCEPTED = 1e-8
 _NOTHING = 1e-8  # what is left of terms that cancel
-_LEVELS = 6
+_LEVELS = 10
 _SLAB = 100_000
 _LONG = 1000  # parts beyond which nodes are cheaper than symbols
 
