@@ -170,7 +170,7 @@ def _not_exponential(f: sympy.Expr, sums: tuple[Wave, ...]) -> NoUnbiasedEstimat
         f"no unbiased estimator of {text(f.xreplace({wave.symbol: sympy.Add(*wave.statistics)}))} "
         f"in closed form under {noise!r}: it is not a sum of terms {names}^k·e^(c·{names})",
         "under Laplace or DiscreteLaplace noise every smooth function works; here polynomials, "
-        "exponentials, sines and cosines do, and nearly_unbiased bounds the bias of anything else",
+        "exponentials, sines, cosines and their products do",
     )
 
 
