@@ -106,7 +106,7 @@ def multiples(scale: int = _SHOWN_SCALE) -> list[Multiple]:
 
 def _multiple(f: sympy.Expr, square: sympy.Expr, scale: int) -> Multiple:
     g = unbiased(f, Laplace(scale)).formula
-    ours, paper = sympy.simplify(g / f), 1 - scale**2 * sympy.sympify(square)
+    ours, paper = sympy.simplify(g / f), sympy.Integer(1) - scale**2 * square
     return Multiple(str(f), _text(g), str(paper), str(ours), ours == paper)
 
 
