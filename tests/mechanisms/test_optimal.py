@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
+import scipy.optimize
+import scipy.sparse
 import scipy.stats
 
 import trueup as tu
@@ -157,3 +160,67 @@ def test_bad_input(arguments, message):
 def test_a_true_value_outside_the_domain_is_refused():
     with pytest.raises(tu.TrueupError, match="must be an integer"):
         OptimalRelease("n", (0, 3), 1).release(7)
+
+
+def plain_programme(values, epsilon, prior, labels):
+    """The textbook programme on a fixed grid of labels, without any of our shortcuts."""
+    m, n = len(values), len(labels)
+    one, each = scipy.sparse.eye(m), scipy.sparse.eye(n)
+    scale = np.abs(labels).max()
+    totals = scipy.sparse.kron(one, np.ones((1, n)))
+    means = scipy.sparse.kron(one, labels[None] / scale)
+    band, ones = -math.exp(epsilon) * np.ones(m - 1), np.ones(m - 1)
+    pairs = [
+        scipy.sparse.diags([a, b], [0, 1], shape=(m - 1, m))
+        for a, b in ((ones, band), (band, ones))
+    ]
+    found = scipy.optimize.linprog(
+        (prior[:, None] * (labels - values[:, None]) ** 2).ravel(),
+        A_ub=scipy.sparse.vstack([scipy.sparse.kron(p, each) for p in pairs]),
+        b_ub=np.zeros(2 * (m - 1) * n),
+        A_eq=scipy.sparse.vstack([totals, means]),
+        b_eq=np.concatenate([np.ones(m), values / scale]),
+        method="highs-ds",
+    )
+    assert found.status == 0
+    return found.fun
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_plain_programme_lies_between_the_bounds(seed):
+    rng = np.random.default_rng(seed)
+    m, epsilon = int(rng.integers(2, 8)), float(rng.choice([0.2, 0.5, 1, 3]))
+    values, prior = rng.normal(size=m), rng.dirichlet(np.ones(m))
+    best = OptimalRelease(values.tolist(), (0, m - 1), epsilon, prior.tolist())
+    inner = np.array(best.table.labels[1:-1])
+    reach = 3 * math.sqrt(best.average_variance)
+    grid = np.linspace(inner.min() - reach, inner.max() + reach, 200)
+    plain = plain_programme(values, epsilon, prior, np.union1d(inner, grid))
+    assert best.lower_bound <= plain * (1 + 1e-7)
+    assert plain == pytest.approx(best.average_variance, rel=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("f", "size", "epsilon", "prior"),
+    [
+        ("abs(n - 3)", 12, 6, None),  # labels much closer together than the values
+        ("where(n > 3, 1, 0)", 12, 6, None),  # rows that are nearly certain
+        ("abs(n - 9)", 30, 1, None),
+        ("abs(n - 9)", 30, 0.001, None),  # discrete Laplace is 2,000 times worse
+        ("1/(n + 1)", 30, 6, [0, 1] + [0] * 28),  # no weight on most values
+        ("abs(n - 9)", 30, 10, [1, 1] + [0] * 28),
+        ("1e6 + 1/(n + 1)", 12, 1, None),
+    ],
+)
+def test_hard_cases_are_private_and_unbiased(f, size, epsilon, prior):
+    best = OptimalRelease(f, (0, size - 1), epsilon, prior)  # checks every constraint exactly
+    assert 0 <= best.lower_bound <= best.average_variance
+    if prior is None:
+        assert best.gap < 1e-3
+
+
+def test_sixty_values_in_a_minute():
+    began = time.perf_counter()
+    best = OptimalRelease("1/n", (1, 60), 0.5)
+    assert time.perf_counter() - began < 60
+    assert best.gap < 6e-4

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.errors import TrueupError
-from trueup.limit.programme import Dual, Programme, price
+from trueup.limit.programme import Dual, Programme
 from trueup.limit.rays import least
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ _ROUNDING = 1e-13
 def lower_bound(programme: Programme, dual: Dual, labels: Floats, margin: float) -> float:
     """Return a variance that no unbiased private release on the real line can beat.
 
-    The multipliers are lowered until the check succeeds everywhere.
+    The multipliers are lowered until the check succeeds everywhere; should it never, 0 is a bound.
 
     Parameters
     ----------
@@ -45,27 +44,28 @@ def lower_bound(programme: Programme, dual: Dual, labels: Floats, margin: float)
     >>> lower_bound(coin, dual, np.array([-0.5, 1.5]), 1e-3) <= 0.75
     True
     """
-    worst = price(programme, dual, labels, margin)[1]
-    for attempt in range(12):
-        lowered = dual.lowered(-min(worst, 0.0) + margin * 4**attempt, programme.gauge)
-        if _proves(programme, lowered, labels):
+    lowered = dual.lowered(margin, programme.gauge)
+    for attempt in range(40):
+        if lowered.value <= 0:
+            break
+        doubtful = _doubtful(programme, lowered, labels)
+        if not doubtful.size:
             return lowered.value
-    raise TrueupError(
-        "the lower bound could not be proved for these values",
-        "try fewer values of q, or an epsilon nearer to 1",
-    )
+        found = programme.cheapest(lowered, doubtful, 0.0)[0].min()
+        lowered = lowered.lowered(margin * 2**attempt - found, programme.gauge)
+    return 0.0
 
 
-def _proves(programme: Programme, dual: Dual, labels: Floats) -> bool:
-    """Tell whether the multipliers are feasible for every real label."""
+def _doubtful(programme: Programme, dual: Dual, labels: Floats) -> Floats:
+    """Return labels at which the multipliers may not be feasible: none, if they are everywhere."""
     points = np.concatenate([labels, programme.values])
     middle, reach = (points.min() + points.max()) / 2, points.max() - points.min()
-    for _ in range(200):
+    for _ in range(60):
         ends = np.array([middle - reach, middle + reach])
         if _settled(programme, dual, ends):
-            return _covers(programme, dual, np.linspace(float(ends[0]), float(ends[1]), 2001))
+            return _uncovered(programme, dual, np.linspace(float(ends[0]), float(ends[1]), 2001))
         reach *= 2
-    return False
+    return ends
 
 
 def _settled(programme: Programme, dual: Dual, ends: Floats) -> bool:
@@ -77,20 +77,19 @@ def _settled(programme: Programme, dual: Dual, ends: Floats) -> bool:
     return bool(np.all(rising & _feasible(programme, dual, ends, np.zeros(2))))
 
 
-def _covers(programme: Programme, dual: Dual, edges: Floats) -> bool:
-    """Tell whether the prices are feasible between the first and last edge."""
+def _uncovered(programme: Programme, dual: Dual, edges: Floats) -> Floats:
+    """Return labels between the first and last edge at which the prices may not be feasible."""
     left, right = edges[:-1], edges[1:]
     for _ in range(40):
         width = right - left
         fine = _feasible(programme, dual, left, width) & _feasible(programme, dual, right, width)
         left, right = left[~fine], right[~fine]
-        if not left.size:
-            return True
         middle = (left + right) / 2
-        if not _feasible(programme, dual, middle, np.zeros_like(middle)).all():
-            return False
+        wrong = ~_feasible(programme, dual, middle, np.zeros_like(middle))
+        if wrong.any() or not left.size:
+            return np.asarray(middle[wrong])
         left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
-    return False
+    return middle
 
 
 def _feasible(programme: Programme, dual: Dual, labels: Floats, width: Floats) -> Bools:

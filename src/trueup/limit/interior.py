@@ -9,6 +9,7 @@ Nothing here is trusted: what comes out is a start for the programme, which prov
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,10 +24,9 @@ from trueup.limit.programme import (
 )
 
 if TYPE_CHECKING:
-    from trueup.limit.rays import Floats
+    from trueup.limit.rays import Bools, Floats
 
 _STEPS = 80
-_ROUNDS = 3
 
 
 def approach(programme: Programme, start: Columns) -> tuple[Columns, Dual]:
@@ -46,18 +46,18 @@ def approach(programme: Programme, start: Columns) -> tuple[Columns, Dual]:
     size = len(programme.values)
     fixed = np.concatenate([start.labels[:size], programme.values])
     labels = np.unique(np.concatenate([fixed, np.linspace(fixed.min(), fixed.max(), 4 * size)]))
-    for round_ in range(_ROUNDS):
-        point = interior(programme, labels, 1e-5 if round_ == _ROUNDS - 1 else 1e-3)
+    shown, proven = Dual(np.zeros(size), np.zeros(size)), -np.inf
+    for tolerance in (1e-3, 1e-3, 1e-5):
+        point, here = interior(programme, labels, tolerance), labels
         mass = point.masses.max(axis=0)
-        likely = mass > 1e-3 * mass.max()
-        ceiling = 0.05 * point.variance
-        found = price(programme, point.dual, labels[likely], ceiling)[0]
-        if round_ < _ROUNDS - 1:
-            close = np.sqrt(point.variance) * 1e-4
-            labels = _gathered(labels, likely, np.concatenate([found.labels, fixed]), close)
-    parts = [found, *(_split(point.masses[:, j], labels[j], programme) for j in _most(mass, size))]
+        likely = mass > max(1e-3 * mass.max(), np.sort(mass)[-2 * size :][0])
+        found, worst = price(programme, point.dual, here[likely], 0.05 * point.variance)
+        if point.dual.value + worst > proven:
+            shown, proven = point.dual, point.dual.value + worst
+        labels = _gathered(here, likely, [found.labels, fixed], 1e-4 * math.sqrt(point.variance))
+    parts = [found, *(_split(point.masses[:, j], here[j], programme) for j in _most(mass, size))]
     labels = np.concatenate([part.labels for part in parts])
-    return Columns(labels, np.hstack([part.rising for part in parts])), point.dual
+    return Columns(labels, np.hstack([part.rising for part in parts])), shown
 
 
 def _most(mass: Floats, size: int) -> list[int]:
@@ -66,12 +66,14 @@ def _most(mass: Floats, size: int) -> list[int]:
     return [int(j) for j in order if mass[j] > 1e-4 * mass.max()]
 
 
-def _gathered(labels: Floats, likely: Floats, more: Floats, close: float) -> Floats:
-    """Return the likely labels, their neighbours, and labels half-way to those."""
+def _gathered(labels: Floats, likely: Bools, more: list[Floats], close: float) -> Floats:
+    """Return the likely labels, their neighbours, labels half-way to those, and a few all over."""
     index = np.flatnonzero(likely)
     sides = [labels[np.clip(index + side, 0, len(labels) - 1)] for side in (-1, 1)]
     halves = [(labels[index] + side) / 2 for side in sides]
-    union = np.unique(np.concatenate([labels[index], *sides, *halves, more]))
+    reach = np.concatenate([labels[index], *more])
+    even = np.linspace(reach.min(), reach.max(), 100)
+    union = np.unique(np.concatenate([reach, *sides, *halves, even]))
     apart = np.concatenate([[True], np.diff(union) > close])
     return np.asarray(union[apart])
 

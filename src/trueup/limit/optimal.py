@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from trueup.arguments import read_arguments
 from trueup.errors import TrueupError
@@ -17,7 +16,7 @@ from trueup.exact import number
 from trueup.kernels.evaluate import evaluate
 from trueup.limit.bound import lower_bound
 from trueup.limit.interior import approach
-from trueup.limit.programme import Columns, Programme, right_hand_side, solve
+from trueup.limit.programme import Columns, Programme, refined, solve
 from trueup.limit.table import Mixture, Row, Table, exact_table, exp_below
 from trueup.noise.discrete_laplace import DiscreteLaplace
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 MOST_VALUES = 120
 """The largest number of true values for which the programme is solved."""
 
-LEAST_EPSILON, MOST_EPSILON = 1e-3, 12
+LEAST_EPSILON, MOST_EPSILON = 1e-3, 10
 
 Variances = Sequence[float] | Mapping[int, float] | Callable[[int], float]
 """A number for each true value: in order, by true value, or as a function."""
@@ -190,9 +189,11 @@ class OptimalRelease:
         start = Columns((start.labels - center) / sd, start.rising)
         found = solve(scaled, start, *approach(scaled, start))
         above = dataclasses.replace(scaled, ratio=float(self._ratio) * (1 + 1e-15))
-        bound = lower_bound(above, found.dual, found.columns.labels, 2e-6 * found.variance)
+        used = found.columns.labels[found.weights > 0]
+        bound = lower_bound(above, found.dual, used, 2e-6 * found.variance)
         labels = center + sd * found.columns.labels
-        weights = _fitted(scaled, Columns((labels - center) / sd, found.columns.rising))
+        rounded = Columns((labels - center) / sd, found.columns.rising)
+        weights = refined(scaled, dataclasses.replace(found, columns=rounded))
         mixture = Mixture(labels, found.columns.rising, weights)
         return exact_table(self.truths, self._values, mixture, ratio), max(0.0, bound) * sd**2
 
@@ -231,11 +232,6 @@ def _discrete_laplace(values: Floats, ratio: float, prior: Floats) -> tuple[Colu
     labels = np.concatenate([g + shift * sds for shift in (0, -2, -1, -0.5, 0.5, 1, 2)])
     rising = np.tile(q[:-1, None] < q, (1, 7))
     return Columns(labels, rising), float(np.sqrt(prior @ sds**2))
-
-
-def _fitted(programme: Programme, columns: Columns) -> Floats:
-    """Return weights that meet the equations to the last digit; the solver's are a bit off."""
-    return nnls(columns.equations(programme), right_hand_side(len(programme.values)))[0]
 
 
 # -- reading the arguments -------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import linprog, nnls
 
 from trueup.errors import TrueupError
 from trueup.limit.rays import cheapest, shapes
@@ -27,10 +27,12 @@ from trueup.limit.rays import cheapest, shapes
 if TYPE_CHECKING:
     from trueup.limit.rays import Bools, Floats
 
-_GRID = 400
+_GRID = (200, 4000)
+"""The fewest and the most labels that are tried."""
+
 _ROUNDS = 400
-_KEPT = 40
-"""Columns are forgotten, dearest first, beyond this many for each true value."""
+_KEPT = 20
+"""How many columns to begin with, the cheapest, for each true value."""
 
 _ATTEMPTS = (("highs-ds", False, 1e-9), ("highs-ds", True, 1e-8), ("highs-ipm", True, 1e-7))
 """Method, presolve, tolerance: dense and small, the programme gains nothing from presolving."""
@@ -81,9 +83,10 @@ class Programme:
         return cheapest(self.prices(dual, labels), self.gauge, self.ratio, ceiling)
 
     def best_labels(self, dual: Dual, ray: Floats) -> Floats:
-        """Return the label at which each ray is cheapest."""
-        slope = 2 * self.prior * self.values + dual.mean
-        return np.asarray((slope @ ray) / (2 * (self.prior @ ray)))
+        """Return the label at which each ray is cheapest, within reason."""
+        slope, bend = 2 * self.prior * self.values + dual.mean, 2 * (self.prior @ ray)
+        far = 1e6 * (1 + float(np.abs(self.values).max()))
+        return np.clip((slope @ ray) / np.maximum(bend, 1e-100), -far, far)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -131,12 +134,16 @@ class Columns:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Solution:
-    """Weights of columns, their prior-averaged variance, and multipliers that bound it."""
+    """Weights of columns, their prior-averaged variance, and multipliers.
+
+    ``master`` has no price below zero among these columns; ``dual`` nearly so among all of them.
+    """
 
     columns: Columns
     weights: Floats
     variance: float
     dual: Dual
+    master: Dual
 
 
 def right_hand_side(size: int) -> Floats:
@@ -149,7 +156,7 @@ def solve(
     start: Columns,
     more: Columns,
     guess: Dual,
-    tolerance: float = 1e-4,
+    tolerance: float = 2e-4,
 ) -> Solution:
     """Return a release within a relative tolerance of the best variance.
 
@@ -183,6 +190,8 @@ def solve(
     worst = price(programme, guess, more.labels, 0.02 * master.variance)[1]
     shown = guess.lowered(-worst, programme.gauge)
     proven = shown.value
+    columns = _trimmed(programme, columns, master, len(start.labels))
+    master = _master(programme, columns)
     for _ in range(_ROUNDS):
         trial = master.dual.towards(shown, 0.5)
         found, worst = price(
@@ -196,11 +205,9 @@ def solve(
         if master.variance - proven <= tolerance * master.variance:
             break
         if found.labels.size:
-            columns = _kept(programme, columns, master, len(start.labels)).joined(found)
+            columns = columns.joined(found)
             master = _master(programme, columns)
-    free = columns.prices(programme, master.dual) < 1e-9 * master.variance
-    used = free | (master.weights > 0)
-    return Solution(columns.only(used), master.weights[used], master.variance, shown)
+    return dataclasses.replace(master, dual=shown)
 
 
 def price(programme: Programme, dual: Dual, also: Floats, ceiling: float) -> tuple[Columns, float]:
@@ -211,22 +218,44 @@ def price(programme: Programme, dual: Dual, also: Floats, ceiling: float) -> tup
     """
     points = np.unique(np.concatenate([also, programme.values]))
     margin = 0.1 * (points[-1] - points[0])
-    grid = np.linspace(points[0] - margin, points[-1] + margin, _GRID)
+    count = int(np.clip(12 * margin / np.sqrt(0.5 * ceiling), *_GRID))  # a tenth of the sd apart
+    grid = np.linspace(points[0] - margin, points[-1] + margin, count)
     labels = np.unique(np.concatenate([grid, points, (points[1:] + points[:-1]) / 2]))
     value, rising = programme.cheapest(dual, labels, ceiling)
     padded = np.concatenate([[np.inf], value, [np.inf]])
     valley = (value <= padded[:-2]) & (value <= padded[2:]) & (value < ceiling)
+    seeds = valley | (value < 0.25 * ceiling)
     found = Columns(labels, rising).only((value < 0) & ~valley)
-    best, value, rising = labels[valley], value[valley], rising[:, valley]
-    for _ in range(4 if valley.any() else 0):
-        best = programme.best_labels(dual, shapes(rising, programme.ratio))
-        value, rising = programme.cheapest(dual, best, ceiling)
-    lowest = float(min(value, default=ceiling))
-    return Columns(best, rising).only(value < 0).joined(found.thinned(len(points))), lowest
+    best, lowest = _settled(programme, dual, Columns(labels, rising).only(seeds), ceiling)
+    return best.joined(found.thinned(len(points))), lowest
 
 
-def _kept(programme: Programme, columns: Columns, master: Solution, spared: int) -> Columns:
-    """Return the columns without the dearest; the first ones, which make it feasible, stay."""
+def _settled(
+    programme: Programme, dual: Dual, columns: Columns, ceiling: float
+) -> tuple[Columns, float]:
+    """Return where columns settle when label and ray are improved in turn, and the lowest price."""
+    value = np.zeros(0)
+    for _ in range(4 if columns.labels.size else 0):
+        labels = programme.best_labels(dual, shapes(columns.rising, programme.ratio))
+        value, rising = programme.cheapest(dual, labels, ceiling)
+        apart = _first(labels, 1e-4 * np.sqrt(ceiling))
+        columns, value = Columns(labels, rising).only(apart), value[apart]
+    return columns.only(value < 0), float(min(value, default=ceiling))
+
+
+def _first(labels: Floats, close: float) -> Bools:
+    """Return which labels are the first of those closer together than a distance."""
+    order = np.argsort(labels, kind="stable")
+    first = np.ones(len(labels), dtype=bool)
+    first[order[1:]] = np.diff(labels[order]) > close
+    return first
+
+
+def _trimmed(programme: Programme, columns: Columns, master: Solution, spared: int) -> Columns:
+    """Return the cheaper columns; the first ones, which make the programme feasible, stay.
+
+    Done once: forgetting columns later on makes the search go round in circles.
+    """
     limit = _KEPT * len(programme.values)
     if len(columns.labels) <= limit:
         return columns
@@ -239,23 +268,71 @@ def _master(programme: Programme, columns: Columns) -> Solution:
     """Solve the programme over the given columns."""
     matrix, size = columns.equations(programme), len(programme.values)
     scale = np.abs(matrix).max(axis=0)
-    for method, presolve, tolerance in _ATTEMPTS:
-        result: Any = linprog(  # type: ignore[call-overload]
-            columns.costs(programme) / scale,
-            A_eq=matrix / scale,
-            b_eq=right_hand_side(size),
-            method=method,
-            options={
-                "presolve": presolve,
-                "primal_feasibility_tolerance": tolerance,
-                "dual_feasibility_tolerance": tolerance,
-            },
-        )
+    costs = columns.costs(programme) / scale
+    for attempt in _ATTEMPTS:
+        result = _linear(costs, matrix / scale, right_hand_side(size), 0.0, *attempt)
         if result.status == 0:
             multipliers = result.eqlin.marginals
             dual = Dual(multipliers[:size], multipliers[size:])
-            return Solution(columns, np.asarray(result.x / scale), float(result.fun), dual)
+            weights = np.maximum(result.x, 0) / scale
+            return Solution(columns, weights, float(result.fun), dual, dual)
     raise TrueupError(
         f"the linear programme could not be solved: {result.message}",
         "try fewer values of q, or an epsilon nearer to 1",
+    )
+
+
+def refined(programme: Programme, solution: Solution) -> Floats:
+    """Return weights that meet the equations to the last digits.
+
+    The solver is content with errors of 1e-9. The same programme, for what is missing and seen
+    through a magnifying glass, removes them; or else the least squares over the columns that cost
+    nothing more than their multipliers.
+    """
+    columns, weights = solution.columns, solution.weights
+    matrix, right = columns.equations(programme), right_hand_side(len(programme.values))
+    once = _magnified(programme, columns, weights)
+    free = columns.prices(programme, solution.master) < 1e-6 * solution.variance
+    free |= weights > 0
+    fitted = np.zeros_like(weights)
+    fitted[free] = nnls(matrix[:, free], right)[0]
+    tries = [weights, once, _magnified(programme, columns, once), fitted]
+    return min(tries, key=lambda x: float(np.abs(matrix @ x - right).max()))
+
+
+def _magnified(programme: Programme, columns: Columns, weights: Floats) -> Floats:
+    """Return weights corrected by the programme for what they miss, if that can be solved."""
+    matrix = columns.equations(programme)
+    scale = np.abs(matrix).max(axis=0)
+    missing = right_hand_side(len(programme.values)) - matrix @ weights
+    zoom = min(1e7, 1 / max(float(np.abs(missing).max()), 1e-300))
+    costs, least = columns.costs(programme) / scale, -zoom * weights * scale
+    result = _linear(costs, matrix / scale, zoom * missing, least, *_ATTEMPTS[0])
+    if result.status != 0:
+        return weights
+    return np.asarray(np.maximum(weights + result.x / scale / zoom, 0))
+
+
+def _linear(
+    costs: Floats,
+    matrix: Floats,
+    right: Floats,
+    least: Floats | float,
+    method: str,
+    presolve: bool,
+    tolerance: float,
+) -> Any:
+    """Minimise costs·x subject to matrix·x = right and x ≥ least."""
+    low = np.broadcast_to(least, costs.shape)
+    return linprog(  # type: ignore[call-overload]
+        costs,
+        A_eq=matrix,
+        b_eq=right,
+        bounds=np.column_stack([low, np.full(len(costs), np.inf)]),
+        method=method,
+        options={
+            "presolve": presolve,
+            "primal_feasibility_tolerance": tolerance,
+            "dual_feasibility_tolerance": tolerance,
+        },
     )

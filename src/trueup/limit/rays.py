@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _FLOOR = -1e200
 """A price so low that what is added to it no longer matters."""
 
+_BISECTIONS = 80
+"""More than it takes, should rounding keep an interval from getting shorter."""
+
 
 def shapes(rising: Bools, ratio: float) -> Floats:
     """Return the rays with the given steps as columns, the largest entry of each being 1.
@@ -75,7 +78,7 @@ def cheapest(prices: Floats, gauge: Floats, ratio: float, ceiling: float) -> tup
     rising = np.zeros((len(prices) - 1, prices.shape[1]), dtype=bool)
     low = (prices / gauge[:, None]).min(axis=0)
     active, trial = np.flatnonzero(low < ceiling), value
-    while active.size:
+    for _ in range(_BISECTIONS):
         part = prices[:, active]
         least_value, steps = least(part - trial[active] * gauge[:, None], ratio)
         below = least_value < 0
@@ -85,4 +88,6 @@ def cheapest(prices: Floats, gauge: Floats, ratio: float, ceiling: float) -> tup
         rising[:, found], low[kept] = steps[:, below], trial[kept]
         trial = (low + value) / 2
         active = active[(value - low)[active] > 1e-8 * (1 + np.abs(value[active]))]
+        if not active.size:
+            break
     return value, rising
