@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint docs bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
@@ -16,6 +16,9 @@ lint: $(VENV)/developed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/developed
+	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs
 
 bench: $(VENV)/developed
 	$(BIN)/python benchmarks/core.py
@@ -31,5 +34,5 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 $(VENV)/developed: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --editable '.[private,plots]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev --group docs
 	touch $@

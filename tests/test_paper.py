@@ -18,9 +18,10 @@ import sympy
 import trueup as tu
 import trueup.paper
 from trueup.cli import main
-from trueup.paper import excess, figures, files, per_record, published
+from trueup.paper import excess, files, per_record, published
 from trueup.paper.newton import NewtonStep, Slips, over_priors
 from trueup.paper.report import report
+from trueup.plots import paper_figures, style
 
 HAS_PLOTS = find_spec("matplotlib") is not None or bool(os.environ.get("TRUEUP_REQUIRE_ALL"))
 needs_plots = pytest.mark.skipif(not HAS_PLOTS, reason="matplotlib is not installed")
@@ -261,7 +262,7 @@ def test_drawing_leaves_matplotlib_as_it_was(run):
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    figures.draw(run.results)
+    paper_figures.draw(run.results)
     assert dict(mpl.rcParams) == before
 
 
@@ -279,7 +280,7 @@ def test_missing_matplotlib_is_refused_before_anything_is_done(tmp_path, monkeyp
     assert "pip install 'trueup[plots]'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     with pytest.raises(tu.MissingExtra):
-        figures.require()
+        style.require()
 
 
 def test_existing_files_are_refused_without_force(again, tmp_path, capsys):

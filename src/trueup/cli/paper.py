@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import argparse
 
+    from trueup.paper import Results
+
 HELP = "Recompute the paper's figures and numbers, side by side with what it prints."
 
 EXAMPLES = """\
@@ -44,12 +46,18 @@ def run(args: argparse.Namespace) -> int:
 
     plots = not args.no_plots
     if plots:
-        from trueup.paper import figures
+        from trueup.plots import style
 
-        figures.require()
+        style.require()
     files.prepare(args.out, files.names(plots), args.force)
     results = reproduce()
-    written = files.write(args.out, results, plots)
+    written = files.write(args.out, results, _pictures(results) if plots else {})
     print(report(results))
     print("\n" + paragraph(f"Written to {args.out}: {', '.join(written)}"))
     return 0
+
+
+def _pictures(results: Results) -> dict[str, bytes]:
+    from trueup.plots import paper_figures
+
+    return paper_figures.draw(results)

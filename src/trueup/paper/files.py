@@ -13,7 +13,7 @@ from trueup.paper import curves, excess
 from trueup.paper.report import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from trueup.paper import Results
@@ -40,13 +40,9 @@ def prepare(folder: Path, wanted: Iterable[str], force: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def write(folder: Path, results: Results, plots: bool) -> list[str]:
-    """Write every file of a run and return the names."""
-    contents = _tables(results)
-    if plots:
-        from trueup.paper import figures
-
-        contents |= figures.draw(results)
+def write(folder: Path, results: Results, pictures: Mapping[str, bytes]) -> list[str]:
+    """Write every file of a run, pictures included, and return the names."""
+    contents = {**_tables(results), **pictures}
     for name, content in contents.items():
         replace(folder / name, content)
     return sorted(contents)

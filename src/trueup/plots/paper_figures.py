@@ -8,8 +8,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trueup.errors import MissingExtra
-from trueup.paper import curves, excess, published
+from trueup.paper import curves, excess, files, published
+from trueup.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, dress, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 DPI = 200
 SIZE = (7.2, 5.0)  # inches
-_GREY = "#595959"
 _K = f"m_u_k{published.DEGREE}"
 
 
@@ -35,34 +34,25 @@ class Style(NamedTuple):
 
 
 STYLES = {
-    "m_ss": Style("$M_{SS}$ (smooth sensitivity)", "#000000", "-", 1.8),
-    _K: Style(f"$M_U$, exact optimum of degree {published.DEGREE}", "#D55E00", (0, (5, 1.5)), 1.8),
-    "m_u_umvue": Style("$M_U$, best extension (UMVUE)", "#0072B2", "-", 1.8),
-    "centred": Style("centred sum (ours)", "#009E73", (0, (6, 1.5, 1.2, 1.5)), 1.6),
-    "two_totals": Style("two totals (ours)", "#CC79A7", (0, (1.2, 1.2)), 2.2),
+    "m_ss": Style("$M_{SS}$ (smooth sensitivity)", BLACK, "-", 1.8),
+    _K: Style(f"$M_U$, exact optimum of degree {published.DEGREE}", ORANGE, (0, (5, 1.5)), 1.8),
+    "m_u_umvue": Style("$M_U$, best extension (UMVUE)", BLUE, "-", 1.8),
+    "centred": Style("centred sum (ours)", GREEN, (0, (6, 1.5, 1.2, 1.5)), 1.6),
+    "two_totals": Style("two totals (ours)", PURPLE, (0, (1.2, 1.2)), 2.2),
 }
 _PAPER = "$M_U$ as the paper's text implies"
 
 
-def require() -> None:
-    """Refuse, before anything is computed, if matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtra(
-            "the figures need matplotlib, and it is not installed",
-            "pip install 'trueup[plots]', or leave the figures out with --no-plots",
-        ) from None
-
-
 def draw(results: Results) -> dict[str, bytes]:
     """Return the three figures as PNG, by file name."""
+    return {f"{name}.png": _png(figure) for name, figure in figures(results).items()}
+
+
+def figures(results: Results) -> dict[str, Figure]:
+    """Return the three figures, by name."""
     require()
-    return {
-        "figure1.png": _png(_figure1(results)),
-        "figure2.png": _png(_figure2(results)),
-        "figure3.png": _png(_figure3(results)),
-    }
+    drawn = (_figure1(results), _figure2(results), _figure3(results))
+    return dict(zip(files.FIGURES, drawn, strict=True))
 
 
 # -- the three figures ---------------------------------------------------------------------------
@@ -97,8 +87,8 @@ def _figure3(results: Results) -> Figure:
     axes.set_ylabel("sd of $M_{SS}$ / sd of the mechanism (ratio)")
     _plain_ticks(axes, [0.2, 0.5, 1, 2, 5, 10, 20, 50])
     _count_axis(axes, 1, [1, 2, 3, 6, 13, 20, 50, 115])
-    axes.axhline(1, color=_GREY, linewidth=0.8)
-    axes.text(1.05, 1.04, "equally good", fontsize=7.5, color=_GREY, va="bottom")
+    axes.axhline(1, color=GREY, linewidth=0.8)
+    axes.text(1.05, 1.04, "equally good", fontsize=7.5, color=GREY, va="bottom")
     _crossings(axes, results, y=0.19)
     _peaks(axes, results)
     return _legend(figure)
@@ -114,12 +104,7 @@ def _canvas(title: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    axes.set_title(title, loc="left", fontsize=10.5)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(visible=True, which="major", color="#e6e6e6", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=8.5)
-    return figure, axes
+    return figure, dress(axes, title)
 
 
 def _lines(axes: Axes, results: Results, from_n: int, ratio: bool = False) -> None:
@@ -130,7 +115,7 @@ def _lines(axes: Axes, results: Results, from_n: int, ratio: bool = False) -> No
     band = [excess.sd_with(found, x) for x in excess.interval(results.bounds)]
     low, high = (_values(found, sds, ratio)[keep] for sds in band)
     axes.fill_between(
-        n[keep], low, high, facecolor="#bdbdbd", edgecolor=_GREY, linewidth=0.8, label=_PAPER
+        n[keep], low, high, facecolor="#bdbdbd", edgecolor=GREY, linewidth=0.8, label=_PAPER
     )
     for key, style in STYLES.items():
         if ratio and key == "m_ss":
@@ -174,7 +159,7 @@ def _plain_ticks(axes: Axes, ticks: list[float]) -> None:
 
 def _range_line(axes: Axes) -> None:
     """Mark sd = 1: an estimate no better than a guess from the range of the values."""
-    axes.axhline(1, color=_GREY, linewidth=0.8)
+    axes.axhline(1, color=GREY, linewidth=0.8)
     axes.annotate(
         "sd = width of the range",
         (1, 1),
@@ -184,7 +169,7 @@ def _range_line(axes: Axes) -> None:
         ha="right",
         va="bottom",
         fontsize=7.5,
-        color=_GREY,
+        color=GREY,
     )
 
 
@@ -194,11 +179,11 @@ def _crossings(axes: Axes, results: Results, y: float) -> None:
     marks = [
         (found.facts("m_u_umvue").ahead_from, STYLES["m_u_umvue"].color),
         (found.facts(_K).ahead_from, STYLES[_K].color),
-        (published.AHEAD_FROM, _GREY),
+        (published.AHEAD_FROM, GREY),
     ]
     for n, color in marks:
         axes.axvline(n, color=color, linewidth=0.8, linestyle=(0, (2, 2)))
-        paper = " (paper)" if color == _GREY else ""
+        paper = " (paper)" if color == GREY else ""
         words = f"$M_U$ ahead\nfrom n = {n}{paper}"
         axes.text(n * 1.03, y, words, color=color, fontsize=7.5, va="center")
 
@@ -206,8 +191,8 @@ def _crossings(axes: Axes, results: Results, y: float) -> None:
 def _settling(axes: Axes, results: Results, y: float) -> None:
     """Mark from where M_SS falls like 1/n."""
     n = curves.settled_from(results.curves)
-    axes.axvline(n, color=_GREY, linewidth=0.8, linestyle=(0, (2, 2)))
-    axes.text(n + 1.5, y, f"n = {n}: $M_{{SS}}$\nfalls like 1/n", fontsize=7.5, color=_GREY)
+    axes.axvline(n, color=GREY, linewidth=0.8, linestyle=(0, (2, 2)))
+    axes.text(n + 1.5, y, f"n = {n}: $M_{{SS}}$\nfalls like 1/n", fontsize=7.5, color=GREY)
 
 
 def _peaks(axes: Axes, results: Results) -> None:
