@@ -1,0 +1,40 @@
+"""Sphinx: MyST pages, the reference from docstrings, and a gallery that is run at every build."""
+
+import trueup
+
+project = "trueup"
+author = "the trueup developers"
+copyright = "the trueup developers"
+release = version = trueup.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 3
+root_doc = "index"
+exclude_patterns = ["_build", "gallery"]
+html_theme = "furo"
+html_title = "trueup"
+html_static_path: list[str] = []
+pygments_style = "friendly"
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+napoleon_numpy_docstring = True
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "cases",
+    "filename_pattern": r"\.py$",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 3600,
+    "reset_modules": (),
+    "abort_on_example_error": True,
+}
+suppress_warnings = ["config.cache"]
