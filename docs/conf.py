@@ -4,7 +4,7 @@ import trueup
 
 project = "trueup"
 author = "the trueup developers"
-copyright = "the trueup developers"
+copyright = "the trueup developers"  # noqa: A001
 release = version = trueup.__version__
 
 extensions = [
@@ -38,3 +38,13 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
 }
 suppress_warnings = ["config.cache"]
+
+
+def _bars(app, what, name, obj, options, lines):
+    """Keep |x| an absolute value: reStructuredText would look for a substitution."""
+    lines[:] = [x if x.lstrip().startswith((">>>", "...")) else x.replace("|", r"\|") for x in lines]
+
+
+def setup(app):
+    """Register the hook."""
+    app.connect("autodoc-process-docstring", _bars)

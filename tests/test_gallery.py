@@ -4,6 +4,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+
 from extras import needs
 
 matplotlib = needs("matplotlib", "the gallery draws with matplotlib")

@@ -2,7 +2,7 @@
 A meta-analysis of 10,000 small means
 =====================================
 
-Ten thousand clinics each publish a private mean of a dozen patients' outcomes, and somebody averages
+Ten thousand clinics each publish a private mean of a dozen outcomes, and somebody averages
 them. Averaging removes noise; it does not remove bias.
 """
 
