@@ -42,7 +42,8 @@ suppress_warnings = ["config.cache"]
 
 def _bars(app, what, name, obj, options, lines):
     """Keep |x| an absolute value: reStructuredText would look for a substitution."""
-    lines[:] = [x if x.lstrip().startswith((">>>", "...")) else x.replace("|", r"\|") for x in lines]
+    code = (">>>", "...")
+    lines[:] = [x if x.lstrip().startswith(code) else x.replace("|", r"\|") for x in lines]
 
 
 def setup(app):

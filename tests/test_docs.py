@@ -1,0 +1,92 @@
+"""Every code block of the README and the documentation is run, or at least read.
+
+Python blocks are doctests (pytest collects them from the same files); here it is checked that none
+escapes. A ``console`` block is run line by line in a folder of its own, one for each page, and what
+it shows must be what comes out. TOML and SQL are parsed.
+"""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from extras import needs
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [page for page in PAGES if "cases" not in page.parts]
+FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SHOWN = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def blocks(page, *languages):
+    found = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [content for language, content in found if language in languages]
+
+
+def names(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_every_block_is_of_a_kind_that_is_run(page):
+    kinds = {language for language, _ in FENCE.findall(page.read_text(encoding="utf-8"))}
+    plain = {kind for kind in kinds if not kind.startswith("{")}
+    assert plain <= {"python", "console", "toml", "sql", "make"}
+    assert all(">>>" in block for block in blocks(page, "python"))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "toml", "sql")], ids=names)
+def test_data_blocks_parse(page):
+    for block in blocks(page, "toml"):
+        assert tomllib.loads(block)
+    sqlglot = needs("sqlglot")
+    for block in blocks(page, "sql"):
+        assert sqlglot.parse_one(block)
+
+
+def test_make_blocks_name_targets_that_exist():
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    wanted = [line.split()[1] for p in PAGES for b in blocks(p, "make") for line in b.splitlines()]
+    assert wanted
+    assert {*wanted} <= targets
+
+
+def commands(block):
+    """Yield each command of a console block with the output shown below it."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        lines = part.splitlines()
+        end = next((i for i, x in enumerate(lines) if not x.endswith("\\")), 0) + 1
+        if "<<" in lines[0]:  # a here-document belongs to the command
+            end = lines.index(lines[0].split("<<")[1].split()[0].strip("'\"")) + 1
+        yield "\n".join(lines[:end]), "\n".join(lines[end:])
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=names)
+def test_console_blocks(page, tmp_path):
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "COLUMNS": "100", "MPLBACKEND": "Agg"}
+    for block in blocks(page, "console"):
+        for command, shown in commands(block):
+            run = subprocess.run(  # noqa: S602  (the page's own commands)
+                command,
+                shell=True,
+                cwd=tmp_path,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            refused = shown.lstrip().startswith("trueup:")
+            assert run.returncode == 0 or refused, f"{command}\n{run.stdout}"
+            if shown.strip():
+                right = doctest.OutputChecker().check_output(shown + "\n", run.stdout, SHOWN)
+                assert right, f"$ {command}\nshown:\n{shown}\ngot:\n{run.stdout}"
