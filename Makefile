@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ADAPTERS := .venv-adapters
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test lint docs screenshots bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/developed lint
+test: $(VENV)/developed $(ADAPTERS)/installed lint
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/developed
@@ -20,19 +21,30 @@ lint: $(VENV)/developed
 docs: $(VENV)/developed
 	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs
 
+screenshots: $(VENV)/developed
+	$(BIN)/python docs/make_screenshots.py
+
 bench: $(VENV)/developed
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/arrays.py
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ADAPTERS) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("trueup needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[tables]'
 	touch $@
 
 $(VENV)/developed: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[all]' --group dev --group docs
 	touch $@
+
+# The libraries of tests/adapters need older packages than ours: an environment of their own. Where
+# they have no wheels its tests are skipped and say so.
+$(ADAPTERS)/installed: $(VENV)/developed tests/adapters/requirements.txt
+	$(BIN)/python -m venv --clear --without-pip $(ADAPTERS)
+	$(BIN)/python -m pip --python $(ADAPTERS)/bin/python install --quiet --no-compile --no-deps \
+		--only-binary :all: --requirement tests/adapters/requirements.txt && touch $@ || rm -rf $(ADAPTERS)

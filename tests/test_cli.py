@@ -1,6 +1,7 @@
 """The command line: exit codes, messages, and how little it takes to start."""
 
 import os
+import resource
 import subprocess
 import sys
 from importlib import import_module
@@ -126,8 +127,16 @@ def test_the_command_itself_imports_nothing_heavy():
         "sys.modules['trueup'] = package\n"  # without what `import trueup` brings along
         "from trueup.cli import main\n"
         "code = main(['--help'])\n"
-        "heavy = {'numpy', 'scipy', 'sympy', 'matplotlib'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'scipy', 'sympy', 'matplotlib', 'duckdb', 'pyarrow', 'sqlglot'}\n"
+        "heavy &= set(sys.modules)\n"
         "sys.exit(f'loaded {heavy}' if heavy else code)"
     )
     done = python("-c", code)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_takes_less_than_half_a_second_of_the_processor():
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert python("-m", "trueup", "--help").returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5

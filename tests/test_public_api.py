@@ -8,9 +8,11 @@ import pytest
 import trueup as tu
 
 CONTRACT = [
-    "DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Integers", "Laplace", "Moments",
-    "NoUnbiasedEstimator", "Noise", "Staircase", "StudentT", "TrueupError", "Uniform",
-    "mechanisms", "noisy", "plugin_bias", "unbiased", "where",
+    "DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Integers", "Laplace", "Mass", "Moments",
+    "NoUnbiasedEstimator", "Noise", "RoundedGaussian", "RoundedLaplace", "Staircase", "StudentT",
+    "TrueupError", "Uniform",
+    "from_census", "from_diffprivlib", "from_opendp", "from_pipelinedp", "from_pydp", "from_tumult",
+    "debias", "mechanisms", "noisy", "plugin_bias", "total", "unbiased", "where",
 ]  # fmt: skip
 HEAVY = ("pandas", "polars", "matplotlib", "numba", "duckdb", "pyarrow", "scipy.stats")
 
@@ -45,6 +47,10 @@ def test_every_error_is_a_value_error_with_a_hint():
         tu.DiscreteLaplace(0.7),
         tu.Gaussian(2),
         tu.DiscreteGaussian(3),
+        tu.RoundedLaplace(tu.Fraction(1, 3)),
+        tu.RoundedGaussian(0.7),
+        tu.Mass({-1: tu.Fraction(1, 4), 0: tu.Fraction(1, 2), 2: tu.Fraction(1, 4)}),
+        tu.Mass({0: 0.3, 1: 0.7}),
         tu.Staircase(1, 2, 0.25),
         tu.StudentT(5, 2),
         tu.Uniform(3),

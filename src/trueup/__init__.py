@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Any
 from trueup._version import __version__
 
 if TYPE_CHECKING:
-    from trueup import mechanisms
+    from trueup import mechanisms, plots
+    from trueup.adapters import (
+        from_census,
+        from_diffprivlib,
+        from_opendp,
+        from_pipelinedp,
+        from_pydp,
+        from_tumult,
+    )
     from trueup.domain import Integers, Interval
     from trueup.errors import (
+        BoundWarning,
         FormulaError,
         InfiniteVariance,
         MissingExtra,
@@ -17,14 +26,19 @@ if TYPE_CHECKING:
         TrueupError,
     )
     from trueup.estimator import Estimator, unbiased
+    from trueup.frames.debias import debias
+    from trueup.near import Frontier, NearlyUnbiased, frontier, nearly_unbiased
     from trueup.noise import (
         DiscreteGaussian,
         DiscreteLaplace,
         Gaussian,
         Laplace,
+        Mass,
         Moments,
         Noise,
         Noiseless,
+        RoundedGaussian,
+        RoundedLaplace,
         ScipyNoise,
         Staircase,
         StudentT,
@@ -32,26 +46,33 @@ if TYPE_CHECKING:
         Uniform,
     )
     from trueup.plugin import PluginBias, plugin_bias
+    from trueup.totals import total
     from trueup.values import Noisy, noisy, where
 
 __all__ = [
+    "BoundWarning",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Estimator",
     "FormulaError",
     "Fraction",
+    "Frontier",
     "Gaussian",
     "InfiniteVariance",
     "Integers",
     "Interval",
     "Laplace",
+    "Mass",
     "MissingExtra",
     "Moments",
+    "NearlyUnbiased",
     "NoUnbiasedEstimator",
     "Noise",
     "Noiseless",
     "Noisy",
     "PluginBias",
+    "RoundedGaussian",
+    "RoundedLaplace",
     "ScipyNoise",
     "Staircase",
     "StudentT",
@@ -59,17 +80,37 @@ __all__ = [
     "TrueupError",
     "Uniform",
     "__version__",
+    "debias",
+    "from_census",
+    "from_diffprivlib",
+    "from_opendp",
+    "from_pipelinedp",
+    "from_pydp",
+    "from_tumult",
+    "frontier",
     "mechanisms",
+    "nearly_unbiased",
     "noisy",
+    "plots",
     "plugin_bias",
+    "total",
     "unbiased",
     "where",
 ]
 
 # Each name is loaded when it is first used: the command line answers at once.
 _HOMES = {
+    "trueup.adapters": (
+        "from_census",
+        "from_diffprivlib",
+        "from_opendp",
+        "from_pipelinedp",
+        "from_pydp",
+        "from_tumult",
+    ),
     "trueup.domain": ("Integers", "Interval"),
     "trueup.errors": (
+        "BoundWarning",
         "FormulaError",
         "InfiniteVariance",
         "MissingExtra",
@@ -77,20 +118,26 @@ _HOMES = {
         "TrueupError",
     ),
     "trueup.estimator": ("Estimator", "unbiased"),
+    "trueup.near": ("Frontier", "NearlyUnbiased", "frontier", "nearly_unbiased"),
     "trueup.noise": (
         "DiscreteGaussian",
         "DiscreteLaplace",
         "Gaussian",
         "Laplace",
+        "Mass",
         "Moments",
         "Noise",
         "Noiseless",
+        "RoundedGaussian",
+        "RoundedLaplace",
         "ScipyNoise",
         "Staircase",
         "StudentT",
         "SumNoise",
         "Uniform",
     ),
+    "trueup.frames.debias": ("debias",),
+    "trueup.totals": ("total",),
     "trueup.values": ("Noisy", "noisy", "where"),
     "trueup.plugin": ("PluginBias", "plugin_bias"),
 }
@@ -99,8 +146,8 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its module."""
-    if name == "mechanisms":
-        return importlib.import_module("trueup.mechanisms")
+    if name in ("mechanisms", "plots"):
+        return importlib.import_module(f"trueup.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'trueup' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)

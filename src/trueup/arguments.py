@@ -179,18 +179,20 @@ def _statistics(
 def _statistic(name: str, noise: Noise, domain: Interval, src: source.Source) -> Statistic:
     if noise.lattice:
         domain = domain.integers()
+    whole = noise.lattice or (domain.lattice and isinstance(noise, Laplace))
     if src.domain is not None:
-        domain = _within_table(domain, src.domain, noise)
-    elif src.note and not noise.lattice:
+        domain = _within_table(domain, src.domain, noise, whole)
+    elif src.note and not whole:
         _check_derivatives(src, noise)
     return Statistic(sympy.Symbol(name, real=True), noise, domain)
 
 
-def _within_table(domain: Interval, table: Interval, noise: Noise) -> Interval:
-    if not noise.lattice:
+def _within_table(domain: Interval, table: Interval, noise: Noise, whole: bool) -> Interval:
+    if not whole:
         raise TrueupError(
             f"a table has values on the integers only, but {noise!r} is continuous",
-            "use integer noise, e.g. DiscreteLaplace(scale), or give a formula",
+            "use integer noise, e.g. DiscreteLaplace(scale), give a formula, or say that the "
+            "statistic is an integer: domain=Integers(low, high), for Laplace noise",
         )
     if domain.bounds == (None, None):
         return table
@@ -208,7 +210,8 @@ def _check_derivatives(src: source.Source, noise: Noise) -> None:
         raise TrueupError(
             f"a Python function under continuous noise ({noise!r}) needs its first and second "
             "derivative",
-            "give derivatives=(f1, f2), or write the function as a formula",
+            "give derivatives=(f1, f2), write the function as a formula, or say that the statistic "
+            "is an integer: domain=Integers(low, high), for Laplace noise",
         )
 
 

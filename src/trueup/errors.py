@@ -8,6 +8,9 @@
         ├── NoUnbiasedEstimator     the mathematics says no, and why
         ├── InfiniteVariance        the estimator exists, its variance does not
         └── MissingExtra            an optional part is not installed
+
+    UserWarning
+    └── BoundWarning                a table does not look like its stated bounds
 """
 
 from __future__ import annotations
@@ -53,3 +56,7 @@ class InfiniteVariance(TrueupError):
 
 class MissingExtra(TrueupError):
     """An optional part is not installed."""
+
+
+class BoundWarning(UserWarning):
+    """Far more values of a table lie beyond a bound than the noise explains."""

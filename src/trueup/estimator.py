@@ -26,15 +26,17 @@ from trueup.errors import InfiniteVariance, TrueupError
 from trueup.formula.text import text
 from trueup.inverse import display
 from trueup.inverse.exact_law import ExactLaw
+from trueup.inverse.grids import grid
 from trueup.inverse.monotone import direction
-from trueup.inverse.solve import Inverse, invert
+from trueup.inverse.scaled import Scaled, check_names
+from trueup.inverse.solve import Inverse, invert, on_the_line
 from trueup.kernels.evaluate import evaluate
-from trueup.kernels.grid import Bounds, Grid
+from trueup.kernels.grid import Grid, columns
 from trueup.noise.base import Noise
 from trueup.noise.record import from_record, to_record
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
 
 def unbiased(
@@ -94,11 +96,15 @@ class Estimator:
     ) -> None:
         self._recipe = (f, noise, domain, extension, derivatives)
         self._source, self._statistics = read_arguments(f, noise, domain, derivatives)
-        self._inverse: Inverse = invert(
-            self._source.expr, self._statistics, check_extension(extension, self._statistics)
-        )
+        self._inverse: Inverse = self._invert(extension)
         self.extension = extension
         self._value = self._grid("value")
+        self._by_scale: dict[tuple[str, ...], Scaled] = {}
+
+    def _invert(self, extension: object) -> Inverse:
+        """Return the estimator as a sum of components."""
+        checked = check_extension(extension, self._statistics)
+        return invert(self._source.expr, self._statistics, checked)
 
     # -- what was asked ----------------------------------------------------------------------------
 
@@ -152,11 +158,7 @@ class Estimator:
 
     def stderr(self, /, *x: ArrayLike, **statistics: ArrayLike) -> Any:
         """Return the root of the variance, NaN where that is negative."""
-        variance = self.variance(*x, **statistics)
-        if isinstance(variance, float):
-            return math.sqrt(variance) if variance >= 0 else math.nan
-        with np.errstate(invalid="ignore"):
-            return np.sqrt(variance)
+        return self._evaluate(self._variance, x, statistics, "stderr")
 
     def interval(self, /, *x: ArrayLike, level: float = 0.95, **statistics: ArrayLike) -> Any:
         """Return a confidence interval (low, high) for f(q).
@@ -198,6 +200,10 @@ class Estimator:
         tail, domain = (1 - level) / 2, statistic.domain
         lowest = np.asarray(x, float) - statistic.noise.quantile(1 - tail)
         highest = np.asarray(x, float) - statistic.noise.quantile(tail)
+        if domain.lattice:  # the integers in between; the nearest one if there is none
+            lowest, highest = np.ceil(lowest), np.floor(highest)
+            none, nearest = lowest > highest, np.rint(np.asarray(x, float))
+            lowest, highest = (np.where(none, nearest, q) for q in (lowest, highest))
         ends = [np.clip(q, float(domain.low), float(domain.high)) for q in (lowest, highest)]
         low, high = (self._truth({statistic.symbol: q}) for q in ends)
         if (direction(self.estimand, statistic) or 0) < 0:
@@ -231,6 +237,33 @@ class Estimator:
         6.0
         """
         return self._at(self._law.sd, q, statistics)
+
+    def gain(self, /, *q: ArrayLike, **statistics: ArrayLike) -> Any:
+        """Return the variance over that of the estimator that takes integers for real numbers.
+
+        It is for continuous noise on a statistic known to be an integer. Below 1 the knowledge
+        pays at that true value; averaged over the prior that ``explain`` names it always does.
+
+        Examples
+        --------
+        >>> from trueup import Integers, Laplace, unbiased
+        >>> round(unbiased("1/n", Laplace(2), domain=Integers(1, 40)).gain(1), 3)
+        0.263
+        """
+        ratio = self._at(self._law.sd, q, statistics) / self._at(self._relaxed.sd, q, statistics)
+        return ratio**2
+
+    @cached_property
+    def _relaxed(self) -> ExactLaw:
+        """The law of the estimator that takes integers for real numbers."""
+        relaxed = on_the_line(self._inverse, self._statistics, self.statistics, self.extension)
+        if relaxed is self._inverse:
+            raise TrueupError(
+                "there is nothing to gain: no statistic is known to be an integer under "
+                "continuous noise",
+                "give domain=Integers(low, high) with Laplace noise",
+            )
+        return ExactLaw(relaxed, self._statistics)
 
     def efficiency(self, epsilon: Any, prior: Any = None) -> float:
         """Return this estimator's variance over that of the best unbiased ε-DP release of f.
@@ -303,6 +336,69 @@ class Estimator:
           interval:   normal approximation, estimate ± z·stderr
         """
         return display.explain(self)
+
+    def plot(self, /, x: ArrayLike | None = None, **options: Any) -> Any:
+        """Draw the estimator with its standard error beside the plug-in; return the axes.
+
+        The options are those of :func:`trueup.plots.estimate`; :mod:`trueup.plots` has more
+        pictures.
+
+        Examples
+        --------
+        >>> from trueup import Laplace, unbiased
+        >>> axes = unbiased("1/q", Laplace(2), domain=(1, None)).plot()
+        >>> axes.get_title(loc="left")
+        'Unbiased estimator of 1/q'
+        """
+        from trueup.plots.estimate import estimate
+
+        return estimate(self, x, **options)
+
+    def sql(
+        self,
+        dialect: str = "duckdb",
+        output: str = "value",
+        columns: Mapping[str, Any] | None = None,
+        scales: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Return the estimator as an SQL expression, to stand in a SELECT.
+
+        The result is a finite double or NULL: NULL where an input is NULL or NaN, where an integer
+        statistic is not whole, where the estimate is not a finite number, and for ``stderr`` where
+        the variance is negative. No input stops a query; see :mod:`trueup.sql` for the rules.
+
+        Parameters
+        ----------
+        dialect
+            ``duckdb``, ``sqlite``, ``postgres``, ``spark``, ``bigquery``, ``snowflake``, ``trino``,
+            ``clickhouse``, ``mysql``, ``redshift`` or ``tsql``.
+        output
+            ``value``, ``variance`` or ``stderr``.
+        columns
+            For each statistic its column, by default its own name: a name, which will be quoted, or
+            a tuple of names such as ``("t", "n")``.
+        scales
+            For statistics whose noise differs from row to row the column that holds its scale.
+
+        Examples
+        --------
+        >>> import duckdb
+        >>> from trueup import Laplace, unbiased
+        >>> inverse = unbiased("1/q", Laplace(2), domain=(1, None)).sql(columns={"q": "n"})
+        >>> duckdb.sql(f"SELECT n, {inverse} AS inverse FROM (VALUES (4), (0), (NULL)) t(n)")
+        ┌───────┬─────────┐
+        │   n   │ inverse │
+        │ int32 │ double  │
+        ├───────┼─────────┤
+        │     4 │   0.125 │
+        │     0 │     3.0 │
+        │  NULL │    NULL │
+        └───────┴─────────┘
+        <BLANKLINE>
+        """
+        from trueup.sql.statement import statement
+
+        return statement(self, dialect, output, columns, scales)
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {sympy.latex(self.formula)}$"
@@ -388,40 +484,40 @@ class Estimator:
             )
 
     def _grid(self, what: str) -> Grid:
-        symbols = self._symbols
-        index = {s: i for i, s in enumerate(symbols)}
-        parts = []
-        for component in self._inverse.components:
-            reads = tuple(index[s] for s in component.statistics)
-            bounds = [_bounds(index[c.symbol], c.operator) for c in component.cells]
-            parts.append((bounds, reads, getattr(component, what)))
-        whole = frozenset(i for i, s in enumerate(self._statistics) if s.noise.lattice)
-        return Grid(symbols, parts, whole)
+        return grid(self._inverse.components, self._statistics, what)
+
+    def _scaled(self, names: tuple[str, ...]) -> Scaled:
+        """Return the estimator with the noise scales of these statistics as further inputs."""
+        if names not in self._by_scale:
+            check_names(names, self.statistics)
+            scaled = Scaled(self._inverse, self._statistics, names, self.extension)
+            self._by_scale[names] = scaled
+        return self._by_scale[names]
 
     def _values(self, x: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         return values_of(self.statistics, x, named)
 
-    def _evaluate(self, grid: Grid, x: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    def _evaluate(
+        self, grid: Grid, x: Sequence[Any], named: Mapping[str, Any], output: str = ""
+    ) -> Any:
         if len(x) == 1 and type(x[0]) is float and len(grid.inputs) == 1 and not named:
-            return grid.number(x[0])
+            return _root(grid.number(x[0])) if output else grid.number(x[0])
         values = self._values(x, named)
         if all(isinstance(v, NUMBER) for v in values):
-            return float(grid.number(*map(float, values)))
-        columns = [np.asarray(v) for v in values]
-        dtype = np.result_type(*columns) if columns else np.dtype(float)
-        broadcast(grid.inputs, columns)
-        return grid.arrays(columns, dtype if dtype.kind == "f" else np.dtype(float))
+            number = float(grid.number(*map(float, values)))
+            return _root(number) if output else number
+        arrays = [np.asarray(v) for v in values]
+        broadcast(grid.inputs, arrays)
+        return columns(grid, grid, arrays, (output or "value",))[0]
+
+    def _columns(self, values: Sequence[Any], outputs: Sequence[str]) -> list[NDArray[Any]]:
+        """Return "value", "variance" and "stderr" as asked, in one pass over arrays."""
+        variance = self._variance if {*outputs} - {"value"} else None
+        return columns(self._value, variance, [np.asarray(v) for v in values], outputs)
 
 
-def _bounds(index: int, operator: Any) -> Bounds:
-    sides = {branch.side: i for i, branch in enumerate(operator.branches)}
-    return Bounds(
-        index,
-        float(operator.low),
-        float(operator.high),
-        sides.get("below", 0),
-        sides.get("above", 0),
-    )
+def _root(variance: float) -> float:
+    return math.sqrt(variance) if variance >= 0 else math.nan
 
 
 def _bounds_record(domain: Interval) -> list[str | None]:

@@ -91,3 +91,11 @@ def test_a_formula_that_is_too_costly_is_refused(monkeypatch):
 def test_constants_are_correctly_rounded():
     assert tape.as_float(sympy.exp(sympy.Rational(-1, 3))) == math.exp(-1 / 3)
     assert tape.as_float(1 / sympy.sinh(sympy.Rational(1, 10**8)) ** 2) == 1e16
+
+
+@given(st.floats(-1e9, 1e9))
+def test_floor(a):
+    lowered = tape.lower(3 * sympy.floor(x) - x, (x,))
+    out = np.empty(2)
+    ArrayProgram(lowered).run([np.full(2, a)], out)
+    assert out[0] == out[1] == scalar(lowered)(a) == 3.0 * math.floor(a) - a

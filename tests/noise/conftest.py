@@ -18,7 +18,10 @@ from trueup.noise import (
     DiscreteLaplace,
     Gaussian,
     Laplace,
+    Mass,
     Noise,
+    RoundedGaussian,
+    RoundedLaplace,
     Staircase,
     StudentT,
     Uniform,
@@ -178,6 +181,33 @@ def discrete_gaussian(scale: float) -> Law:
     return discrete(DiscreteGaussian(scale), weight, int(16 * scale) + 4)
 
 
+def rounded(noise: Noise, tail: Callable[[Any], Any], reach: int) -> Law:
+    """Return the law of a symmetric number with this upper tail, rounded."""
+    half = mpf(1) / 2
+
+    def density(k: Any) -> Any:
+        size = abs(k)
+        return 1 - 2 * tail(half) if size == 0 else tail(size - half) - tail(size + half)
+
+    return Law(noise, density, lambda: list(range(-reach, reach + 1)), strip=(0.1, 0.4))
+
+
+def rounded_laplace(scale: float) -> Law:
+    reach = int(110 * scale * (1 / (1 - 0.4 * scale) if scale < 2 else 5)) + 3
+    tail = lambda x: mpmath.exp(-x / mpf(scale)) / 2  # noqa: E731
+    return rounded(RoundedLaplace(scale), tail, reach)
+
+
+def rounded_gaussian(scale: float) -> Law:
+    tail = lambda x: mpmath.erfc(x / mpf(scale) / mpmath.sqrt(2)) / 2  # noqa: E731
+    return rounded(RoundedGaussian(scale), tail, int(16 * scale) + 4)
+
+
+def table(masses: dict[int, Any]) -> Law:
+    density = lambda k: mpmath.mpmathify(masses.get(int(k), 0))  # noqa: E731
+    return Law(Mass(masses), density, lambda: sorted(masses), strip=(0.1, 3.0))
+
+
 LAWS = [
     laplace(2),
     laplace(Fraction(1, 3)),
@@ -200,6 +230,15 @@ LAWS = [
     discrete_gaussian(0.45),
     discrete_gaussian(1),
     discrete_gaussian(6.5),
+    rounded_laplace(2),
+    rounded_laplace(0.05),
+    rounded_laplace(0.8),
+    rounded_gaussian(0.3),
+    rounded_gaussian(0.45),
+    rounded_gaussian(1),
+    rounded_gaussian(6.5),
+    table({-2: 0.125, 0: 0.75, 2: 0.125}),
+    table({-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}),
 ]
 
 

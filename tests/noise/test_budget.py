@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trueup.errors import TrueupError
-from trueup.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Staircase
+from trueup.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    RoundedGaussian,
+    RoundedLaplace,
+    Staircase,
+)
 
 
 def test_pure_budgets_are_exact():
@@ -22,7 +30,7 @@ def test_pure_budgets_are_exact():
     assert Staircase.from_budget(2, 3) == Staircase(2, 3, None)
 
 
-@pytest.mark.parametrize("family", [Laplace, DiscreteLaplace])
+@pytest.mark.parametrize("family", [Laplace, DiscreteLaplace, RoundedLaplace])
 @pytest.mark.parametrize("epsilon", [0.1, 1, Fraction(7, 3)])
 def test_pure_privacy_loss(family, epsilon):
     noise = family.from_budget(epsilon, sensitivity=3)
@@ -32,7 +40,7 @@ def test_pure_privacy_loss(family, epsilon):
     assert abs(loss).max() == pytest.approx(float(epsilon), rel=1e-12)
 
 
-@pytest.mark.parametrize("family", [Gaussian, DiscreteGaussian])
+@pytest.mark.parametrize("family", [Gaussian, DiscreteGaussian, RoundedGaussian])
 def test_concentrated_budgets(family):
     assert family.from_budget(rho=Fraction(1, 8)).scale == 2
     assert family.from_budget(rho=2, sensitivity=3).scale == Fraction(3, 2)
@@ -109,7 +117,7 @@ def test_classical_bound_is_beaten():
     assert sigma < math.sqrt(2 * math.log(1.25e5)) / 0.5
 
 
-@pytest.mark.parametrize("family", [Gaussian, DiscreteGaussian])
+@pytest.mark.parametrize("family", [Gaussian, DiscreteGaussian, RoundedGaussian])
 @pytest.mark.parametrize(
     "budget",
     [
@@ -136,7 +144,7 @@ def test_bad_gaussian_budgets(family, budget):
     assert "Hint: " in str(caught.value)
 
 
-@pytest.mark.parametrize("family", [Laplace, DiscreteLaplace, Staircase])
+@pytest.mark.parametrize("family", [Laplace, DiscreteLaplace, RoundedLaplace, Staircase])
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", None, True])
 def test_bad_pure_budgets(family, epsilon):
     with pytest.raises(TrueupError, match="epsilon must"):

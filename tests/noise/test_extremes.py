@@ -12,6 +12,8 @@ from trueup.noise import (
     DiscreteLaplace,
     Gaussian,
     Laplace,
+    RoundedGaussian,
+    RoundedLaplace,
     Staircase,
     StudentT,
     Uniform,
@@ -22,6 +24,8 @@ FAMILIES = [
     DiscreteLaplace,
     Gaussian,
     DiscreteGaussian,
+    RoundedLaplace,
+    RoundedGaussian,
     Uniform,
     StudentT,
     lambda scale: StudentT(3, scale),
@@ -52,7 +56,7 @@ def test_extreme_parameters(family, size):
 
 
 def test_draws_that_do_not_fit_are_refused():
-    for family in (DiscreteLaplace, DiscreteGaussian):
+    for family in (DiscreteLaplace, DiscreteGaussian, RoundedLaplace, RoundedGaussian):
         with pytest.raises(TrueupError, match="64-bit"):
             family(1e16).sample(3)
         assert family(1e15).sample(3).dtype == np.int64

@@ -12,7 +12,10 @@ from trueup.noise import (
     DiscreteLaplace,
     Gaussian,
     Laplace,
+    Mass,
     Noise,
+    RoundedGaussian,
+    RoundedLaplace,
     Staircase,
     StudentT,
     Uniform,
@@ -37,6 +40,12 @@ FAMILIES = [
     lambda s: DiscreteGaussian(1 * s),
     lambda s: DiscreteGaussian(7.3 * s),
     lambda s: DiscreteGaussian(1e6 * s),
+    lambda s: RoundedLaplace(0.5 * s),
+    lambda s: RoundedLaplace(3 * s),
+    lambda s: RoundedLaplace(1e6 * s),
+    lambda s: RoundedGaussian(0.6 * s),
+    lambda s: RoundedGaussian(7.3 * s),
+    lambda s: Mass.of(DiscreteGaussian(3 * s)),
     lambda s: Noise.from_scipy(scipy.stats.logistic(scale=2 * s)),
     lambda s: Noise.from_scipy(scipy.stats.skellam(3 * s * s, 3 * s * s)),
 ]
@@ -56,7 +65,7 @@ def p_value(draws, noise):
     return scipy.stats.chisquare(counts[used], wanted[used], sum_check=False).pvalue
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: repr(f(1)))
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: repr(f(1))[:40])
 def test_true_scale_accepted_and_wrong_scales_rejected(family):
     draws = family(1).sample(DRAWS, rng=20240607)
     assert draws.shape == (DRAWS,)
@@ -65,7 +74,7 @@ def test_true_scale_accepted_and_wrong_scales_rejected(family):
     assert p_value(draws, family(0.7)) < REJECT
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: repr(f(1)))
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: repr(f(1))[:40])
 def test_both_signs_are_equally_likely(family):
     draws = family(1).sample(DRAWS, rng=11)
     positive, negative = (draws > 0).sum(), (draws < 0).sum()

@@ -19,8 +19,11 @@ from trueup.noise import (
     DiscreteLaplace,
     Gaussian,
     Laplace,
+    Mass,
     Moments,
     Noise,
+    RoundedGaussian,
+    RoundedLaplace,
     ScipyNoise,
     Staircase,
     StudentT,
@@ -32,6 +35,8 @@ NAMES = {name: getattr(trueup.noise, name) for name in trueup.noise.__all__} | {
 }
 
 OTHERS = [
+    Mass({-1: Fraction(1, 3), 0: 0, 4: Fraction(2, 3)}),
+    Mass.floored(Laplace(0.05)),
     Moments([0, 2, Fraction(1, 3), 24]),
     Moments([0.5]),
     Staircase(2, 1, 0.5),
@@ -92,7 +97,10 @@ def test_whole_parameters_become_integers(value):
     assert repr(noise) == "Laplace(2)"
 
 
-ONE_PARAMETER = [Laplace, DiscreteLaplace, Gaussian, DiscreteGaussian, Uniform, StudentT, Staircase]
+ONE_PARAMETER = [
+    Laplace, DiscreteLaplace, RoundedLaplace, Gaussian, DiscreteGaussian, RoundedGaussian, Uniform,
+    StudentT, Staircase,
+]  # fmt: skip
 BAD = [0, -1, 0.0, -0.5, math.nan, math.inf, -math.inf, "2", None, True, 1j, [1], 10**400, 1e-300]
 
 

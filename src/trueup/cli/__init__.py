@@ -1,5 +1,12 @@
 """The command ``trueup``: one file in this folder for each subcommand.
 
+::
+
+    debias, explain, paper, explore, completion      the subcommands
+    notation, release, options                       what their options say
+    progress                                         the bar on a terminal
+    files/                                           tables in files, and the engines
+
 A subcommand is a module named in ``COMMANDS`` that has
 
     HELP            one line for the overview
@@ -30,16 +37,23 @@ from trueup.errors import TrueupError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = ("paper",)
+COMMANDS = ("debias", "explain", "explore", "paper", "completion")
 
 DONE, REFUSED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
 _EXAMPLES = """\
 examples:
+  trueup debias cells.csv out.csv "mean = s/n" --noise "s=laplace(2)" \\
+      --noise "n=discrete_laplace(2)" --domain "n>=1"
+  trueup explain "1/n" --noise "n=laplace(2)" --domain "n>=1"
+  trueup explore                   a local web page for all of this
   trueup paper                     the paper's figures and numbers, recomputed, in ./trueup-paper
-  trueup paper --out figures       ... in another folder
-  trueup paper --help              what a command takes
+  trueup debias --help             what a command takes
 """
+
+
+class WrongUsage(TrueupError):
+    """The arguments do not go together."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,6 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _run(argv)
         sys.stdout.flush()
+    except WrongUsage as error:
+        _refuse(str(error))
+        return USAGE
     except TrueupError as error:
         return _refuse(str(error))
     except BrokenPipeError:
@@ -67,6 +84,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return PIPE_CLOSED
     except OSError as error:
         return _refuse(_system_error(error))
+    except Exception as error:
+        if os.environ.get("TRUEUP_DEBUG"):
+            raise
+        return _refuse(
+            f"this should not happen: {type(error).__name__}: {error}\n"
+            "Hint: please report it; TRUEUP_DEBUG=1 shows where it comes from"
+        )
     except KeyboardInterrupt:
         print("trueup: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -101,7 +125,11 @@ def _run(argv: Sequence[str] | None) -> int:
     """Parse and run; argparse's own exits become exit codes."""
     parser = build_parser()
     try:
-        args = parser.parse_args(argv)
+        args, rest = parser.parse_known_args(argv)
+        if rest and (not hasattr(args, "formulas") or any(r.startswith("-") for r in rest)):
+            parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        if rest:  # formulas after an option
+            args.formulas += rest
     except SystemExit as stop:  # --help, --version, wrong usage
         return stop.code if isinstance(stop.code, int) else USAGE
     if args.command is None:

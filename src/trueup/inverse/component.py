@@ -91,6 +91,23 @@ class Component:
         return (*(c.symbol for c in self.coordinates), *self._spectral)
 
     @property
+    def exact(self) -> bool:
+        """Whether E g = f to the last digit."""
+        return True
+
+    @property
+    def facts(self) -> list[str]:
+        """What is to be said of the estimator beyond the theorem."""
+        return []
+
+    def with_parameters(self, values: dict[sympy.Expr, sympy.Expr]) -> Component:
+        """Return the component with numbers for symbols that are no statistics."""
+        modes = {
+            c: (re.xreplace(values), im.xreplace(values)) for c, (re, im) in self.modes.items()
+        }
+        return dataclasses.replace(self, f=self.f.xreplace(values), modes=modes)
+
+    @property
     def _spectral(self) -> tuple[sympy.Symbol, ...]:
         return tuple(w.symbol for w in self.waves)
 

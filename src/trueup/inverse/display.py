@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
+from trueup.errors import TrueupError
+from trueup.formula.opaque import Opaque, Table
 from trueup.formula.text import text
+from trueup.inverse.on_integers import OnIntegers
+from trueup.kernels.tape import is_long
 from trueup.noise.extension import LaguerreExtension
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from trueup.inverse.component import Cell, Component, Region
     from trueup.inverse.solve import Inverse
 
 _SHORT = 4
+_LONG = 60
 _EXPLICIT = 60
 """Extensions up to this degree are written out as polynomials."""
 
@@ -41,9 +48,9 @@ def _condition(component: Component, region: Region) -> Any:
 def _test(cell: Cell, branch: int) -> Any:
     side = cell.operator.branches[branch].side
     if side == "below":
-        return cell.symbol <= cell.operator.low
+        return cell.symbol <= cell.operator.starts[0]
     if side == "above":
-        return cell.symbol >= cell.operator.high
+        return cell.symbol >= cell.operator.starts[1]
     return sympy.true
 
 
@@ -66,7 +73,8 @@ def explain(estimator: Any) -> str:
     if inverse.infinite:
         rows.append(("variance", f"infinite or unknown: {inverse.infinite}"))
     else:
-        rows += [("variance", f"{line}, unbiased") for line in _lines(inverse, "variance")]
+        rows += [("variance", line) for line in _variance_lines(inverse)]
+    rows += [("gain", line) for line in _gain(estimator)]
     exact = estimator.interval_method == "exact"
     rows.append(
         (
@@ -79,6 +87,33 @@ def explain(estimator: Any) -> str:
     if estimator._source.note:
         rows.append(("note", estimator._source.note))
     return "\n".join([f"Unbiased estimator of {text(estimator.estimand)}", *_table(rows)])
+
+
+def _variance_lines(inverse: Inverse) -> list[str]:
+    try:
+        return [f"{line}, unbiased" for line in _lines(inverse, "variance")]
+    except TrueupError as error:
+        return [error.message]
+
+
+def _gain(estimator: Any) -> Iterator[str]:
+    """Say what it is worth that a statistic is an integer, near its bound and ten further on."""
+    known = [s for s in estimator._statistics if s.domain.lattice and not s.noise.lattice]
+    if len(estimator._statistics) != 1 or not known or estimator._inverse.infinite:
+        return
+    low, high = known[0].domain.bounds
+    start = low if low is not None else high if high is not None else 0
+    inward = -10 if low is None and high is not None else 10
+    for q in (start, start + inward):
+        if q in known[0].domain:
+            try:
+                share = estimator.gain(float(q))
+            except TrueupError:  # there is no such estimator, or it is the same
+                return
+            yield (
+                f"at {known[0].symbol.name} = {q} the variance is {share:.1%} of that of the "
+                "estimator for real numbers"
+            )
 
 
 def _table(rows: list[tuple[str, str]]) -> list[str]:
@@ -97,11 +132,25 @@ def _lines(inverse: Inverse, what: str, most: int = 9) -> list[str]:
         regions = sorted(component.regions(), key=lambda r: sum(b != 0 for b in r))
         for region in islice(regions, most):
             where = _condition(component, region)
-            formula = _readable(getattr(component, what)(region))
+            expr = getattr(component, what)(region)
+            formula = _named(expr) if isinstance(component, OnIntegers) else _readable(expr)
             lines.append(formula if where == sympy.true else f"{formula}   where {where}")
         if len(regions) > most:
             lines.append(f"… and {len(regions) - most} more cases")
     return lines if len(inverse.components) == 1 else [f"+ {line}" for line in lines]
+
+
+def _named(expr: sympy.Expr) -> str:
+    """Name a table, or a sum over many neighbours, instead of writing it out."""
+    tables = [e.implementation for e in expr.atoms(Opaque) if isinstance(e.implementation, Table)]
+    spans = {(t.low, t.low + len(t.values) - 3) for t in tables}
+    if spans:
+        first, last = min(low for low, _ in spans), max(high for _, high in spans)
+        kind = "a table" if len(tables) == 1 else f"{len(tables)} tables"
+        return f"{kind} on {first}..{last}, constant beyond"
+    if is_long(expr, _LONG):
+        return "a weighted sum over neighbouring integers, see the formula"
+    return _readable(expr)
 
 
 def _readable(expr: sympy.Expr) -> str:

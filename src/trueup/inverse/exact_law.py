@@ -10,9 +10,11 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.inverse.existence import domain_of, is_rough
+from trueup.inverse.existence import domain_of, growing, is_rough
 from trueup.inverse.expectation import Expectation
 from trueup.inverse.growth import growth
+from trueup.inverse.on_integers import OnIntegers
+from trueup.inverse.on_values import OnValues
 from trueup.inverse.regularity import singularities
 from trueup.kernels.evaluate import evaluate
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     Truth = Mapping[sympy.Symbol, float]
 
 
-_MEAN = sympy.Dummy("mean", real=True)
+_MEAN, _OTHER_MEAN = (sympy.Dummy(name, real=True) for name in ("mean", "mean of the other"))
 
 
 class ExactLaw:
@@ -33,7 +35,7 @@ class ExactLaw:
 
     def __init__(self, inverse: Inverse, statistics: Sequence[Statistic]) -> None:
         self.inverse, self.statistics = inverse, statistics
-        self.parts = [_Part(component) for component in inverse.components]
+        self.parts = [part_of(component) for component in inverse.components]
 
     def expectation(self, truth: Truth) -> float:
         """Return E g."""
@@ -66,14 +68,21 @@ class ExactLaw:
         return math.sqrt(max(total, 0.0))
 
     def _inside(self, truth: Truth) -> bool:
-        return all(truth[s.symbol] in s.domain for s in self.statistics)
+        """Whether E g = f holds there by a theorem."""
+        exact = all(c.exact for c in self.inverse.components)
+        return exact and all(truth[s.symbol] in s.domain for s in self.statistics)
 
     def _estimand(self, truth: Truth) -> float:
         columns = {s: np.array([q]) for s, q in truth.items()}
         return float(evaluate(self.inverse.f, columns)[0])
 
 
-class _Part:
+def part_of(component: Component) -> Part:
+    """Return a component with its integrals, or with those of its factors."""
+    return ProductPart(component) if isinstance(component, OnIntegers) else Part(component)
+
+
+class Part:
     """One component with what its integrals need."""
 
     def __init__(self, component: Component) -> None:
@@ -94,6 +103,25 @@ class _Part:
         """Return E V̂."""
         return self._variance.at(truth)
 
+    def covariance(self, other: Part, truth: Truth) -> float:
+        """Return E (g − E g)(l − E l) for another function of the same cells."""
+        if not self.component.statistics:
+            return 0.0
+        if id(other) not in self._products:
+            self._products[id(other)] = self._expectation(
+                lambda region: (
+                    (self.component.value(region) - _MEAN)
+                    * (other.component.value(region) - _OTHER_MEAN)
+                ),
+                2,
+            )
+        means = {_MEAN: self.mean(truth), _OTHER_MEAN: other.mean(truth)}
+        return self._products[id(other)].at({**truth, **means})
+
+    @cached_property
+    def _products(self) -> dict[int, Expectation]:
+        return {}
+
     @cached_property
     def _mean(self) -> Expectation:
         return self._expectation(self.component.value, 1)
@@ -108,15 +136,26 @@ class _Part:
 
     def _expectation(self, pieces: Callable[[Region], sympy.Expr], power: int) -> Expectation:
         rates = {s: (a * power, b * power) for s, (a, b) in self._rates.items()}
-        return Expectation(pieces, self.component.cells, self.others, rates, self._breaks)
+        degrees = {s: power * degree for s, degree in self._degrees.items()}
+        return Expectation(pieces, self.component.cells, self.others, rates, self._breaks, degrees)
+
+    @cached_property
+    def _degrees(self) -> dict[sympy.Symbol, float]:
+        """How fast g grows as a power, per cell that is read at integers: like f."""
+        f, coordinates = self.component.f, self.component.coordinates
+        return {
+            c.symbol: max(growth(f, c.symbol, direction).power for direction in (-1, 1))
+            for c in coordinates
+            if isinstance(c.cells[0].operator.branches[0], OnValues)
+        }
 
     @cached_property
     def _rates(self) -> dict[sympy.Symbol, tuple[float, float]]:
         """How fast g grows on each unbounded side, per cell."""
-        cells = self.component.cells
-        g = self.component.value(tuple(0 for _ in cells))
         found = {}
-        for cell in cells:
+        homes = [(cell, c) for c in self.component.coordinates for cell in c.cells]
+        for cell, coordinate in homes:
+            g = growing(self.component, coordinate)
             sides = ((-1, cell.operator.low), (1, cell.operator.high))
             left, right = (
                 max(growth(g, cell.symbol, d).rate, 0.0) if end.is_infinite else 0.0
@@ -135,3 +174,41 @@ class _Part:
             for c in self.component.coordinates
             if len(c.cells) == 1 and is_rough(c)
         }
+
+
+class ProductPart(Part):
+    """A sum of products aᵢ·hᵢ of independent things: its law follows from theirs.
+
+    E g = Σ E aᵢ·E hᵢ, and Var g = Σᵢⱼ (Aᵢⱼ·Hᵢⱼ + Aᵢⱼ·E hᵢ·E hⱼ + E aᵢ·E aⱼ·Hᵢⱼ) with the
+    covariances A and H of the factors.
+    """
+
+    component: OnIntegers
+
+    @cached_property
+    def _factors(self) -> list[tuple[Part, Part]]:
+        pairs = zip(self.component.rest, self.component.own, strict=True)
+        return [(part_of(a), Part(h)) for a, h in pairs]
+
+    def mean(self, truth: Truth) -> float:
+        """Return E g."""
+        return sum(a.mean(truth) * h.mean(truth) for a, h in self._factors)
+
+    def spread(self, truth: Truth) -> float:
+        """Return E (g − E g)²."""
+        return self.covariance(self, truth)
+
+    def estimated(self, truth: Truth) -> float:
+        """Return E V̂, which is the same."""
+        return self.covariance(self, truth)
+
+    def covariance(self, other: Part, truth: Truth) -> float:
+        """Return the covariance of two sums of products over the same cells."""
+        assert isinstance(other, ProductPart)  # noqa: S101
+        total = 0.0
+        for a, h in self._factors:
+            for b, k in other._factors:
+                outer, inner = a.covariance(b, truth), h.covariance(k, truth)
+                means = a.mean(truth) * b.mean(truth), h.mean(truth) * k.mean(truth)
+                total += outer * inner + outer * means[1] + means[0] * inner
+        return total

@@ -14,8 +14,10 @@ from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.formula.enclosure import zeros
 from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
+from trueup.inverse import spectral
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
+from trueup.inverse.on_values import OnValues
 from trueup.inverse.regularity import Guard, Singularity, definite, guards, singularities
 from trueup.kernels.evaluate import evaluate
 
@@ -58,7 +60,7 @@ def domain_of(coordinate: Coordinate) -> Interval:
 
 def is_lattice(coordinate: Coordinate) -> bool:
     """Whether a coordinate takes integer values only."""
-    return all(c.noise.lattice for c in coordinate.cells)
+    return all(c.noise.lattice or c.operator.whole for c in coordinate.cells)
 
 
 def is_rough(coordinate: Coordinate) -> bool:
@@ -95,7 +97,7 @@ def _smooth(component: Component) -> Iterator[str]:
 def _digits(f: sympy.Expr, coordinate: Coordinate) -> None:
     """Refuse integer noise so wide that second differences drown in rounding."""
     scale = max(float(getattr(cell.noise, "scale", 0)) for cell in coordinate.cells)
-    if scale > _WIDEST and not f.is_rational_function(coordinate.symbol):
+    if scale >= widest(f, coordinate):
         raise TrueupError(
             f"{coordinate.cells[0].noise!r} is too wide for {text(f)}: its second difference, "
             f"times {scale**2:.1g}, has too few digits",
@@ -103,7 +105,13 @@ def _digits(f: sympy.Expr, coordinate: Coordinate) -> None:
         )
 
 
-_WIDEST = 1e4
+_WIDEST = math.nextafter(1e4, math.inf)
+
+
+def widest(f: sympy.Expr, coordinate: Coordinate) -> float:
+    """Return below which scale of integer noise second differences of f keep their digits."""
+    smooth = not is_lattice(coordinate) or f.is_rational_function(coordinate.symbol)
+    return math.inf if smooth else _WIDEST
 
 
 def _along(component: Component, coordinate: Coordinate, domain: Interval) -> Iterator[str]:
@@ -224,7 +232,6 @@ def _inner(domain: Interval) -> float:
 
 
 def _tails(component: Component) -> Iterator[str]:
-    inside = component.value(tuple(0 for _ in component.cells))
     for coordinate in component.coordinates:
         for direction, end in ((1, "high"), (-1, "low")):
             open_cells = [
@@ -234,7 +241,15 @@ def _tails(component: Component) -> Iterator[str]:
                 rate = min(c.noise.mgf_radius for c in open_cells)
                 if math.isinf(rate):  # a known number
                     continue
+                inside = growing(component, coordinate)
                 yield from _tail(component, coordinate, inside, direction, rate)
+
+
+def growing(component: Component, coordinate: Coordinate) -> sympy.Expr:
+    """Return what grows like g along a coordinate: sums of neighbouring values grow like f."""
+    if any(isinstance(c.operator.branches[0], OnValues) for c in coordinate.cells):
+        return component.f
+    return component.value(tuple(0 for _ in component.cells))
 
 
 def _tail(
@@ -281,6 +296,7 @@ def _waves(component: Component) -> Iterator[str]:
                         f"no unbiased estimator of {text(component.f)}: {error.message}",
                         error.hint,
                     ) from None
+                spectral.reciprocal(noise, c, degree)  # refuses M(c) = 0
                 reason = _second(noise, c, degree)
                 if reason:
                     yield reason

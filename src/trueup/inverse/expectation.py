@@ -97,6 +97,8 @@ class Expectation:
         How fast φ may grow, per cell and side: e^{rate·|x|}.
     breaks
         Further points at which φ is not smooth, per cell.
+    degrees
+        How fast φ may grow as a power, per cell, where that is known.
     """
 
     def __init__(
@@ -106,8 +108,9 @@ class Expectation:
         others: Mapping[sympy.Symbol, Noise],
         rates: Mapping[sympy.Symbol, tuple[float, float]],
         breaks: Mapping[sympy.Symbol, Sequence[float]],
+        degrees: Mapping[sympy.Symbol, float] | None = None,
     ) -> None:
-        self.rates, self.breaks = rates, breaks
+        self.rates, self.breaks, self.degrees = rates, breaks, degrees or {}
         regions = product(*(range(len(c.operator.branches)) for c in cells))
         self.exprs = {region: _over(pieces(region), others) for region in regions}
         self._long = any(is_long(e, _LONG) for e in self.exprs.values())
@@ -115,7 +118,10 @@ class Expectation:
         for i, cell in enumerate(cells):
             if not self._close(cell):
                 self.left.append((i, cell))
-        self.tilts = {c.symbol: _tilt(*rates.get(c.symbol, (0.0, 0.0))) for _, c in self.left}
+        self.tilts = {
+            c.symbol: 0.0 if c.symbol in self.degrees else _tilt(*rates.get(c.symbol, (0.0, 0.0)))
+            for _, c in self.left
+        }
         self.exprs = {region: self._divided(region, e) for region, e in self.exprs.items()}
 
     def _divided(self, region: Region, expr: sympy.Expr) -> sympy.Expr:
@@ -190,24 +196,31 @@ class Expectation:
     def _rule(self, cell: Cell, branch: int, truth: Truth, expr: sympy.Expr, level: int) -> Rule:
         """Return a rule for x = q + Z restricted to one branch."""
         q, noise = float(truth[cell.symbol]), cell.noise
-        low, high = float(cell.operator.low), float(cell.operator.high)
+        low, high = map(float, cell.operator.starts)
         side = cell.operator.branches[branch].side
         if isinstance(noise, Noiseless):
             return quadrature.point(q, 1.0)
         lumped = side != "inside" or not self.tilts[cell.symbol]
         if cell.symbol not in expr.free_symbols and lumped:
             return quadrature.point(q, _probability(noise, side, low - q, high - q))
-        degree = 0.0 if noise.lattice and self._long else _degree(expr, cell.symbol)
+        if cell.symbol in self.degrees:
+            degree = self.degrees[cell.symbol]
+        else:
+            degree = 0.0 if noise.lattice and self._long else _degree(expr, cell.symbol)
         left, right = quadrature.reach(noise, self.rates.get(cell.symbol, (0.0, 0.0)), degree)
         ends = {"below": (-math.inf, low), "inside": (low, high), "above": (high, math.inf)}
         start = max(ends[side][0], min(q, high) - left)
         stop = min(ends[side][1], max(q, low) + right)
+        if cell.symbol in self.degrees:  # its branches do not end at the bounds
+            start, stop = max(ends[side][0], q - left), min(ends[side][1], q + right)
         tilt = self.tilts[cell.symbol] if side == "inside" else 0.0
         if noise.lattice:
             inside = side == "inside"
             first, last = start + (inside and start == low), stop - (inside and stop == high)
             return quadrature.integers(noise, q, first, last, tilt)
         marks = (q, low, high, *self.breaks.get(cell.symbol, ()))
+        if cell.operator.whole:
+            return quadrature.unit_cells(noise, q, start, stop, level, tilt)
         few = len(self.left) > 2
         return quadrature.panels(noise, q, start, stop, marks, level, tilt, few)
 
@@ -237,9 +250,12 @@ def _degree(expr: sympy.Expr, symbol: sympy.Symbol) -> float:
 
 
 def _probability(noise: Noise, side: str, low: float, high: float) -> float:
-    """Return the probability of a branch under a symmetric noise; z = low, high are its ends."""
+    """Return the probability of a branch; z = low, high are its ends."""
     below = float(noise.cdf(low)) if math.isfinite(low) else 0.0
-    above = float(noise.cdf(-high)) if math.isfinite(high) else 0.0
+    if noise.symmetric:
+        above = float(noise.cdf(-high)) if math.isfinite(high) else 0.0
+    else:
+        above = 1.0 - float(noise.cdf(high - noise.lattice)) if math.isfinite(high) else 0.0
     return {"below": below, "above": above, "inside": 1.0 - below - above}[side]
 
 

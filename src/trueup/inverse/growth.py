@@ -148,7 +148,7 @@ def _function(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
     if kind in (sympy.atan, sympy.tanh):
         inner = _growth(expr.args[0], x)
         return Growth(*min(inner.size, (0.0, 0.0)), inner.sharp)
-    if kind is sympy.Abs:
+    if kind in (sympy.Abs, sympy.floor):
         return _growth(expr.args[0], x)
     if kind is sympy.Piecewise:
         return _eventually(expr, x)

@@ -133,7 +133,7 @@ class Jet:
         for symbol, (order, shift) in zip(self.symbols, keys, strict=True):
             if shift:
                 moved = expr.xreplace({symbol: symbol + shift})
-                expr = moved if order else moved - expr
+                expr = moved if order else _difference(moved, expr)
         return self._place(expr)
 
     def _place(self, expr: sympy.Expr) -> sympy.Expr:
@@ -155,3 +155,11 @@ def derivative(expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr
     if order == 0:
         return expr
     return sympy.factor_terms(derivative(expr, symbol, order - 1).diff(symbol))
+
+
+def _difference(moved: sympy.Expr, expr: sympy.Expr) -> sympy.Expr:
+    """Return a difference; of quotients over one denominator, so that no digits cancel."""
+    change = moved - expr
+    if change.is_polynomial() or change.atoms(sympy.Float) or not change.is_rational_function():
+        return change
+    return sympy.factor(change)

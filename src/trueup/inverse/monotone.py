@@ -35,7 +35,8 @@ def direction(f: sympy.Expr, statistic: Statistic) -> int:
     """
     symbol, domain = statistic.symbol, statistic.domain
     low, high = domain.bounds
-    if statistic.noise.lattice and low is not None and high is not None and high - low <= _MOST:
+    whole = statistic.noise.lattice or domain.lattice
+    if whole and low is not None and high is not None and high - low <= _MOST:
         steps = np.diff(evaluate(f, {symbol: np.arange(float(low), float(high) + 1)}))
         return 1 if (steps >= 0).all() else -1 if (steps <= 0).all() else 0
     if f.has(Opaque) or symbol not in f.free_symbols:

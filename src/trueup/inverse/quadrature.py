@@ -105,6 +105,29 @@ def panels(
     return Rule(nodes, (half * _WEIGHTS).ravel() * _tilted(noise, nodes, q, tilt))
 
 
+def unit_cells(
+    noise: Noise, q: float, start: float, stop: float, level: int, tilt: float = 0.0
+) -> Rule:
+    """Return panels on [start, stop] for what may jump at every integer and is smooth between.
+
+    They break at the integers and at q, and are no wider than half the noise's quartile distance;
+    the wider the noise, the fewer nodes a cell needs.
+    """
+    if start >= stop:
+        return Rule(np.empty(0), np.empty(0))
+    width = float(noise.quantile(0.75) - noise.quantile(0.25)) / 2
+    order = 16 if width < 1 else 8 if width < 8 else 4 if width < 80 else 3
+    points, weights = np.polynomial.legendre.leggauss(order)
+    whole = np.arange(math.ceil(start), math.floor(stop) + 1.0)
+    breaks = np.unique(np.concatenate([[start, stop, q], whole]))
+    breaks = breaks[(breaks >= start) & (breaks <= stop)]
+    parts = 2**level * max(1, math.ceil(float(np.diff(breaks).max()) / width))
+    edges = np.unique(np.linspace(breaks[:-1], breaks[1:], parts + 1))
+    half = np.diff(edges)[:, None] / 2
+    nodes = (edges[:-1, None] + half * (1 + points)).ravel()
+    return Rule(nodes, (half * weights).ravel() * _tilted(noise, nodes, q, tilt))
+
+
 def _edges(a: float, b: float, width: float, depth: int, heavy: bool) -> Floats:
     """Return panel edges on [a, b]: at most ``width`` wide, shrinking fivefold towards both ends.
 

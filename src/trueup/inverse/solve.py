@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 
 import sympy
 
+from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.exact import symbolic
 from trueup.formula.text import text
-from trueup.inverse import spectral
+from trueup.inverse import on_integers, spectral
 from trueup.inverse.component import Cell, Component, Coordinate, Wave
 from trueup.inverse.existence import check
+from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.regularity import without_kinks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from trueup.domain import Interval
+    from trueup.inverse.separation import Products
     from trueup.noise.base import Noise
 
 MAX_CELLS = 6
@@ -63,6 +65,21 @@ def invert(
     return Inverse(f, tuple(parts), unique, infinite[0] if infinite else None)
 
 
+def on_the_line(
+    inverse: Inverse, statistics: Sequence[Statistic], names: Iterable[str], extension: object
+) -> Inverse:
+    """Return the inverse that takes these statistics for real numbers, though they are integers."""
+    whole = {c.symbol for part in inverse.components for c in part.cells if c.operator.whole}
+    chosen = {s.symbol for s in statistics if s.symbol.name in set(names)} & whole
+    if not chosen:
+        return inverse
+    relaxed = [
+        dataclasses.replace(s, domain=Interval(*s.domain.bounds)) if s.symbol in chosen else s
+        for s in statistics
+    ]
+    return invert(inverse.f, relaxed, extension)
+
+
 def connected(f: sympy.Expr, symbols: set[sympy.Symbol]) -> list[sympy.Expr]:
     """Split f into sums of terms that share no statistic.
 
@@ -91,6 +108,9 @@ def _component(
 ) -> Component:
     f = _cancelled(f)
     used = [s for s in known.values() if s.symbol in f.free_symbols]
+    chosen = on_integers.chosen(f, used, extension)
+    if chosen is not None:
+        return _tensor(f, *chosen, known, extension)
     cells, waves = [], []
     for s in used:
         operator = s.noise.inverse(s.domain, extension)
@@ -106,6 +126,33 @@ def _component(
     if modes is None:
         raise _not_exponential(f, sums)
     return Component(f, coordinates, sums, modes)
+
+
+def _tensor(
+    f: sympy.Expr,
+    statistic: Statistic,
+    products: Products,
+    known: Mapping[sympy.Symbol, Statistic],
+    extension: object,
+) -> OnIntegers:
+    """Return f = Σ aᵢ·hᵢ(n) as a tensor product, n read at integers.
+
+    The factors aᵢ become components of the same cells: one for Σ aᵢ·ηᵢ, with 0 or 1 for each ηᵢ.
+    """
+    own = on_integers.coordinate(statistic, products)
+    marks = [sympy.Dummy("η", real=True) for _ in products]
+    mixed = sympy.Add(*(a * mark for (a, _), mark in zip(products, marks, strict=True)))
+    others = {symbol: s for symbol, s in known.items() if symbol != statistic.symbol}
+    rest = _component(mixed, others, extension)
+    factors = tuple(
+        rest.with_parameters({m: sympy.Integer(i == j) for j, m in enumerate(marks)})
+        for i in range(len(marks))
+    )
+    functions = tuple(h for _, h in products)
+    modes = spectral.decompose(rest.f, [w.symbol for w in rest.waves])
+    assert modes is not None  # noqa: S101  (rest is a component)
+    coordinates = (*rest.coordinates, own)
+    return OnIntegers(f, coordinates, rest.waves, modes, factors, functions)
 
 
 def _cancelled(f: sympy.Expr) -> sympy.Expr:
@@ -170,12 +217,13 @@ def _not_exponential(f: sympy.Expr, sums: tuple[Wave, ...]) -> NoUnbiasedEstimat
         f"no unbiased estimator of {text(f.xreplace({wave.symbol: sympy.Add(*wave.statistics)}))} "
         f"in closed form under {noise!r}: it is not a sum of terms {names}^k·e^(c·{names})",
         "under Laplace or DiscreteLaplace noise every smooth function works; here polynomials, "
-        "exponentials, sines, cosines and their products do",
+        "exponentials, sines, cosines and their products do, and nearly_unbiased(f, noise, domain, "
+        "max_bias) finds the best estimator with a small bias",
     )
 
 
 def _theorems(part: Component) -> list[str]:
-    found = [cell.operator.theorem for cell in part.cells]
+    found = [cell.operator.theorem for cell in part.cells] + part.facts
     for wave in part.waves:
         polynomial = all(not any(c) for c in part.modes)
         how = (

@@ -161,7 +161,7 @@ def reciprocal(noise: Noise, c: sympy.Expr, order: int) -> tuple[sympy.Expr, ...
     m = noise.tilted(c, order)
     if not (c.is_real or sympy.re(c).is_zero):  # growing waves: exact complex numbers only clutter
         m = [value.evalf(30) for value in m]
-    if abs(complex(m[0])) < 1e-14:
+    if m[0].is_number and abs(complex(m[0])) < 1e-14:
         raise NoUnbiasedEstimator(
             f"{noise} averages the wave of frequency {sympy.im(c)} to zero: M({c}) = 0",
             "no estimator can bring it back; use another frequency or another noise",

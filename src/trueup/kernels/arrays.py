@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BLOCK = 16_384
 """Rows per block: a handful of buffers of this size stay in the second-level cache."""
 
-_UFUNCS: dict[str, Callable[..., Any]] = {
+UFUNCS: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -42,6 +42,7 @@ _UFUNCS: dict[str, Callable[..., Any]] = {
     "atanh": np.arctanh,
     "abs": np.absolute,
     "sign": np.sign,
+    "floor": np.floor,
     "max": np.maximum,
     "min": np.minimum,
     "lt": np.less,
@@ -54,6 +55,7 @@ _UFUNCS: dict[str, Callable[..., Any]] = {
     "or": np.logical_or,
     "not": np.logical_not,
 }
+"""The operations that NumPy has."""
 
 
 def _where(condition: Any, a: Any, b: Any, out: Block) -> None:
@@ -108,7 +110,7 @@ class ArrayProgram:
             if node.op in ("input", "const", "truth"):
                 continue
             dying = [slot_of[a] for a in {*node.args} if last[a] == i and a in slot_of]
-            in_place = node.op in _UFUNCS  # elementwise: may write over what it reads
+            in_place = node.op in UFUNCS  # elementwise: may write over what it reads
             if in_place:
                 self._release(dying, free)
             slot_of[i] = self._take(bool if node.op in BOOLEAN else float, free)
@@ -147,4 +149,4 @@ def _implementation(node: Node) -> Callable[..., Any]:
         return _laguerre(node.data)
     if node.op == "call":
         return _call(node.data)
-    return _UFUNCS[node.op]
+    return UFUNCS[node.op]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,18 +13,22 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
 from trueup.kernels.arrays import BLOCK, ArrayProgram
+from trueup.kernels.compiled import Compilation
 from trueup.kernels.scalar import scalar
+from trueup.kernels.sweep import cores, sweep
 from trueup.kernels.tape import Tape, is_long, lower
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    Block = NDArray[Any]
+    from trueup.kernels.sweep import Block, Run, Worker
 
 Region = tuple[int, ...]
 
+_SYMPY = threading.RLock()  # symbolic work is done by one thread at a time
+_MANY = 100_000  # rows from which it pays to use several threads
+_SHARED = 65_536  # rows per block of NumPy's then: threads wait for the interpreter in between
+_FEW = 4  # and more threads than this would only wait
 _SHORT = 200  # parts up to which it pays to look for common factors
 
 
@@ -87,7 +92,8 @@ class Grid:
     ) -> None:
         self.inputs = inputs
         self.whole = whole
-        self.parts = [_Part(inputs, *part) for part in parts]
+        self.parts = [Part(inputs, *part) for part in parts]
+        self.compilations: dict[tuple[Grid | str, ...], Compilation] = {}
         self.unread = set(range(len(inputs))) - {i for part in self.parts for i in part.reads}
 
     def number(self, *values: float) -> float:
@@ -100,57 +106,132 @@ class Grid:
         try:
             result = sum([part.number(values) for part in self.parts])
         except (ArithmeticError, ValueError):
-            return float(self.arrays([np.array(x) for x in values], np.dtype(float)))
+            return self._in_array(values)
         return result if result == result else self._exactly(values)
 
     def _exactly(self, values: Sequence[float]) -> float:
         """Return the function where doubles overflow on the way, in exact arithmetic."""
         if not all(map(math.isfinite, values)):
             return math.nan
-        return sum(part.exactly(values) for part in self.parts)
+        with _SYMPY:
+            return sum(part.exactly(values) for part in self.parts)
 
-    def arrays(self, values: Sequence[Block], dtype: np.dtype[Any]) -> Block:
-        """Return the function on arrays that broadcast, block by block."""
-        roles: list[Any] = [*(["readonly"] for _ in values), ["writeonly", "allocate"]]
+    def _in_array(self, values: Sequence[float]) -> float:
+        """Return the function where Python's floats raise: at a pole, beyond the range."""
+        out = np.empty(1)
         with np.errstate(all="ignore"):
-            blocks = np.nditer(
-                [*values, None],
-                flags=["external_loop", "buffered", "zerosize_ok"],
-                op_flags=roles,
-                op_dtypes=[*(np.dtype(float) for _ in values), dtype],
-                casting="same_kind",
-                buffersize=BLOCK,
-            )
-            integral = [np.issubdtype(v.dtype, np.integer) for v in values]
-            with blocks:
-                for *columns, out in blocks:
-                    for i in self.whole:
-                        if not integral[i]:
-                            _check_whole(self.inputs[i], columns[i])
-                    self._block(columns, out)
-                result: Block = blocks.operands[-1]
-                return result
+            self.block([np.array([x]) for x in values], out)
+        return float(out[0])
 
-    def _block(self, columns: Sequence[Block], out: Block) -> None:
-        target = out if out.dtype == np.float64 else np.empty(len(out))
-        self.parts[0].block(columns, target)
+    def block(self, columns: Sequence[Block], out: Block) -> None:
+        """Compute one block of doubles."""
+        self.parts[0].block(columns, out)
         if len(self.parts) > 1:
-            extra = np.empty(len(target))
+            extra = np.empty(len(out))
             for part in self.parts[1:]:
                 part.block(columns, extra)
-                target += extra
-        lost = np.isnan(target)
+                out += extra
+        lost = np.isnan(out)
         if lost.any():
             lost &= np.logical_and.reduce([np.isfinite(c) for c in columns])
             for row in np.flatnonzero(lost):
-                target[row] = self._exactly([float(c[row]) for c in columns])
+                out[row] = self._exactly([float(c[row]) for c in columns])
         for i in self.unread:
-            np.copyto(target, np.nan, where=np.isnan(columns[i]))
-        if target is not out:
-            out[...] = target
+            np.copyto(out, np.nan, where=np.isnan(columns[i]))
+
+    def check_whole(self, columns: Sequence[Block], which: Iterable[int]) -> None:
+        """Refuse broken numbers where whole ones are published."""
+        for i in which:
+            _check_whole(self.inputs[i], columns[i])
+
+    def compilation(self, grids: Sequence[Grid], outputs: Sequence[str]) -> Compilation:
+        """Return the compiled form of outputs of which this grid makes the first."""
+        key: tuple[Grid | str, ...] = (*grids, *outputs)
+        if key not in self.compilations:
+            self.compilations[key] = Compilation(grids, outputs)
+        return self.compilations[key]
+
+    @property
+    def is_total(self) -> bool:
+        """Whether no part calls a function that the user wrote."""
+        return all(part.piece(part.inside).total for part in self.parts)
 
 
-class _Part:
+def columns(
+    value: Grid | None,
+    variance: Grid | None,
+    arrays: Sequence[Block],
+    outputs: Sequence[str],
+    dtype: np.dtype[Any] | None = None,
+) -> list[Block]:
+    """Return what is asked of "value", "variance" and "stderr", in one pass over the arrays.
+
+    Parameters
+    ----------
+    value, variance
+        The grids of the estimator and of its variance, on the same inputs; one that no output
+        needs may be None.
+    arrays
+        One for each input; they broadcast.
+    outputs
+        The names of the columns wanted, in the order in which they are returned.
+    dtype
+        Of the columns; by default the common one of the arrays, or double for whole numbers.
+
+    Examples
+    --------
+    >>> x = sympy.Symbol("x", real=True)
+    >>> half = Grid((x,), [([], (0,), lambda region: x / 2)], frozenset())
+    >>> columns(half, half, [np.array([2, 8])], ["value", "stderr"])
+    [array([1., 4.]), array([1., 2.])]
+    """
+    chosen = [variance if name != "value" else value for name in outputs]
+    grids = [g for g in chosen if g is not None]
+    blocks = _Blocks(grids, outputs, arrays)
+    worker: Worker = blocks.worker
+    block, threads = BLOCK, 1
+    rows = math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
+    compilation = grids[0].compilation(grids, outputs)
+    if compilation.ready(rows):
+        worker, block = compilation.worker(blocks.worker), compilation.block
+        threads = cores() if rows >= _MANY else 1
+    elif rows >= _MANY and all(grid.is_total for grid in grids):
+        block, threads = _SHARED, min(cores(), _FEW)
+    return sweep(worker, arrays, len(outputs), dtype or common_dtype(arrays), block, threads)
+
+
+def common_dtype(arrays: Sequence[Block]) -> np.dtype[Any]:
+    """Return the dtype of results: that of the arrays if they are of floats, double otherwise."""
+    dtype = np.result_type(*arrays) if arrays else np.dtype(float)
+    return dtype if dtype.kind == "f" else np.dtype(float)
+
+
+class _Blocks:
+    """The NumPy target: every grid's block after block, and roots of variances."""
+
+    def __init__(
+        self, grids: Sequence[Grid], outputs: Sequence[str], arrays: Sequence[Block]
+    ) -> None:
+        names = zip(grids, outputs, strict=True)
+        self.columns = {g: [i for i, other in enumerate(grids) if other is g] for g in grids}
+        self.roots = [i for i, (_, name) in enumerate(names) if name == "stderr"]
+        floats = {i for i, a in enumerate(arrays) if not np.issubdtype(a.dtype, np.integer)}
+        self.first, self.whole = grids[0], sorted(grids[0].whole & floats)
+
+    def worker(self, rows: int) -> Run:
+        return self.run
+
+    def run(self, inputs: list[Block], outs: list[Block]) -> None:
+        self.first.check_whole(inputs, self.whole)
+        for grid, (first, *others) in self.columns.items():
+            grid.block(inputs, outs[first])
+            for other in others:
+                outs[other][...] = outs[first]
+        for i in self.roots:
+            np.sqrt(outs[i], out=outs[i])
+
+
+class Part:
     """One summand: the bounds of its cells and its expression on each region."""
 
     def __init__(
@@ -167,11 +248,14 @@ class _Part:
         self.inside: Region = tuple(0 for _ in self.bounds)
 
     def piece(self, region: Region) -> Piece:
+        """Return what is evaluated on a region, made when first entered."""
         if region not in self.pieces:
-            self.pieces[region] = piece(self.expression(region), self.symbols)
+            with _SYMPY:
+                self.pieces[region] = piece(self.expression(region), self.symbols)
         return self.pieces[region]
 
     def number(self, values: Sequence[float]) -> float:
+        """Return the part at one point."""
         region = tuple([b.branch(values[b.input]) for b in self.bounds])
         found = self.pieces.get(region) or self.piece(region)
         if found.constant is not None:

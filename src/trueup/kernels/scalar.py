@@ -34,6 +34,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "or": operator.or_,
     "not": operator.not_,
     "abs": abs,
+    "floor": lambda a: float(math.floor(a)),
     "sign": lambda a: math.copysign(1.0, a) if a else a,
     "where": lambda condition, a, b: a if condition else b,
     **{name: getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},

@@ -39,6 +39,7 @@ _UNARY = {
     sympy.atanh: "atanh",
     sympy.Abs: "abs",
     sympy.sign: "sign",
+    sympy.floor: "floor",
     sympy.Not: "not",
 }
 _FOLDED = {sympy.Max: "max", sympy.Min: "min", sympy.And: "and", sympy.Or: "or"}
@@ -151,12 +152,25 @@ class _Walk:
         return total
 
     def mul(self, expr: sympy.Mul) -> int:
-        below = [f for f in expr.args if f.is_Pow and f.exp == -1 and f not in self.memo]
-        above = [self.visit(f) for f in expr.args if f not in below]
-        top = self.product(above) if above else self.emit("const", data=1.0)
+        factors = self.merged(expr)
+        below = [f for f in factors if f.is_Pow and f.exp == -1 and f not in self.memo]
+        above = [self.visit(f) for f in factors if f not in below]
         if not below:
-            return top
-        return self.emit("div", top, self.product([self.visit(f.base) for f in below]))
+            return self.product(above)
+        one = self.emit("const", data=1.0)
+        bases = [self.visit(f.base) for f in below]
+        rest = [b for b in bases if Node("div", (one, b)) not in self.numbers]
+        above += [self.emit("div", one, b) for b in bases if b not in rest]  # 1/b is there already
+        top = self.product(above) if above else one
+        return self.emit("div", top, self.product(rest)) if rest else top
+
+    def merged(self, expr: sympy.Mul) -> list[sympy.Expr]:
+        """Return the factors, those that are numbers made into one unless that leaves the range."""
+        numbers = [f for f in expr.args if not f.free_symbols and not f.has(Opaque)]
+        if len(numbers) < 2 or not 1e-300 < abs(as_float(sympy.Mul(*numbers))) < 1e300:
+            return list(expr.args)
+        one = sympy.Mul(*numbers, evaluate=False)
+        return [one, *(f for f in expr.args if f not in numbers)]
 
     def product(self, registers: list[int]) -> int:
         total = registers[0]

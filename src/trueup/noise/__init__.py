@@ -5,8 +5,10 @@ from trueup.noise.discrete_gaussian import DiscreteGaussian
 from trueup.noise.discrete_laplace import DiscreteLaplace
 from trueup.noise.gaussian import Gaussian
 from trueup.noise.laplace import Laplace
+from trueup.noise.mass import Mass
 from trueup.noise.moments import Moments
 from trueup.noise.noiseless import Noiseless
+from trueup.noise.rounded import RoundedGaussian, RoundedLaplace
 from trueup.noise.scipy_noise import ScipyNoise
 from trueup.noise.staircase import Staircase
 from trueup.noise.student_t import StudentT
@@ -18,9 +20,12 @@ __all__ = [
     "DiscreteLaplace",
     "Gaussian",
     "Laplace",
+    "Mass",
     "Moments",
     "Noise",
     "Noiseless",
+    "RoundedGaussian",
+    "RoundedLaplace",
     "ScipyNoise",
     "Staircase",
     "StudentT",

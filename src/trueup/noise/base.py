@@ -43,6 +43,9 @@ class Noise(ABC):
     lattice: ClassVar[bool] = False
     """Whether Z takes integer values only."""
 
+    symmetric: ClassVar[bool] = True
+    """Whether Z and −Z have the same law."""
+
     exact_tilt: ClassVar[bool] = True
     """Whether E[Zʲ e^{cZ}] is a closed form worth keeping symbolic."""
 
@@ -271,6 +274,18 @@ class Noise(ABC):
         Families that override this can make every smooth function (or every function at all)
         unbiased; the others go through their generating function.
         """
+        return None
+
+    # -- another scale -----------------------------------------------------------------------------
+
+    def inverse_at(
+        self, scale: sympy.Expr, domain: Interval, extension: object = "optimal"
+    ) -> Operator | None:
+        """Return the operator of this family at another scale, a number or a positive symbol."""
+        return None
+
+    def tilted_at(self, scale: sympy.Expr, c: sympy.Expr, order: int) -> list[sympy.Expr] | None:
+        """Return E[Zʲ e^{cZ}], j = 0..order, at another scale; None without a closed form in it."""
         return None
 
     # -- what a family states ----------------------------------------------------------------------

@@ -17,6 +17,8 @@ from trueup.noise.laplace import pure_scale
 from trueup.noise.lattice import check_drawable, smallest_integer
 
 if TYPE_CHECKING:
+    import sympy
+
     from trueup.domain import Interval
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
@@ -62,7 +64,13 @@ class DiscreteLaplace(Noise):
 
     def inverse(self, domain: Interval, extension: object = "optimal") -> Operator:
         """Return f ↦ f − λ·(second difference of f) inside the domain, constant beyond."""
-        return deconvolution.discrete_laplace(symbolic(self.scale), domain)
+        return self.inverse_at(symbolic(self.scale), domain)
+
+    def inverse_at(
+        self, scale: sympy.Expr, domain: Interval, extension: object = "optimal"
+    ) -> Operator:
+        """Return the operator at another scale, a number or a symbol."""
+        return deconvolution.discrete_laplace(scale, domain)
 
     @property
     def mgf_radius(self) -> float:

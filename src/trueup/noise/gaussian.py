@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy
+import sympy
 
 from trueup.noise.base import Noise, positive, scaled_power
 from trueup.noise.budget import gaussian_scale
 from trueup.noise.closed_forms import gaussian_tilted
+from trueup.noise.fields import Symbols
 from trueup.noise.privacy import analytic_scale
 
 if TYPE_CHECKING:
@@ -76,6 +78,11 @@ class Gaussian(Noise):
 
     def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
         return gaussian_tilted(field.number(self.scale) ** 2, c, order, field)
+
+    def tilted_at(self, scale: sympy.Expr, c: sympy.Expr, order: int) -> list[sympy.Expr]:
+        """Return E[Zʲ e^{cZ}], j = 0..order, at another scale, a number or a symbol."""
+        values = gaussian_tilted(scale**2, c, order, Symbols())
+        return values if c.is_real else [sympy.expand_complex(value) for value in values]
 
     def _density(self, x: Floats) -> Floats:
         sigma = float(self.scale)

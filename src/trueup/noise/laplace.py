@@ -14,6 +14,8 @@ from trueup.noise import deconvolution
 from trueup.noise.base import Noise, positive, scaled_power
 
 if TYPE_CHECKING:
+    import sympy
+
     from trueup.domain import Interval
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
@@ -56,7 +58,13 @@ class Laplace(Noise):
 
     def inverse(self, domain: Interval, extension: object = "optimal") -> Operator:
         """Return f ↦ f − b²f″ inside the domain, extended beyond its bounds."""
-        return deconvolution.laplace(symbolic(self.scale), domain, extension)
+        return self.inverse_at(symbolic(self.scale), domain, extension)
+
+    def inverse_at(
+        self, scale: sympy.Expr, domain: Interval, extension: object = "optimal"
+    ) -> Operator:
+        """Return the operator at another scale, a number or a symbol."""
+        return deconvolution.laplace(scale, domain, extension)
 
     @property
     def mgf_radius(self) -> float:

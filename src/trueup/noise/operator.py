@@ -45,14 +45,33 @@ class Branch:
 
 @dataclasses.dataclass(frozen=True)
 class Operator:
-    """The inverse of one noise on one interval: its branches, and the theorem behind them."""
+    """The inverse of one noise on one interval: its branches, and the theorem behind them.
+
+    Parameters
+    ----------
+    branches, theorem
+        What it does where, inside first, and why.
+    low, high
+        The bounds of the true value.
+    edges
+        Where the outer branches begin, None for at the bounds.
+    whole
+        Whether it reads f at integers only, so that the estimator may jump at every integer.
+    """
 
     branches: tuple[Branch, ...]
     theorem: str
     low: sympy.Expr = -sympy.oo
     high: sympy.Expr = sympy.oo
+    edges: tuple[sympy.Expr, sympy.Expr] | None = None
+    whole: bool = False
+
+    @property
+    def starts(self) -> tuple[sympy.Expr, sympy.Expr]:
+        """Where the branches below and above begin: x ≤ the first, x ≥ the second."""
+        return self.edges or (self.low, self.high)
 
     @property
     def order(self) -> int:
         """The highest derivative of f that the operator looks at."""
-        return max(n for branch in self.branches for n, _ in branch.taps)
+        return max((n for branch in self.branches for n, _ in branch.taps), default=0)

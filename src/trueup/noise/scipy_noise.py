@@ -53,6 +53,7 @@ class ScipyNoise(Noise):
     loc: Exact
     scale: Exact
 
+    symmetric = False  # or not known to be
     exact_tilt = False
 
     def __init__(self, name: str, *shapes: Exact, loc: Exact = 0, scale: Exact = 1) -> None:

@@ -12,9 +12,12 @@ import numpy as np
 import scipy
 
 from trueup.errors import TrueupError
+from trueup.exact import symbolic
 from trueup.noise.base import Noise, scaled_power
 
 if TYPE_CHECKING:
+    import sympy
+
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
     from trueup.noise.fields import Field
@@ -75,6 +78,11 @@ class StudentT(Noise):
         factors = ((2 * i - 1) * nu / (nu - 2 * i) for i in range(1, k // 2 + 1))
         value = scaled_power(math.prod(factors, start=Fraction(1)), self.scale, k)
         return float(value) if isinstance(self.df, float) else value
+
+    def tilted_at(self, scale: sympy.Expr, c: sympy.Expr, order: int) -> list[sympy.Expr] | None:
+        """Return E Zʲ = sʲ·E Z₁ʲ at another scale; None for waves, which need Bessel functions."""
+        unit = dataclasses.replace(self, scale=1)
+        return None if c else [symbolic(unit.moment(j)) * scale**j for j in range(order + 1)]
 
     def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
         """Return (−i)ʲ φ⁽ʲ⁾(u) at c = iu.

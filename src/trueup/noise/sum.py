@@ -57,6 +57,11 @@ class SumNoise(Noise):
         """Whether all summands take integer values only."""
         return all(part.lattice for part in self.parts)
 
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        """Whether all summands are."""
+        return all(part.symmetric for part in self.parts)
+
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))
 

@@ -51,7 +51,7 @@ def direct_sums(variance: Any, c: Any, order: int, field: Field) -> list[Any]:
     [2.506628, 0.0, 2.506628]
     """
     centre = int(mpmath.nint(mpmath.re(c) * variance))
-    reach = int(_reach(order) * mpmath.sqrt(variance)) + 2
+    reach = int(sigmas(order) * mpmath.sqrt(variance)) + 2
     ks = range(centre - reach, centre + reach + 1)
     masses = [field.exp(c * k - k * k / (2 * variance)) for k in ks]
     return [
@@ -71,7 +71,7 @@ def dual_sums(variance: Any, c: Any, order: int, field: Field) -> list[Any]:
     """
     turn, sigma = 2 * mpmath.pi, mpmath.sqrt(variance)
     centre = -int(mpmath.nint(mpmath.im(c) / turn))
-    reach = int(_reach(order) / (turn * sigma)) + 2
+    reach = int(sigmas(order) / (turn * sigma)) + 2
     sums = [mpmath.mpf(0)] * (order + 1)
     for m in range(centre - reach, centre + reach + 1):
         term = gaussian_tilted(variance, c + mpmath.mpc(0, turn * m), order, field)
@@ -80,7 +80,7 @@ def dual_sums(variance: Any, c: Any, order: int, field: Field) -> list[Any]:
     return [weight * (s if mpmath.im(c) else mpmath.re(s)) for s in sums]
 
 
-def _reach(order: int) -> Any:
+def sigmas(order: int) -> Any:
     """Return how many standard deviations hold xʲ e^{−x²/2} to the working precision."""
     return mpmath.sqrt(2 * mpmath.log(10) * mpmath.mp.dps) + 2 * math.sqrt(order)
 

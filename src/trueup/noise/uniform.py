@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trueup.exact import symbolic
 from trueup.noise.base import Noise, scaled_power
 from trueup.noise.closed_forms import exponential_integrals
 
 if TYPE_CHECKING:
+    import sympy
+
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
     from trueup.noise.fields import Field
@@ -45,6 +48,11 @@ class Uniform(Noise):
 
     def _moment(self, k: int) -> Exact:
         return 0 if k % 2 else scaled_power(Fraction(1, (k + 1) * 2**k), self.width, k)
+
+    def tilted_at(self, scale: sympy.Expr, c: sympy.Expr, order: int) -> list[sympy.Expr] | None:
+        """Return E Zʲ at another width; None for waves, which some widths average to zero."""
+        unit = Uniform(1)
+        return None if c else [symbolic(unit.moment(j)) * scale**j for j in range(order + 1)]
 
     def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
         width = field.number(self.width)

@@ -1,0 +1,92 @@
+"""Photograph the page ``trueup explore``: ``make screenshots``, with chromium installed."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent / "pictures"
+OPTIONS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+SIZES = {"desktop": (1240, 840), "phone": (400, 860)}
+
+CELLS = """\
+town,payroll,emp
+Ashford,51.7,103
+Beckley,20.0,50
+Corve,3.1,7
+Dunmere,88.4,61
+Elstow,12.9,22
+"""
+MEAN = "#f=payroll%2Femp&payroll.scale=2&emp.family=discrete_laplace&emp.scale=2&emp.low=5"
+VIEWS = {
+    "estimator": "#f=1%2Fn&n.family=laplace&n.scale=2&n.low=5",
+    "none": "#f=1%2Fn&n.family=gaussian&n.scale=2&n.low=3",
+    "file": f"{MEAN}&tab=file",
+    "plan": "#f=1%2Fn&n.scale=2&n.low=5&tab=plan&plan:epsilon=1&plan:count=200",
+}
+
+
+def prepare(page, view, folder):
+    """Bring a view to the state in which it is photographed."""
+    if view == "file":
+        path = Path(folder, "cells.csv")
+        path.write_text(CELLS, "utf-8")
+        page.set_input_files("#file", path)
+        page.wait_for_selector("#mapping:not([hidden])")
+        page.click("#debias")
+        page.wait_for_selector("#ready:not([hidden])", timeout=120_000)
+    elif view == "plan":
+        page.wait_for_selector("#chart-plan .js-line", state="attached", timeout=120_000)
+    else:
+        page.wait_for_selector("#chart-sd .js-line", state="attached", timeout=120_000)
+    if view == "none":
+        page.wait_for_selector("#chart-frontier .js-line", state="attached", timeout=120_000)
+    page.evaluate("document.activeElement.blur()")
+    page.mouse.move(2, 2)
+    page.wait_for_timeout(700)
+
+
+def shrink(path):
+    """Keep the picture small: it has few colours."""
+    from PIL import Image
+
+    with Image.open(path) as picture:
+        few = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+
+
+def main():
+    """Take every view in light and dark, on a desk and on a phone."""
+    from playwright.sync_api import sync_playwright
+
+    HERE.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "trueup", "explore", "--port", "0", "--no-browser"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8")  # noqa: S603
+    chosen = sys.argv[1:] or list(VIEWS)
+    try:
+        address = server.stdout.readline().split()[2]
+        with sync_playwright() as running, tempfile.TemporaryDirectory() as folder:
+            path = shutil.which("chromium") or shutil.which("chromium-browser")
+            browser = running.chromium.launch(executable_path=path, args=OPTIONS)
+            for view in chosen:
+                for size, (width, height) in SIZES.items():
+                    for theme in ("light", "dark"):
+                        page = browser.new_page(
+                            viewport={"width": width, "height": height}, color_scheme=theme
+                        )
+                        page.goto(address + VIEWS[view])
+                        page.wait_for_selector("html[data-ready=true]")
+                        prepare(page, view, folder)
+                        name = f"explorer-{view}-{size}-{theme}.png"
+                        page.screenshot(path=HERE / name, full_page=True)
+                        shrink(HERE / name)
+                        page.close()
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
+
+
+if __name__ == "__main__":
+    main()

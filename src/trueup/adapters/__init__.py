@@ -1,0 +1,21 @@
+"""Noise read out of other libraries' objects, or the reason why it cannot be.
+
+One file per library. None of them is imported: an adapter reads names and attributes, so an object,
+or a record of one, is enough.
+"""
+
+from trueup.adapters.census import from_census
+from trueup.adapters.diffprivlib import from_diffprivlib
+from trueup.adapters.opendp import from_opendp
+from trueup.adapters.pipelinedp import from_pipelinedp
+from trueup.adapters.pydp import from_pydp
+from trueup.adapters.tumult import from_tumult
+
+__all__ = [
+    "from_census",
+    "from_diffprivlib",
+    "from_opendp",
+    "from_pipelinedp",
+    "from_pydp",
+    "from_tumult",
+]

@@ -1,0 +1,99 @@
+"""Census 2020 noisy measurement files: discrete Gaussian noise, published by its variance."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import numpy as np
+
+from trueup.adapters.reading import parameter
+from trueup.errors import TrueupError
+from trueup.noise import DiscreteGaussian, Noiseless
+from trueup.noise.fields import working_digits
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from trueup.noise import Noise
+
+SMOOTH = 4.0
+"""From this variance on, it is σ² to more digits than a float has."""
+
+DIGITS = 30
+MOST_STEPS = 50
+
+
+def from_census(variance: ArrayLike) -> Any:
+    """Return the noise of a Census noisy measurement from its ``variance`` column.
+
+    The noise is discrete Gaussian and the column holds Var Z, which for small σ is less than σ²;
+    σ is found from it to the last digit.
+
+    Parameters
+    ----------
+    variance
+        A number, or the column: an array, a series, a list.
+
+    Returns
+    -------
+    Noise or list of Noise
+        A noise for a number, a list of noises, in order, for a column. A variance of 0 is no noise.
+
+    Examples
+    --------
+    >>> from_census(9), from_census(0.2)
+    (DiscreteGaussian(3), DiscreteGaussian(0.489299...))
+    >>> from_census([9, 16.0])
+    [DiscreteGaussian(3), DiscreteGaussian(4)]
+    """
+    values = np.asarray(variance)
+    if values.ndim == 0:
+        return _noise(values.item())
+    if values.ndim > 1:
+        hint = "pass one column, e.g. frame['variance']"
+        raise TrueupError(f"variances come as one column, got the shape {values.shape}", hint)
+    return [_noise(value) for value in values.tolist()]
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _noise(variance: object) -> Noise:
+    value = float(parameter(variance, "variance"))
+    return DiscreteGaussian(deviation(value)) if value else Noiseless()
+
+
+def deviation(variance: float) -> float:
+    """Return the σ of the discrete Gaussian noise of a variance.
+
+    With q = e^{−1/(2σ²)} the variance is 2Σk²q^{k²} / (1 + 2Σq^{k²}), which rises with q: Newton
+    steps in log q, with enough digits.
+
+    Examples
+    --------
+    >>> deviation(100.0), round(deviation(0.0076725), 6)
+    (10.0, 0.3)
+    """
+    if variance >= SMOOTH:
+        return math.sqrt(variance)
+    with working_digits(DIGITS):
+        goal = mpmath.mpf(variance)
+        t = mpmath.log(goal / (2 - 2 * goal)) if variance < 0.5 else -1 / (2 * goal)
+        for _ in range(MOST_STEPS):
+            value, slope = _variance(mpmath.exp(t))
+            step = mpmath.log(goal / value) / slope
+            t += step
+            if abs(step) < abs(t) * mpmath.mpf(10) ** (5 - DIGITS):
+                return float(1 / mpmath.sqrt(-2 * t))
+    hint = "pass the variance of one noisy measurement"
+    raise TrueupError(f"no discrete Gaussian noise found of the variance {variance!r}", hint)
+
+
+def _variance(q: Any) -> tuple[Any, Any]:
+    """Return v = 2Σk²q^{k²} / (1 + 2Σq^{k²}) and d log v / d log q."""
+    last = int(mpmath.sqrt(mpmath.mp.prec * mpmath.log(2) / -mpmath.log(q))) + 2
+    powers = [(k * k, q ** (k * k)) for k in range(1, last + 1)]
+    total, second, fourth = (2 * mpmath.fsum(s**j * p for s, p in powers) for j in range(3))
+    value = second / (1 + total)
+    return value, fourth / second - value

@@ -1,0 +1,219 @@
+"""OpenDP: measurements, their serialized form, and the summary of a Polars query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trueup.adapters.clamping import unclamped
+from trueup.adapters.opendp_carrier import carrier, span
+from trueup.adapters.opendp_summary import is_summary, read_summary
+from trueup.adapters.reading import kind, law, parameter, refusal
+from trueup.domain import Interval
+from trueup.errors import TrueupError
+from trueup.exact import Exact
+from trueup.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise
+
+FINE = 2.0**-20
+"""Grids finer than this fraction of the scale are as good as the real line."""
+
+INNER = {
+    "make_chain_mt": "measurement1",
+    "make_approximate": "measurement",
+    "make_fix_delta": "measurement",
+    "make_fixed_approxDP_to_approxDP": "measurement",
+    "make_population_amplification": "measurement",
+    "make_pureDP_to_fixed_approxDP": "measurement",
+    "make_pureDP_to_zCDP": "measurement",
+    "make_zCDP_to_approxDP": "measurement",
+}
+"""Wrappers that change the privacy statement or prepare the data, not the noise."""
+
+COMPOSITIONS = ("make_composition", "make_basic_composition")
+
+SELECTS = "it selects or randomises a value, it does not add noise to a number"
+ASKED = "the measurements are not known until they are asked"
+REASONS = {
+    "make_chain_pm": "an unknown function is applied after the noise",
+    "make_canonical_noise": "canonical noise is not among trueup's families",
+    "make_user_measurement": "a user's measurement does not say what noise it adds",
+    "make_private_expr": "an expression alone does not say what it publishes",
+    "make_adaptive_composition": ASKED,
+    "make_sequential_composition": ASKED,
+    "make_fully_adaptive_composition": ASKED,
+    "make_privacy_filter": ASKED,
+    "measurement_invoke": ASKED,
+    "make_noisy_max": SELECTS,
+    "make_noisy_top_k": SELECTS,
+    "make_report_noisy_max_gumbel": SELECTS,
+    "make_private_quantile": SELECTS,
+    "make_randomized_response": SELECTS,
+    "make_randomized_response_bool": SELECTS,
+    "make_randomized_response_bitvec": SELECTS,
+    "make_select_private_candidate": "it publishes only a candidate that was good enough",
+    "make_alp_queryable": "its answers are estimates from hashed bits",
+}
+HINTS = {
+    "make_chain_pm": "pass the measurement before post-processing, and use what it published",
+    ASKED: "pass each measurement that you ask, one by one",
+    "make_private_expr": "pass query.summarize()",
+}
+
+
+def from_opendp(source: Any, domain: Any = None) -> Any:
+    """Return the noise of an OpenDP measurement, or the noises of a composition or a query.
+
+    Integers get discrete Laplace or discrete Gaussian noise, floats the same on a grid which by
+    default is so fine that the noise is continuous. A coarse grid, a threshold, post-processing and
+    clamped values are refused.
+
+    Parameters
+    ----------
+    source
+        A measurement (also of vectors: the noise of each coordinate); what ``dp.serialize`` makes
+        of it; a query of ``dp.Context``; or the frame that ``query.summarize()`` returns.
+    domain
+        Where the true value lies, as for ``tu.unbiased`` (in a composition: all of them). Needed
+        for values that stop at a bound: unsigned integers and ``make_geometric(bounds=...)``.
+
+    Returns
+    -------
+    Noise, list or dict
+        A noise; a list, in order, for a composition; {column: noise} for a query on Polars frames.
+        A summary does not say whether a count is unsigned and so stops at 0 (``dp.len()`` does by
+        default): state a domain that starts at 0 or above when you estimate, as counts allow, and
+        under Laplace noise the estimates are the same; or ask for ``dp.len(signed=True)``.
+
+    Examples
+    --------
+    >>> count = {"__function__": "make_laplace", "__kwargs__": {"scale": 2.0, "k": None,
+    ...     "input_domain": {"__function__": "atom_domain", "__kwargs__": {"T": "i32"}}}}
+    >>> from_opendp(count)
+    DiscreteLaplace(2)
+    >>> from_opendp({"column": ["len"], "aggregate": ["Frame Length"],
+    ...              "distribution": ["Integer Laplace"], "scale": [4.0]})
+    {'len': DiscreteLaplace(4)}
+    """
+    if isinstance(source, str):
+        source = _parse(source)
+    if hasattr(type(source), "summarize"):
+        return read_summary(source.summarize())
+    if hasattr(type(source), "resolve"):
+        source = source.resolve()
+    if is_summary(source):
+        return read_summary(source)
+    return _walk(source, None if domain is None else Interval.read(domain))
+
+
+def _parse(text: str) -> Any:
+    """Return what a serialized measurement holds."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        hint = "pass what dp.serialize(measurement) returns"
+        raise TrueupError(f"the text is not a serialized measurement: {error}", hint) from None
+
+
+def constructor(source: Any) -> tuple[str, Mapping[str, Any]]:
+    """Return the name of the function that made an OpenDP object, and its arguments.
+
+    Examples
+    --------
+    >>> constructor({"__function__": "atom_domain", "__kwargs__": {"T": "i32"}})
+    ('atom_domain', {'T': 'i32'})
+    """
+    record = getattr(source, "__opendp_dict__", source)
+    if isinstance(record, dict) and "__function__" in record and "__kwargs__" in record:
+        return str(record["__function__"]), record["__kwargs__"]
+    hint = "pass a measurement, dp.serialize(measurement), or query.summarize()"
+    raise TrueupError(f"{kind(source)} is no OpenDP measurement, got {source!r}", hint)
+
+
+def _walk(source: Any, domain: Interval | None) -> Any:
+    """Return the noise below all wrappers; a list for a composition."""
+    name, arguments = constructor(source)
+    if name in INNER:
+        return _walk(arguments[INNER[name]], domain)
+    if name in COMPOSITIONS:
+        return [_walk(measurement, domain) for measurement in arguments["measurements"]]
+    if name == "make_private_lazyframe":
+        return _lazyframe(source)
+    family = _families(name, arguments)
+    if family is None:
+        raise _refusal(name)
+    return _additive(name, arguments, family, domain)
+
+
+Families = tuple[Callable[[Any], Noise], Callable[[Any], Noise]]
+LAPLACE: Families = (DiscreteLaplace, Laplace)
+GAUSSIAN: Families = (DiscreteGaussian, Gaussian)
+
+
+def _families(name: str, arguments: Mapping[str, Any]) -> Families | None:
+    """Return the family on the integers and the one on the line that a constructor adds."""
+    if name == "make_noise":
+        measure = arguments["output_measure"]
+        measure = constructor(measure)[0] if isinstance(measure, dict) else str(measure)
+        return {
+            "max_divergence": LAPLACE,
+            "MaxDivergence": LAPLACE,
+            "zero_concentrated_divergence": GAUSSIAN,
+            "ZeroConcentratedDivergence": GAUSSIAN,
+        }.get(measure)
+    families = {"make_laplace": LAPLACE, "make_geometric": LAPLACE, "make_gaussian": GAUSSIAN}
+    return families.get(name)
+
+
+def _additive(
+    name: str, arguments: Mapping[str, Any], families: Families, domain: Interval | None
+) -> Noise:
+    """Return the noise of a constructor that adds it to integers or floats."""
+    scale = parameter(arguments["scale"], "scale")
+    atom = carrier(arguments["input_domain"], name)
+    if atom.startswith("f"):
+        _check_grid(name, arguments.get("k"), scale)
+        return law(families[1], scale)
+    noise = law(families[0], scale)
+    bounds = arguments.get("bounds")
+    if isinstance(bounds, dict):
+        bounds = bounds.get("__tuple__")
+    if bounds is not None:
+        return unclamped(noise, Interval(*bounds), domain, f"{name}(bounds={tuple(bounds)})")
+    return unclamped(noise, span(atom), domain, f"{name} on unsigned integers ({atom})")
+
+
+def _check_grid(name: str, k: int | None, scale: Exact) -> None:
+    """Raise if floats are rounded to a grid that is coarse beside the noise."""
+    if k is None or not scale or 2.0**k <= FINE * scale:
+        return
+    raise refusal(
+        f"{name}(k={k})",
+        f"values are rounded to multiples of 2^{k} = {2.0**k:g}, coarse for noise of scale {scale}",
+        f"leave k out; or, if the statistic itself is a multiple of {2.0**k:g}, divide what was "
+        f"published by it and use integer noise of scale {float(scale) / 2.0**k:g}",
+    )
+
+
+def _lazyframe(source: Any) -> dict[str, Noise]:
+    """Return the noises of a measurement on Polars frames, as OpenDP itself summarises it."""
+    if isinstance(source, dict):
+        why = "a serialized query does not say what its noises are"
+        raise refusal("make_private_lazyframe", why, "pass query.summarize()")
+    from trueup.extras import optional
+
+    accuracy = optional("opendp.accuracy", "private", "reading a query on Polars frames")
+    return read_summary(accuracy.summarize_polars_measurement(source))
+
+
+def _refusal(name: str) -> TrueupError:
+    """Return why what this constructor makes has no noise to read."""
+    if name.startswith("then_"):
+        why = "it has not met its data, so integers and floats cannot be told apart"
+        return refusal(name, why, "apply it first: space >> dp.m." + name + "(...)")
+    if "threshold" in name:
+        why = "values below a threshold are dropped, which biases those that are kept"
+        return refusal(name, why, "publish a fixed set of categories, or read the noise of sums")
+    why = REASONS.get(name, "the constructor is not known")
+    fallback = "pass a measurement made with make_laplace, make_gaussian or make_noise"
+    return refusal(name, why, HINTS.get(name, HINTS.get(why, fallback)))

@@ -1,0 +1,83 @@
+"""OpenDP on Polars frames: the table that ``query.summarize()`` returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trueup.adapters.reading import law, parameter, refusal
+from trueup.errors import TrueupError
+from trueup.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise
+
+FAMILIES = {
+    "Integer Laplace": DiscreteLaplace,
+    "Integer Gaussian": DiscreteGaussian,
+    "Float Laplace": Laplace,
+    "Float Gaussian": Gaussian,
+}
+COLUMNS = ("column", "aggregate", "distribution", "scale")
+
+
+def is_summary(source: Any) -> bool:
+    """Return whether something is a table with the columns of a summary.
+
+    Examples
+    --------
+    >>> is_summary({"column": [], "aggregate": [], "distribution": [], "scale": []})
+    True
+    """
+    names = source if isinstance(source, dict) else getattr(source, "columns", ())
+    return all(name in list(names) for name in COLUMNS)
+
+
+def read_summary(summary: Any) -> dict[str, Noise]:
+    """Return {column: noise} for the rows of a summary, or refuse it with the column's name.
+
+    Examples
+    --------
+    >>> read_summary({"column": ["x"], "aggregate": ["Sum"], "distribution": ["Float Gaussian"],
+    ...               "scale": [3.0]})
+    {'x': Gaussian(3)}
+    """
+    rows = _rows(summary)
+    names = [str(row["column"]) for row in rows]
+    for row, name in zip(rows, names, strict=True):
+        _check(row, name, [r["aggregate"] for r in rows if r["column"] == row["column"]])
+    return {name: _noise(row, name) for row, name in zip(rows, names, strict=True)}
+
+
+def _rows(summary: Any) -> Sequence[Mapping[str, Any]]:
+    """Return the rows of a table of any dataframe library, or of a mapping of columns."""
+    if isinstance(summary, dict):
+        columns = [list(summary[name]) for name in summary]
+        return [dict(zip(summary, row, strict=True)) for row in zip(*columns, strict=True)]
+    import narwhals as nw
+
+    try:
+        return list(nw.from_native(summary, eager_only=True).iter_rows(named=True))
+    except TypeError:
+        hint = "pass the frame that query.summarize() returns"
+        raise TrueupError(f"a summary is a frame, got {summary!r}", hint) from None
+
+
+def _check(row: Mapping[str, Any], name: str, aggregates: list[Any]) -> None:
+    """Raise if the published column is not a number plus noise."""
+    others = f"read the others: summary.filter(pl.col('column') != {name!r})"
+    threshold = row.get("threshold")
+    if threshold is not None and not (isinstance(threshold, float) and math.isnan(threshold)):
+        why = f"groups with {name} below {threshold} are dropped, which biases those that are kept"
+        raise refusal(f"the column {name}", why, f"group by public keys; or {others}")
+    if len(aggregates) > 1:
+        parts = " and ".join(str(a) for a in aggregates)
+        why = f"it is computed from several noisy numbers: {parts}"
+        hint = "ask for the sum and the length, and let trueup divide, e.g. 's/n'"
+        raise refusal(f"the column {name}", why, hint)
+    if row["distribution"] not in FAMILIES:
+        why = f"its distribution is {row['distribution']}: it selects a value"
+        raise refusal(f"the column {name}", why, others)
+
+
+def _noise(row: Mapping[str, Any], name: str) -> Noise:
+    scale = parameter(row["scale"], f"the scale of {name}")
+    return law(FAMILIES[row["distribution"]], scale)

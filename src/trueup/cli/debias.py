@@ -1,0 +1,140 @@
+"""``trueup debias``: a noisy table in, the same table with unbiased columns out."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from trueup.cli.options import NOISE_HELP, SPEC_HELP, add_columns, add_release
+
+if TYPE_CHECKING:
+    import argparse
+
+HELP = "Add unbiased columns, with standard errors, to a table in a file."
+
+EXAMPLES = f"""\
+Reads and writes CSV, TSV (also .gz, .zst), Parquet and Arrow files; reads patterns ('2024/*.csv')
+and folders, also Hive-partitioned ones; - is a pipe. All columns and the order of the rows are
+kept, NAME and NAME_stderr are added, missing numbers stay missing. The output appears under its
+name when it is complete, or not at all.
+
+{NOISE_HELP}
+{SPEC_HELP}
+examples:
+  trueup debias cells.csv out.csv "mean = s/n" --noise "s=laplace(2)" \\
+      --noise "n=discrete_laplace(2)" --domain "n>=1"
+  trueup debias 'cells/*.parquet' out.parquet "pay_per_emp = pay/emp" "size = emp/est" \\
+      --spec release.toml
+  trueup debias cells.parquet - "mean = s/n" --spec release.toml --total --by state
+  zcat cells.csv.gz | trueup debias - - "mean = s/n" --spec release.toml | head
+  trueup debias cells.parquet out.parquet "mean = s/n" --spec release.toml --dry-run
+"""
+
+_FORMATS = ("csv", "tsv", "parquet", "arrow", "arrows")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("input", metavar="IN", help="file, 'pattern', folder, or - for a pipe")
+    parser.add_argument("output", metavar="OUT", help="file to write, or - for a pipe")
+    parser.add_argument(
+        "formulas", metavar="FORMULA", nargs="*", help='what to estimate, e.g. "mean = s/n"'
+    )
+    add_release(parser)
+    add_columns(parser)
+    _add_results(parser)
+    _add_files(parser)
+    _add_running(parser)
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("results")
+    group.add_argument("--no-stderr", action="store_true", help="leave out NAME_stderr")
+    group.add_argument("--variance", action="store_true", help="add NAME_variance, unbiased")
+    group.add_argument(
+        "--total", action="store_true", help="write totals with standard errors, not the rows"
+    )
+    group.add_argument(
+        "--by", metavar="COLUMNS", help="with --total: one for each group, e.g. state,industry"
+    )
+    group.add_argument(
+        "--weights", metavar="COLUMN", help="with --total: weigh the rows by a column"
+    )
+    group.add_argument(
+        "--average", action="store_true", help="with --total: (weighted) averages in place of sums"
+    )
+    group.add_argument(
+        "--skip-missing", action="store_true", help="with --total: leave out rows without a number"
+    )
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("files")
+    group.add_argument(
+        "--from", dest="source_format", choices=_FORMATS, help="format of IN, if not its suffix"
+    )
+    group.add_argument(
+        "--to", dest="target_format", choices=_FORMATS, help="format of OUT, if not its suffix"
+    )
+    group.add_argument("--delimiter", metavar="SIGN", help="between the fields of a text file IN")
+    group.add_argument(
+        "--null",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="text that stands for a missing number, e.g. NA; repeatable",
+    )
+    group.add_argument(
+        "--text",
+        metavar="COLUMNS",
+        default="",
+        help="from text to Parquet or Arrow: columns that stay text, e.g. zip,code",
+    )
+    group.add_argument(
+        "--compression",
+        choices=("snappy", "zstd", "lz4", "gzip", "none"),
+        help="of the columns of a Parquet (default: snappy) or Arrow (zstd, lz4) file",
+    )
+    group.add_argument("--force", action="store_true", help="replace OUT if it exists")
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("running")
+    group.add_argument(
+        "--engine",
+        choices=("duckdb", "spark"),
+        default="duckdb",
+        help="duckdb (embedded, the default) or spark (IN and OUT are folders or files it reads)",
+    )
+    group.add_argument(
+        "--memory", metavar="SIZE", help="what duckdb may take (default: 512MB, more if IN is wide)"
+    )
+    group.add_argument("--dry-run", action="store_true", help="show the SQL and write nothing")
+    group.add_argument("--quiet", action="store_true", help="no summary")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, debias, write; the summary goes to standard error."""
+    from trueup.cli import WrongUsage
+    from trueup.cli.files.job import Job, run_job
+    from trueup.cli.files.plan import make_plan
+    from trueup.cli.release import read_release
+
+    release = read_release(args, args.formulas)
+    if not release.estimates:
+        raise WrongUsage("there is no formula", 'give one after OUT, e.g. "mean = s/n"')
+    if not args.total and (args.by or args.weights or args.average or args.skip_missing):
+        raise WrongUsage(
+            "--by, --weights, --average and --skip-missing go with --total", "add --total"
+        )
+    outputs = ["value", *["stderr"] * (not args.no_stderr), *["variance"] * args.variance]
+    plan = make_plan(release, outputs)
+    job = Job.read(args, plan)
+    if args.engine == "spark":
+        from trueup.cli.files.spark import run_spark
+
+        lines = run_spark(job)
+    else:
+        lines = run_job(job)
+    print("\n".join(lines), file=sys.stderr, end="\n" * bool(lines))
+    return 0

@@ -1,0 +1,171 @@
+"""DuckDB, the embedded engine: streams files that are larger than memory."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from trueup.cli import progress
+from trueup.cli.files.statement import literal
+from trueup.errors import TrueupError
+from trueup.extras import optional
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from trueup.cli.files.formats import Format
+
+_LEAST = 512
+_PER_COLUMN = 6  # MB: a few row groups of 122,880 numbers on their way
+_BATCH = 100_000
+_DICTIONARY = 5_000  # noisy numbers hardly repeat: to look for more takes a fifth of the time
+_PIPE = 1 << 16
+
+
+def enough(columns: int, cores: int, installed: float) -> str:
+    """Return how much memory to allow for rows of so many columns; the rest goes to disk.
+
+    Parameters
+    ----------
+    columns, cores
+        How wide the rows are, and how many threads work on them.
+    installed
+        Megabytes of the machine.
+
+    Examples
+    --------
+    >>> enough(8, 2, 16_000), enough(300, 8, 64_000), enough(300, 8, 8_000)
+    ('512MB', '14400MB', '4800MB')
+    """
+    wanted = max(_LEAST, _PER_COLUMN * columns * cores)
+    return f"{min(wanted, max(_LEAST, round(0.6 * installed)))}MB"
+
+
+def installed() -> float:
+    """Return the memory of the machine in megabytes."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except (AttributeError, ValueError, OSError):
+        return 4000.0
+
+
+class Duck:
+    """A connection, with its settings."""
+
+    def __init__(self, memory: str, spill: Path | None = None) -> None:
+        self.duckdb = optional("duckdb", "tables", "the engine duckdb")
+        arrow = optional("pyarrow", "tables", "the engine duckdb")
+        self.errors: tuple[type[Exception], ...] = (
+            self.duckdb.Error,
+            arrow.ArrowException,
+            OSError,
+        )
+        options = {"autoinstall_known_extensions": "false", "memory_limit": memory}
+        if spill is not None:
+            options["temp_directory"] = str(spill)
+        try:
+            self.connection = self.duckdb.connect(config=options)
+        except self.duckdb.Error as error:
+            message = str(error).split("\n", 1)[0]
+            raise TrueupError(f"duckdb refuses --memory {memory}: {message}", "e.g. 4GB") from None
+        for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
+            self.connection.execute(f"SET {setting}")
+        self.connection.execute("SET progress_bar_time = 0")
+
+    def close(self) -> None:
+        """Let go of files and memory."""
+        self.connection.close()
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, which is watched and can be interrupted."""
+        rows: list[tuple[Any, ...]] = self._watched(lambda: self.connection.execute(sql).fetchall())
+        return rows
+
+    def table(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Return the names and the rows of a query."""
+        names = [str(row[0]) for row in self.ask(f"DESCRIBE {query}")]
+        return names, self.ask(query)
+
+    def _watched(self, work: Callable[[], Any]) -> Any:
+        share = getattr(self.connection, "query_progress", lambda: -1.0)  # from DuckDB 1.3 on
+        return progress.run(work, share, self.connection.interrupt)
+
+    def write(self, query: str, path: Path, form: Format, compression: str | None) -> None:
+        """Write the rows of a query to a file, in order."""
+        if form.name not in ("arrow", "arrows"):
+            self.ask(copy(query, str(path), form, compression))
+            return
+        with path.open("wb") as file:
+            self._write_arrow(query, file, form, compression)
+
+    def stream(self, query: str, out: Any, form: Format, compression: str | None) -> None:
+        """Write the rows of a query to a pipe."""
+        if form.name in ("arrow", "arrows"):
+            self._write_arrow(query, out, form, compression)
+            return
+        with _pumped(out) as path:
+            self.ask(copy(query, path, form, compression))
+
+    def _write_arrow(self, query: str, out: Any, form: Format, compression: str | None) -> None:
+        ipc = optional("pyarrow.ipc", "tables", "writing Arrow files")
+        make = ipc.new_file if form.name == "arrow" else ipc.new_stream
+        options = ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
+
+        def work() -> None:
+            relation = self.connection.sql(query)
+            reader = getattr(relation, "to_arrow_reader", relation.fetch_arrow_reader)(_BATCH)
+            with make(out, reader.schema, options=options) as writer:
+                for batch in reader:
+                    writer.write_batch(batch)
+
+        self._watched(work)
+
+
+def copy(query: str, path: str, form: Format, compression: str | None) -> str:
+    """Return the statement that writes a query to a file.
+
+    Examples
+    --------
+    >>> from trueup.cli.files.formats import Format
+    >>> print(copy("SELECT 1", "out.csv.gz", Format("csv", "gzip"), None))
+    COPY (
+    SELECT 1
+    ) TO 'out.csv.gz' (FORMAT csv, HEADER, DELIMITER ',', COMPRESSION gzip, USE_TMP_FILE false)
+    """
+    if form.is_text:
+        delimiter = literal("\t" if form.name == "tsv" else ",")
+        options = f"csv, HEADER, DELIMITER {delimiter}, COMPRESSION {form.packed or 'none'}"
+    else:
+        packing = {"none": "uncompressed"}.get(compression or "", compression or "snappy")
+        options = f"parquet, COMPRESSION {packing}, DICTIONARY_SIZE_LIMIT {_DICTIONARY}"
+    return f"COPY (\n{query}\n) TO {literal(path)} (FORMAT {options}, USE_TMP_FILE false)"
+
+
+@contextmanager
+def _pumped(out: Any) -> Iterator[str]:
+    """Yield a name to write to; what is written goes on to a stream, as it comes."""
+    read, write = os.pipe()
+    failed: list[OSError] = []
+
+    def pump() -> None:
+        try:
+            while block := os.read(read, _PIPE):
+                out.write(block)
+            out.flush()
+        except OSError as error:
+            failed.append(error)
+        finally:
+            os.close(read)  # the writer fails too, if it is not done
+
+    thread = threading.Thread(target=pump, daemon=True)
+    thread.start()
+    try:
+        yield f"/dev/fd/{write}"
+    finally:
+        os.close(write)
+        thread.join()
+        if failed:
+            raise failed[0] from None

@@ -1,0 +1,229 @@
+"""The SQL that DuckDB runs: read, convert and check, compute in layers, select.
+
+Columns of statistics become doubles, and values that cannot be stop the query through ``ERROR``:
+which value it was is looked for only then (see :mod:`trueup.cli.files.faults`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from trueup.cli.files.layers import layered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from trueup.cli.files.plan import Plan, Task
+
+_SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_WHOLE = {*_SIGNED, *(f"U{name}" for name in _SIGNED)}
+MARK = "trueup found a value that cannot be"
+
+
+def quote(name: str, dialect: str = "duckdb") -> str:
+    """Return an identifier.
+
+    Examples
+    --------
+    >>> quote('a"b'), quote('a"b', "spark")
+    ('"a""b"', '`a"b`')
+    """
+    mark = "`" if dialect == "spark" else '"'
+    return mark + name.replace(mark, mark + mark) + mark
+
+
+def literal(text: str, dialect: str = "duckdb") -> str:
+    """Return a string.
+
+    Examples
+    --------
+    >>> print(literal("it's"))
+    'it''s'
+    """
+    if dialect == "spark":
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return "'" + text.replace("'", "''") + "'"
+
+
+class Check(NamedTuple):
+    """A condition on the source under which a value cannot be."""
+
+    column: str
+    kind: str
+    bad: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Statement:
+    """The query over one source.
+
+    Parameters
+    ----------
+    plan
+        What is computed.
+    source
+        What follows FROM.
+    types
+        The columns of the source in order, with their types in the engine.
+    casts
+        Columns of text that are written with another type.
+    nulls
+        Texts that mean that a number is missing.
+    others
+        Further columns that are read as numbers.
+    dialect
+        ``duckdb`` or ``spark``.
+    """
+
+    plan: Plan
+    source: str
+    types: Mapping[str, str]
+    casts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    nulls: Sequence[str] = ()
+    others: Sequence[str] = ()
+    dialect: str = "duckdb"
+
+    def quote(self, name: str) -> str:
+        """Return an identifier."""
+        return quote(name, self.dialect)
+
+    @cached_property
+    def prefix(self) -> str:
+        """How the names of helper columns begin: like no column that is there."""
+        prefix = "_"
+        while any(name.lower().startswith(prefix) for name in (*self.types, *self.plan.written)):
+            prefix += "_"
+        return prefix
+
+    @cached_property
+    def numbers(self) -> dict[str, str]:
+        """The helper column of each column of numbers."""
+        return {c: f"{self.prefix}x{i}" for i, c in enumerate(self.plan.numbers, start=1)}
+
+    @cached_property
+    def scales(self) -> dict[str, str]:
+        """The helper column of each column of scales."""
+        return {c: f"{self.prefix}b{i}" for i, c in enumerate(self.plan.scales, start=1)}
+
+    # -- conversions and checks --------------------------------------------------------------------
+
+    def _known(self, column: str) -> str:
+        """Return a column of text, NULL where a number is missing."""
+        text = self.quote(column)
+        return f"CASE WHEN {is_known(text, self.nulls, self.dialect)} THEN {text} END"
+
+    def double(self, column: str) -> str:
+        """Return a column as a double; text that is no number stops the query."""
+        text = self.types[column] == "VARCHAR"
+        return f"CAST({self._known(column) if text else self.quote(column)} AS DOUBLE)"
+
+    def checks(self) -> list[Check]:
+        """Return what must not be, in the order in which to look for it."""
+        used = dict.fromkeys((*self.plan.numbers, *self.plan.scales, *self.others))
+        found = [
+            Check(c, "text", f"{self._known(c)} IS NOT NULL AND TRY_{self.double(c)} IS NULL")
+            for c in used
+            if self.types[c] == "VARCHAR"
+        ]
+        found += [
+            Check(c, "broken", self._broken(self.double(c)))
+            for c, whole in self.plan.numbers.items()
+            if whole and self.types[c] not in _WHOLE
+        ]
+        found += [
+            Check(c, "scale", _bad_scale(self.double(c), limit))
+            for c, limit in self.plan.scales.items()
+        ]
+        return found + [Check(c, t, self._bad_cast(c)) for c, t in self.casts.items()]
+
+    def _broken(self, x: str) -> str:
+        return f"{x} <> {'RINT' if self.dialect == 'spark' else 'FLOOR'}({x})"
+
+    def _bad_cast(self, column: str) -> str:
+        return misfit(self.quote(column), self.casts[column], self.nulls)
+
+    def conversions(self) -> list[dict[str, str]]:
+        """Return the helper columns of numbers and scales: converted, then checked."""
+        named = [*self.numbers.items(), *self.scales.items()]
+        broken = {c.column for c in self.checks() if c.kind == "broken"}
+        raw, checked = {}, {}
+        for column, alias in named:
+            x = self.quote(f"{alias}_read")
+            if alias in self.scales.values():
+                checked[alias] = self._stopped(_bad_scale(x, self.plan.scales[column]), x)
+            elif column in broken:
+                checked[alias] = self._stopped(self._broken(x), x)
+            raw[f"{alias}_read" if alias in checked else alias] = self.double(column)
+        return [layer for layer in (raw, checked) if layer]
+
+    def _stopped(self, bad: str, value: str) -> str:
+        """Return a value, or stop the query where it cannot be."""
+        stop = "RAISE_ERROR" if self.dialect == "spark" else "ERROR"
+        return f"CASE WHEN {bad} THEN {stop}({literal(MARK)}) ELSE {value} END"
+
+    # -- the query ---------------------------------------------------------------------------------
+
+    def output(self, task: Task, output: str) -> str:
+        """Return an output of a task in terms of the helper columns."""
+        return task.sql(self.dialect, output, self.numbers, self.scales)
+
+    def outputs(self) -> dict[str, str]:
+        """Return the new columns as SQL."""
+        return {name: self.output(*what) for name, what in self.plan.written.items()}
+
+    def kept(self) -> list[str]:
+        """Return the columns of the source, converted where they are."""
+        casts = {}
+        for column, kind in self.casts.items():
+            value = f"TRY_CAST({self.quote(column)} AS {kind})"
+            value = self._stopped(self._bad_cast(column), value)
+            casts[column] = f"{value} AS {self.quote(column)}"
+        return [casts.get(name, self.quote(name)) for name in self.types]
+
+    def over(self, expressions: Mapping[str, str], kept: Iterable[str] = ()) -> str:
+        """Return a query for expressions in the helper columns, after columns that are kept."""
+        layers: list[dict[str, str]] = []
+        final = dict(expressions)
+        if self.dialect == "duckdb":  # in Spark 1/0 is an error outside of its CASE
+            layers, final = layered(expressions, f"{self.prefix}p")
+        steps = [("source", f"SELECT * FROM {self.source}")]
+        for layer in (*self.conversions(), *layers):
+            listed = self._listed(layer)
+            steps.append((f"step{len(steps)}", f"SELECT *, {listed} FROM {steps[-1][0]}"))
+        parts = ",\n".join(f"{name} AS (\n  {sql}\n)" for name, sql in steps)
+        columns = ",\n  ".join([*kept, *filter(None, [self._listed(final, ",\n  ")])])
+        return f"WITH {parts}\nSELECT\n  {columns}\nFROM {steps[-1][0]}"
+
+    def _listed(self, columns: Mapping[str, str], between: str = ",\n    ") -> str:
+        return between.join(f"{sql} AS {self.quote(name)}" for name, sql in columns.items())
+
+    def query(self) -> str:
+        """Return the query for all columns and the new ones."""
+        return self.over(self.outputs(), self.kept())
+
+
+def _bad_scale(b: str, limit: float) -> str:
+    most = "'Infinity'" if math.isinf(limit) else f"'{limit!r}'"
+    return f"COALESCE({b} <= 0 OR {b} >= CAST({most} AS DOUBLE), TRUE)"
+
+
+def is_known(text: str, nulls: Sequence[str], dialect: str = "duckdb") -> str:
+    """Return the condition that a column of text holds something."""
+    missing = ", ".join(literal(null, dialect) for null in ("", *nulls))
+    return f"TRIM({text}) NOT IN ({missing})"
+
+
+def misfit(text: str, kind: str, nulls: Sequence[str]) -> str:
+    """Return the condition that a text is not of a type.
+
+    Whole numbers must survive as they are written: 2.7 would be rounded, 012 would lose its zero.
+    """
+    known = is_known(text, nulls)
+    if kind == "BIGINT":
+        same = f"TRIM({text}) = CAST(TRY_CAST({text} AS BIGINT) AS VARCHAR)"
+        return f"{known} AND NOT COALESCE({same}, FALSE)"
+    zeros = f" OR REGEXP_MATCHES({text}, '^[ +-]*0[0-9]')" if kind == "DOUBLE" else ""
+    return f"{known} AND (TRY_CAST({text} AS {kind}) IS NULL{zeros})"

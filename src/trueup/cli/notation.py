@@ -1,0 +1,332 @@
+"""What the options say: ``laplace(2)``, ``1 <= n <= 500``, ``mean = s/n``. Nothing is evaluated.
+
+::
+
+    noise     = law { "+" law }
+    law       = family [ "(" [ argument { "," argument } ] ")" ]
+    argument  = [ word "=" ] value
+    value     = number | word | "[" value { "," value } "]"
+    number    = [ "-" ] digits [ "/" digits ]
+    domain    = number "<=" name [ "<=" number ] | name ( "<=" | ">=" ) number
+              | name "in" "[" number "," number "]"
+    name      = word | "`" anything "`"
+
+A family is any of trueup's in lower case with underscores, e.g. ``discrete_laplace(2)``, with the
+parameters of the Python class or of its ``from_budget``: ``laplace(epsilon=0.5, sensitivity=3)``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from trueup import noise as families
+from trueup.errors import FormulaError, TrueupError
+from trueup.formula.refusal import quoted, refusal
+from trueup.noise import Noise, SumNoise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+      | (?P<word>[^\W\d]\w*)
+      | `(?P<quoted>(?:[^`]|``)+)`
+      | (?P<sign><=|>=|≤|≥|[-−+/=,()\[\]<>∞])
+      | (?P<end>$)
+    )""",
+    re.VERBOSE,
+)
+_SPELLINGS = {"≤": "<=", "≥": ">=", "−": "-"}
+_ASSIGNMENT = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^=`<>!]*?))\s*=(?!=)\s*(.*)", re.DOTALL)
+_NOISE_HINT = 'e.g. "n=discrete_laplace(2)" or "s=laplace(epsilon=0.5, sensitivity=3)"'
+_DOMAIN_HINT = 'e.g. "n>=1", "1<=n<=500" or "n in [1, 500]"'
+
+_DIGITS = 40
+_SOME_SCALE = Fraction(1, 100)  # small: what can be estimated at all, can be at this scale
+
+Number = int | Fraction | float
+
+
+class Bound(NamedTuple):
+    """What a domain says of one statistic."""
+
+    name: str
+    low: Number | None
+    high: Number | None
+
+
+def snake(name: str) -> str:
+    """Return a class name as the command line writes it.
+
+    Examples
+    --------
+    >>> snake("DiscreteLaplace"), snake("StudentT")
+    ('discrete_laplace', 'student_t')
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def known_families() -> dict[str, type[Noise]]:
+    """Return every noise family by the name the command line has for it."""
+    named = {snake(name): getattr(families, name) for name in families.__all__}
+    named["scipy"] = named.pop("scipy_noise")
+    return {name: f for name, f in sorted(named.items()) if f not in (Noise, SumNoise)}
+
+
+def assignment(text: str) -> tuple[str | None, str]:
+    """Return the name and what it is given, None for a text without a name.
+
+    Examples
+    --------
+    >>> assignment("mean = s/n"), assignment("s/n"), assignment("`a b`=where(n == 1, 0, 1)")
+    (('mean', 's/n'), (None, 's/n'), ('a b', 'where(n == 1, 0, 1)'))
+    """
+    match = _ASSIGNMENT.fullmatch(text)
+    if match is None:
+        return None, text.strip()
+    name = match[1].replace("``", "`") if match[1] else match[2]
+    return name, match[3].strip()
+
+
+def read_noise(text: str, *, scaled: bool = False) -> Noise:
+    """Return the noise that a text describes.
+
+    ``scaled`` says that a column holds the scale of each row: the family alone is enough.
+
+    Examples
+    --------
+    >>> read_noise("discrete_laplace(2)"), read_noise("laplace(epsilon=1/2, sensitivity=3)")
+    (DiscreteLaplace(2), Laplace(6))
+    >>> read_noise("laplace(1) + laplace(2)").variance
+    10
+    """
+    reader = _Reader(text, _NOISE_HINT, scaled)
+    parts = [reader.law()]
+    while reader.accept("+"):
+        parts.append(reader.law())
+    reader.finish()
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def make_noise(
+    family: str, positional: list[Any], named: Mapping[str, Any], *, scaled: bool = False
+) -> Noise:
+    """Return a noise by family, with its own parameters or those of a privacy budget.
+
+    Examples
+    --------
+    >>> make_noise("laplace", [], {"epsilon": 2})
+    Laplace(Fraction(1, 2))
+    """
+    known = known_families()
+    key = family.replace("_", "").lower()
+    found = {name.replace("_", ""): f for name, f in known.items()}.get(key)
+    if found is None:
+        near = difflib.get_close_matches(snake(family), known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
+        raise TrueupError(f"there is no noise family {quoted(family)}", hint)
+    own = {f.name for f in dataclasses.fields(found)}
+    if scaled and "scale" in own and not positional and "epsilon" not in named:
+        named = {"scale": _SOME_SCALE, **named}
+    budget = getattr(found, "from_budget", None)
+    make: Any = budget if budget and named and not named.keys() <= own else found
+    try:
+        inspect.signature(make).bind(*positional, **named)
+    except TypeError as error:
+        raise TrueupError(f"{snake(family)}: {error}", f"write {_usage(family, found)}") from None
+    noise: Noise = make(*positional, **named)
+    return noise
+
+
+def _usage(name: str, family: type[Noise]) -> str:
+    """Return the ways to write a family."""
+    ways = [way for way in (family, getattr(family, "from_budget", None)) if way is not None]
+    shown = [f"{snake(name)}({', '.join(inspect.signature(way).parameters)})" for way in ways]
+    return " or ".join(dict.fromkeys(shown))
+
+
+def read_domain(text: str) -> Bound:
+    """Return what a text says of a statistic.
+
+    Examples
+    --------
+    >>> read_domain("n >= 1")
+    Bound(name='n', low=1, high=None)
+    >>> read_domain("1 <= n <= 500") == read_domain("n in [1, 500]")
+    True
+    """
+    reader = _Reader(text, _DOMAIN_HINT)
+    bound = reader.domain()
+    reader.finish()
+    return bound
+
+
+def read_numbers(text: str) -> list[Number]:
+    """Return numbers separated by commas.
+
+    Examples
+    --------
+    >>> read_numbers("1, 5/2, -3")
+    [1, Fraction(5, 2), -3]
+    """
+    reader = _Reader(text, "give numbers separated by commas, e.g. 1,5,20")
+    numbers = [reader.number()]
+    while reader.accept(","):
+        numbers.append(reader.number())
+    reader.finish()
+    return numbers
+
+
+class _Reader:
+    """The tokens of one text, read from the left."""
+
+    def __init__(self, text: str, hint: str, scaled: bool = False) -> None:
+        self.text, self.hint, self.scaled = text, hint, scaled
+        self.position = 0
+        self.kind, self.value, self.start = "", "", 0
+        self.advance()
+
+    def advance(self) -> None:
+        match = _TOKEN.match(self.text, self.position)
+        if match is None:
+            gap = len(self.text) - len(self.text[self.position :].lstrip())
+            raise self.refuse(f"cannot read {quoted(self.text[gap:], 10)}", gap)
+        self.kind = str(match.lastgroup)
+        self.value = _SPELLINGS.get(match[self.kind], match[self.kind])
+        self.start, self.position = match.start(self.kind), match.end()
+
+    def refuse(self, problem: str, start: int | None = None) -> FormulaError:
+        return refusal(self.text, self.start if start is None else start, problem, self.hint)
+
+    def accept(self, *signs: str) -> str:
+        """Step over one of the signs, and return it, if it comes next."""
+        if self.kind not in ("sign", "word") or self.value not in signs:
+            return ""
+        taken = self.value
+        self.advance()
+        return taken
+
+    def expect(self, sign: str) -> None:
+        if not self.accept(sign):
+            raise self.refuse(f"expected '{sign}'")
+
+    def finish(self) -> None:
+        if self.kind != "end":
+            raise self.refuse(f"did not expect {quoted(self.value)}")
+
+    # -- noise -------------------------------------------------------------------------------------
+
+    def law(self) -> Noise:
+        if self.kind != "word":
+            raise self.refuse("expected a noise family")
+        family, start = self.value, self.start
+        self.advance()
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        if self.accept("("):
+            while not self.accept(")"):
+                self.argument(positional, named)
+                if not self.accept(","):
+                    self.expect(")")
+                    break
+        try:
+            return make_noise(family, positional, named, scaled=self.scaled)
+        except TrueupError as error:
+            raise refusal(self.text, start, error.message, error.hint) from None
+
+    def argument(self, positional: list[Any], named: dict[str, Any]) -> None:
+        start, value = self.start, self.argument_value()
+        if not (isinstance(value, str) and self.accept("=")):
+            if named:
+                raise self.refuse("a parameter without a name after one with a name", start)
+            positional.append(value)
+            return
+        if value in named:
+            raise self.refuse(f"{quoted(value)} is given twice", start)
+        named[value] = self.argument_value()
+
+    def argument_value(self) -> Any:
+        if self.kind == "word":
+            word = self.value
+            self.advance()
+            return None if word.lower() == "none" else word
+        if not self.accept("["):
+            return self.number()
+        values = []
+        while not self.accept("]"):
+            values.append(self.argument_value())
+            if not self.accept(","):
+                self.expect("]")
+                break
+        return values
+
+    def number(self) -> Number:
+        sign = -1 if self.accept("-") else 1
+        if self.accept("∞", "inf"):
+            return sign * float("inf")
+        top = self.digits()
+        if not self.accept("/"):
+            return sign * top
+        start, bottom = self.start, self.digits()
+        if bottom == 0:
+            raise self.refuse("cannot divide by 0", start)
+        return sign * Fraction(top) / Fraction(bottom)
+
+    def digits(self) -> Number:
+        if self.kind != "number" or len(self.value) > _DIGITS:
+            raise self.refuse("expected a number")
+        text = self.value
+        self.advance()
+        return int(text) if text.isdigit() else float(text)
+
+    # -- domain ------------------------------------------------------------------------------------
+
+    def domain(self) -> Bound:
+        if self.kind in ("word", "quoted") and self.value != "inf":
+            name = self.name()
+            return self.membership(name) if self.accept("in") else self.one_sided(name)
+        first, sign = self.number(), self.comparison()
+        name = self.name()
+        second = self.number() if self.accept(sign) else None
+        low, high = (first, second) if sign == "<=" else (second, first)
+        return Bound(name, low, high)
+
+    def name(self) -> str:
+        if self.kind not in ("word", "quoted"):
+            raise self.refuse("expected the name of a statistic")
+        name = self.value.replace("``", "`") if self.kind == "quoted" else self.value
+        self.advance()
+        return name
+
+    def comparison(self) -> str:
+        sign = self.accept("<=", ">=")
+        if not sign:
+            strict = self.value in ("<", ">")
+            raise self.refuse(
+                f"a bound is closed: write {self.value}= and the last value that can occur"
+                if strict
+                else "expected <= or >="
+            )
+        return sign
+
+    def one_sided(self, name: str) -> Bound:
+        sign = self.comparison()
+        value = self.number()
+        return Bound(name, value, None) if sign == ">=" else Bound(name, None, value)
+
+    def membership(self, name: str) -> Bound:
+        self.expect("[")
+        low = self.number()
+        self.expect(",")
+        high = self.number()
+        self.expect("]")
+        return Bound(name, low, high)

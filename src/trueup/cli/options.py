@@ -1,0 +1,77 @@
+"""Options that several commands take: noise, bounds, columns, sidecar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+NOISE_HELP = """\
+noise:
+  --noise "n=discrete_laplace(2)"       by scale; also laplace, gaussian, discrete_gaussian,
+                                        rounded_laplace, rounded_gaussian, uniform(width),
+                                        staircase(epsilon, sensitivity), student_t(df, scale),
+                                        moments([m1, m2, ...]), scipy(name, shapes..., scale=2)
+  --noise "s=laplace(epsilon=0.5, sensitivity=3)"      by privacy budget
+  --noise "g=gaussian(rho=1/8)"                        or epsilon=1, delta=1e-6
+  --noise "t=laplace(1) + laplace(2)"                  the noise of a sum
+  --noise "laplace(2)"                                 of every statistic without one of its own
+
+bounds on the true value:
+  --domain "n>=1"    --domain "1<=n<=500"    --domain "n in [1, 500]"
+"""
+
+SPEC_HELP = """\
+sidecar (--spec release.toml); options override it:
+  [noise.n]
+  family = "discrete_laplace"       # as above, with its parameters
+  scale = 2                         # or epsilon = 0.5 and sensitivity = 1; rho; delta
+  bounds = [1, inf]                 # of the true value
+  column = "emp"                    # if the column is not called n
+  scale_column = "emp_scale"        # if each row has a noise scale of its own
+  [noise]
+  s = "laplace(2)"                  # short form
+  [estimate]
+  mean = "s/n"                      # used when the command line has no formula
+"""
+
+
+def add_release(parser: argparse.ArgumentParser) -> None:
+    """Add the options that describe a release."""
+    group = parser.add_argument_group("the release")
+    group.add_argument(
+        "--noise",
+        action="append",
+        default=[],
+        metavar="NAME=LAW",
+        help="noise of a statistic, e.g. 's=laplace(2)'; repeatable",
+    )
+    group.add_argument(
+        "--domain",
+        action="append",
+        default=[],
+        metavar="BOUND",
+        help="what is known of a true value, e.g. 'n>=1'; repeatable",
+    )
+    group.add_argument("--spec", type=Path, metavar="TOML", help="sidecar that describes the noise")
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which columns hold what."""
+    group = parser.add_argument_group("columns")
+    group.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="NAME=COLUMN",
+        help="the column that holds a statistic, if it has another name; repeatable",
+    )
+    group.add_argument(
+        "--scale",
+        action="append",
+        default=[],
+        metavar="NAME=COLUMN",
+        help="a column with the noise scale of each row; repeatable",
+    )

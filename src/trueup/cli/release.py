@@ -1,0 +1,271 @@
+"""What is known of a release: noise, bounds and columns, from options and a sidecar TOML.
+
+The sidecar describes each noisy statistic, and what to estimate from them::
+
+    [noise.n]
+    family = "discrete_laplace"     # any noise family
+    scale = 2                       # its parameters, or a budget: epsilon = 0.5, sensitivity = 1
+    bounds = [1, inf]               # what is known of the true value
+    column = "emp"                  # the column that holds it, if it is not called n
+    scale_column = "emp_scale"      # a column with the noise scale of each row
+
+    [noise]
+    s = "laplace(2)"                # short for a table with a family and its parameters
+
+    [estimate]
+    mean = "s/n"
+
+Options override it, statistic by statistic; formulas given on the command line replace
+``[estimate]``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from trueup.cli.notation import Number, assignment, make_noise, read_domain, read_noise
+from trueup.errors import TrueupError
+from trueup.formula.refusal import quoted
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from trueup.estimator import Estimator
+    from trueup.noise import Noise
+
+_OWN = ("family", "bounds", "column", "scale_column")
+_SPEC_HINT = "the schema is in `trueup debias --help`"
+_NAME_HINT = 'give the column a name: "mean = s/n"'
+
+
+@dataclasses.dataclass
+class Statistic:
+    """What is known of one noisy statistic."""
+
+    noise: Noise | None = None
+    bounds: tuple[Number | None, Number | None] = (None, None)
+    column: str | None = None
+    scale_column: str | None = None
+
+
+@dataclasses.dataclass
+class Release:
+    """The noisy statistics by name, and the formulas to estimate.
+
+    ``default`` is the noise of every statistic that has none of its own; ``options`` are the
+    statistics that an option speaks of.
+    """
+
+    statistics: dict[str, Statistic] = dataclasses.field(default_factory=dict)
+    estimates: dict[str, str] = dataclasses.field(default_factory=dict)
+    default: Noise | None = None
+    options: set[str] = dataclasses.field(default_factory=set)
+
+    def given(self, name: str) -> Statistic:
+        """Return the statistic that an option speaks of."""
+        self.options.add(name)
+        return self.statistics.setdefault(name, Statistic())
+
+    def estimators(self) -> dict[str, Estimator]:
+        """Return one estimator for each formula."""
+        return {name: self.estimator(formula) for name, formula in self.estimates.items()}
+
+    def estimator(self, formula: str) -> Estimator:
+        """Return the estimator of a formula."""
+        from trueup.estimator import unbiased
+        from trueup.formula.grammar import parse
+
+        names = sorted(s.name for s in parse(formula).free_symbols)
+        noises = {name: noise for name in names if (noise := self._noise(name)) is not None}
+        missing = [name for name in names if name not in noises]
+        if missing or not names:
+            raise self._no_noise(formula, missing)
+        domain = {name: s.bounds for name, s in self.statistics.items() if name in noises}
+        return unbiased(formula, noises, domain)
+
+    def columns(self, statistics: Iterable[str]) -> dict[str, str]:
+        """Return the column of each statistic."""
+        return {
+            name: (name if (column := self._known(name).column) is None else column)
+            for name in statistics
+        }
+
+    def scales(self, statistics: Iterable[str]) -> dict[str, str]:
+        """Return the column of noise scales, of the statistics that have one."""
+        named = {name: self._known(name).scale_column for name in statistics}
+        return {name: column for name, column in named.items() if column is not None}
+
+    def check_used(self, used: Iterable[str]) -> None:
+        """Refuse options for statistics that no formula reads: they may be misspelt."""
+        known = sorted(used)
+        for name in sorted(self.options):
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                raise TrueupError(
+                    f"no formula reads the statistic {quoted(name)}",
+                    f"did you mean {near[0]}?" if near else f"they read {', '.join(known)}",
+                )
+
+    def _known(self, name: str) -> Statistic:
+        return self.statistics.get(name, Statistic())
+
+    def _noise(self, name: str) -> Noise | None:
+        return self._known(name).noise or self.default
+
+    def _no_noise(self, formula: str, missing: list[str]) -> TrueupError:
+        if not missing:
+            return TrueupError(f"{quoted(formula)} reads no statistic", 'e.g. "mean = s/n"')
+        return TrueupError(
+            f"no noise is given for {', '.join(missing)} in {quoted(formula)}",
+            f'add --noise "{missing[0]}=laplace(2)" with its family and scale, or --spec',
+        )
+
+
+def read_release(args: argparse.Namespace, formulas: Iterable[str]) -> Release:
+    """Return what the sidecar and the options say together, the options first."""
+    spec = getattr(args, "spec", None)
+    release = Release() if spec is None else read_spec(spec)
+    for text in args.column:
+        name, column = _pair(text, "--column", "n=emp")
+        release.given(name).column = column
+    for text in args.scale:
+        name, column = _pair(text, "--scale", "n=emp_scale")
+        release.given(name).scale_column = column
+    for text in args.noise:
+        named, law = assignment(text)
+        if named is None:
+            release.default = read_noise(law)
+        else:
+            statistic = release.given(named)
+            statistic.noise = read_noise(law, scaled=statistic.scale_column is not None)
+    _read_bounds(release, args.domain)
+    estimates = _read_formulas(formulas)
+    release.estimates = estimates or release.estimates
+    return release
+
+
+def _read_bounds(release: Release, texts: Iterable[str]) -> None:
+    """Set the bounds; two texts on the two sides of one statistic add up."""
+    given: dict[str, list[Number | None]] = {}
+    for text in texts:
+        bound = read_domain(text)
+        sides = given.setdefault(bound.name, [None, None])
+        for side, value in enumerate((bound.low, bound.high)):
+            if value is None:
+                continue
+            if sides[side] is not None:
+                raise TrueupError(
+                    f"a bound of {quoted(bound.name)} is given twice, in {quoted(text)} again",
+                    "give one bound for each side",
+                )
+            sides[side] = value
+    for name, (low, high) in given.items():
+        release.given(name).bounds = (low, high)
+
+
+def _pair(text: str, option: str, example: str) -> tuple[str, str]:
+    name, value = assignment(text)
+    if not name or not value:
+        problem = f"{option} needs a name and a column, got {quoted(text)}"
+        raise TrueupError(problem, f"e.g. {example}")
+    return name, value
+
+
+def _read_formulas(formulas: Iterable[str]) -> dict[str, str]:
+    """Return formulas by the name of their column."""
+    estimates: dict[str, str] = {}
+    for text in formulas:
+        name, formula = assignment(text)
+        if not name:
+            raise TrueupError(f"the formula {quoted(text)} has no name", _NAME_HINT)
+        if name in estimates:
+            raise TrueupError(f"two formulas have the name {quoted(name)}", "rename one of them")
+        estimates[name] = formula
+    return estimates
+
+
+# -- the sidecar -----------------------------------------------------------------------------------
+
+
+def read_spec(path: Path) -> Release:
+    """Return the release that a TOML file describes."""
+    try:
+        data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TrueupError(f"{path} is not TOML: {error}", _SPEC_HINT) from None
+    _check_keys(path, "the file", data, ("noise", "estimate"))
+    release = Release()
+    for name, entry in _table(path, data, "noise").items():
+        try:
+            release.statistics[name] = _statistic(path, name, entry)
+        except TrueupError as error:
+            if error.message.startswith(str(path)):
+                raise
+            raise TrueupError(f"{path}, noise.{name}: {error.message}", error.hint) from None
+    for name, formula in _table(path, data, "estimate").items():
+        if not isinstance(formula, str):
+            raise TrueupError(
+                f"{path}, estimate.{name}: a formula is text, got {formula!r}",
+                f'write {name} = "s/n"',
+            )
+        release.estimates[name] = formula
+    return release
+
+
+def _table(path: Path, data: Mapping[str, Any], key: str) -> dict[str, Any]:
+    table = data.get(key, {})
+    if not isinstance(table, dict):
+        raise TrueupError(f"{path}: {key} must be a table, got {table!r}", f"write [{key}]")
+    return table
+
+
+def _check_keys(path: Path, place: str, table: Mapping[str, Any], allowed: Iterable[str]) -> None:
+    allowed = list(allowed)
+    for key in table:
+        if key not in allowed:
+            near = difflib.get_close_matches(key, allowed, 1)
+            hint = f"did you mean {near[0]}?" if near else f"it knows {', '.join(allowed)}"
+            raise TrueupError(f"{path}: {place} has no key {quoted(key)}", hint)
+
+
+def _statistic(path: Path, name: str, entry: Any) -> Statistic:
+    if isinstance(entry, str):
+        return Statistic(read_noise(entry))
+    if not isinstance(entry, dict) or not isinstance(entry.get("family"), str):
+        raise TrueupError(
+            f"a noise is a table with a family, or text, got {entry!r}",
+            f'write [noise.{name}] and family = "laplace", scale = 2',
+        )
+    parameters = {key: value for key, value in entry.items() if key not in _OWN}
+    scaled = "scale_column" in entry
+    noise = (
+        make_noise(entry["family"], [], parameters, scaled=scaled)
+        if parameters
+        else read_noise(entry["family"], scaled=scaled)
+    )
+    return Statistic(
+        noise, _bounds(entry.get("bounds")), _text(entry, "column"), _text(entry, "scale_column")
+    )
+
+
+def _bounds(value: Any) -> tuple[Number | None, Number | None]:
+    if value is None:
+        return None, None
+    numbers = isinstance(value, list) and all(
+        isinstance(v, (int, float)) and not isinstance(v, bool) for v in value
+    )
+    if not numbers or len(value) != 2:
+        raise TrueupError(f"bounds are two numbers, got {value!r}", "e.g. bounds = [1, inf]")
+    return value[0], value[1]
+
+
+def _text(entry: Mapping[str, Any], key: str) -> str | None:
+    value = entry.get(key)
+    if value is not None and not (isinstance(value, str) and value):
+        raise TrueupError(f"{key} is the name of a column, got {value!r}", f'e.g. {key} = "emp"')
+    return value

@@ -1,0 +1,19 @@
+"""What a worker computes: one module for each view, plain data in, plain data out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trueup.explorer.answers import code, curve, frontier, job, planning, risk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "curve": curve.answer,
+    "risk": risk.answer,
+    "frontier": frontier.answer,
+    "code": code.answer,
+    "plan": planning.answer,
+    "job": job.answer,
+}

@@ -1,0 +1,223 @@
+"""Read the form: every field checked by itself, so that an error can stand beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+import trueup
+from trueup.domain import Interval
+from trueup.errors import FormulaError, NoUnbiasedEstimator, TrueupError
+from trueup.explorer import limits
+from trueup.explorer.families import FAMILIES, Family
+from trueup.explorer.refusal import Refusal
+from trueup.formula.grammar import parse
+
+if TYPE_CHECKING:
+    from trueup.estimator import Estimator
+    from trueup.exact import Exact
+    from trueup.noise.base import Noise
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
+_FRACTION = re.compile(r"([+-]?\d+)\s*/\s*(\d+)", re.ASCII)
+_DEFAULT = {"family": "laplace", "way": "scale", "scale": "2"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistic:
+    """One published statistic: its noise, how the noise was stated, and its bounds."""
+
+    name: str
+    family: Family
+    way: str
+    parameters: dict[str, Exact]
+    noise: Noise
+    domain: Interval
+
+    @property
+    def spread(self) -> float:
+        """About the standard deviation of the noise, for the width of a picture."""
+        with contextlib.suppress(TrueupError):
+            return math.sqrt(float(self.noise.variance)) or 1.0
+        return float(self.noise.quantile(0.84))
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """What the page asks for: a formula and its statistics."""
+
+    text: str
+    expr: sympy.Expr
+    statistics: tuple[Statistic, ...]
+
+    @cached_property
+    def estimator(self) -> Estimator:
+        """The unbiased estimator, or the reason why there is none."""
+        with beside("formula"):
+            return trueup.unbiased(
+                self.expr,
+                {s.name: s.noise for s in self.statistics},
+                {s.name: s.domain for s in self.statistics},
+            )
+
+    def symbol(self, name: str) -> sympy.Symbol:
+        """Return the symbol of a statistic."""
+        return sympy.Symbol(name, real=True)
+
+
+@contextlib.contextmanager
+def beside(field: str) -> Iterator[None]:
+    """Put an error of the library beside a field.
+
+    Examples
+    --------
+    >>> with beside("n.scale"):
+    ...     trueup.Laplace(-1)
+    Traceback (most recent call last):
+    trueup.explorer.refusal.Refusal: scale must be positive, got -1
+    """
+    try:
+        yield
+    except NoUnbiasedEstimator as error:
+        raise Refusal(error.message, error.hint, field=field, kind="none") from None
+    except TrueupError as error:
+        raise Refusal(error.message, error.hint, field=field) from None
+
+
+def read(request: Mapping[str, Any]) -> Form:
+    """Return the form, every field checked.
+
+    Examples
+    --------
+    >>> form = read({"formula": "1/n", "statistics": {"n": {"scale": "2", "low": "1"}}})
+    >>> form.estimator(4.0)
+    0.125
+    """
+    formula = request.get("formula")
+    if not isinstance(formula, str):
+        raise Refusal("the formula must be text", 'write one, e.g. "1/n"', field="formula")
+    with beside("formula"):
+        expr = parse(formula)
+        names = sorted(s.name for s in expr.free_symbols)
+        if not names:
+            problem = f"the formula {formula.strip()!r} names no statistic"
+            raise FormulaError(problem, "use a name for the published number, e.g. 1/n")
+        if len(names) > limits.STATISTICS:
+            raise FormulaError(
+                f"the formula has {len(names)} statistics, the page takes {limits.STATISTICS}",
+                "call the library, which has no such limit",
+            )
+    given = request.get("statistics")
+    stated = given if isinstance(given, Mapping) else {}
+    return Form(formula, expr, tuple(_statistic(name, stated.get(name)) for name in names))
+
+
+def _statistic(name: str, given: object) -> Statistic:
+    fields = dict(given) if isinstance(given, Mapping) and given else dict(_DEFAULT)
+    key = fields.get("family", "laplace")
+    family = FAMILIES.get(key) if isinstance(key, str) else None
+    if family is None:
+        known = ", ".join(FAMILIES)
+        raise Refusal(f"there is no noise {str(key)[:40]!r}", f"one of {known}", field=name)
+    way = fields.get("way")
+    if not isinstance(way, str) or way not in family.ways:
+        way = next(iter(family.ways))
+    parameters = {
+        f.name: number(fields.get(f.name, f.default), f"{name}.{f.name}") for f in family.ways[way]
+    }
+    noise = _noise(name, family, way, parameters)
+    domain = _domain(name, fields)
+    if noise.lattice:
+        with beside(f"{name}.low"):
+            domain = domain.integers()
+    return Statistic(name, family, way, parameters, noise, domain)
+
+
+def _noise(name: str, family: Family, way: str, parameters: dict[str, Exact]) -> Noise:
+    constructor = getattr(trueup, family.constructor)
+    if way != "scale" and hasattr(constructor, "from_budget"):
+        constructor = constructor.from_budget
+    try:
+        noise: Noise = constructor(**parameters)
+    except TrueupError as error:
+        guilty = next((p for p in parameters if error.message.startswith(p)), None)
+        guilty = guilty or next((p for p in parameters if p in error.message), "")
+        field = f"{name}.{guilty}" if guilty else name
+        raise Refusal(error.message, error.hint, field=field) from None
+    return noise
+
+
+def _domain(name: str, fields: Mapping[str, Any]) -> Interval:
+    ends = []
+    for side in ("low", "high"):
+        text = fields.get(side)
+        blank = text is None or (isinstance(text, str) and not text.strip())
+        ends.append(None if blank else number(text, f"{name}.{side}"))
+    with beside(f"{name}.high"):
+        return Interval(*ends)
+
+
+def number(text: object, field: str) -> Exact:
+    """Return the number in a field: 2, 0.5, 1e-6 or 1/3.
+
+    Examples
+    --------
+    >>> number("2", "n.scale"), number("1/3", "n.scale"), number(" -.5 ", "n.low")
+    (2, Fraction(1, 3), -0.5)
+    """
+    written = text.strip() if isinstance(text, str) else None
+    if written is None or not 0 < len(written) <= limits.TEXT:
+        problem = "a number is missing" if written == "" else f"not a number: {str(text)[:40]!r}"
+        raise Refusal(problem, "write a number, e.g. 2, 0.5 or 1/3", field=field)
+    written = written.replace("−", "-")
+    ratio = _FRACTION.fullmatch(written)
+    if ratio and int(ratio[2]):
+        return _whole(Fraction(int(ratio[1]), int(ratio[2])))
+    value = float(written) if _NUMBER.fullmatch(written) else math.nan
+    if not math.isfinite(value):
+        raise Refusal(
+            f"not a finite number: {written!r}", "write a number, e.g. 2, 0.5 or 1/3", field=field
+        )
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def _whole(value: Fraction) -> Exact:
+    return value.numerator if value.denominator == 1 else value
+
+
+def choice(value: object, allowed: Mapping[str, Any] | tuple[str, ...], field: str) -> str:
+    """Return one of the allowed words.
+
+    Examples
+    --------
+    >>> choice("a", ("a", "b"), "dialect")
+    'a'
+    """
+    if isinstance(value, str) and value in allowed:
+        return value
+    raise Refusal(
+        f"there is no {str(value)[:40]!r} here", f"one of {', '.join(allowed)}", field=field
+    )
+
+
+def plain(value: Any) -> Any:
+    """Return numbers that JSON has: nothing for NaN and infinity.
+
+    Examples
+    --------
+    >>> plain([1.0, math.inf, math.nan])
+    [1.0, None, None]
+    """
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return value if not isinstance(value, float) or math.isfinite(value) else None

@@ -1,0 +1,77 @@
+"""How much the page may ask for: every limit in one place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MEBIBYTE: Final = 2**20
+
+BODY: Final = 32_768
+"""Bytes of a JSON body; the grammar allows a formula 2,000 characters."""
+
+BODY_SECONDS: Final = 10.0
+"""Seconds for a JSON body to arrive, and for each piece of an upload."""
+
+STATISTICS: Final = 6
+"""Statistics in one formula: each one has its own noise and bounds."""
+
+TEXT: Final = 60
+"""Characters of a number, a name of a family or of a dialect."""
+
+WORKERS: Final = 2
+"""Computations at once, each in its own process."""
+
+WAITING: Final = 24
+"""Computations that may wait for a worker; further ones are told to come back."""
+
+MEMORY: Final = 224 * MEBIBYTE
+"""What a computation may add to the memory of its worker."""
+
+JOBS: Final = 400
+"""Computations after which a worker is replaced."""
+
+SECONDS: Final = {
+    "curve": 6.0,
+    "risk": 12.0,
+    "frontier": 40.0,
+    "code": 6.0,
+    "plan": 30.0,
+    "job": 6.0,
+}
+"""Seconds for each kind of computation; after them its worker is killed."""
+
+CACHE: Final = 8 * MEBIBYTE
+"""Bytes of answers kept to be given again."""
+
+CONNECTIONS: Final = 96
+"""Connections at once; further ones get 503."""
+
+UPLOAD: Final = 256 * MEBIBYTE
+"""Bytes of an uploaded file, unless the command line says otherwise."""
+
+ARRIVING: Final = 2
+"""Uploads that may arrive at once."""
+
+FILES: Final = 4
+"""Uploads kept at once; the oldest idle one makes room."""
+
+KEEP_SECONDS: Final = 1_800.0
+"""Seconds after its last use until an upload is removed."""
+
+FILE_SECONDS: Final = 900.0
+"""Seconds to debias a file."""
+
+LOOK_SECONDS: Final = 20.0
+"""Seconds to look at the first rows of a file."""
+
+DUCKDB: Final = "256MB"
+"""What the engine may keep in memory; the rest goes to the temporary folder."""
+
+FILE_SIZE: Final = 2_048 * MEBIBYTE
+"""Bytes of a debiased file, and of anything else its process writes."""
+
+FILE_MEMORY: Final = 3_072 * MEBIBYTE
+"""Address space of the process that debiases a file; most of it is never touched."""
+
+PREVIEW: Final = 8
+"""Rows shown of an uploaded file."""

@@ -1,0 +1,112 @@
+"""The columns and first rows of a file, as JSON: ``python -m trueup.explorer.look FILE``."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from trueup.errors import TrueupError
+from trueup.explorer import limits
+from trueup.extras import optional
+
+_CELL = 80
+_COLUMNS = 200
+_LINE = 1 << 20
+
+
+def look(path: Path) -> dict[str, Any]:
+    r"""Return the columns with their types, the first rows as text, and the rows if known.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "counts.csv")
+    ...     _ = path.write_text("town,n\nAy,12\nBe,7\n", "utf-8")
+    ...     look(path)
+    {'columns': ['town', 'n'], 'rows': [['Ay', '12'], ['Be', '7']], 'count': None}
+    """
+    if path.stat().st_size == 0:
+        raise TrueupError("the file is empty", "give a file with a header")
+    table = _parquet(path) if path.suffix == ".parquet" else _text(path)
+    if len(table["columns"]) > _COLUMNS:
+        raise TrueupError(
+            f"the file has {len(table['columns'])} columns, the page takes {_COLUMNS}",
+            "use trueup debias in a terminal",
+        )
+    return table
+
+
+def _parquet(path: Path) -> dict[str, Any]:
+    pyarrow = optional("pyarrow", "tables", "reading Parquet")
+    parquet = optional("pyarrow.parquet", "tables", "reading Parquet")
+    try:
+        with parquet.ParquetFile(path, memory_map=False) as file:
+            columns, count = list(file.schema_arrow.names), file.metadata.num_rows
+            batch = next(file.iter_batches(limits.PREVIEW, use_threads=False), None)
+            rows = [] if batch is None else list(zip(*batch.to_pydict().values(), strict=True))
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0][:160]
+        raise TrueupError(
+            f"the file cannot be read as Parquet: {reason}", "it may be damaged or incomplete"
+        ) from None
+    return {"columns": columns, "rows": [_cells(row) for row in rows], "count": count}
+
+
+def _text(path: Path) -> dict[str, Any]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            first = lines.readline(_LINE)
+            lines.seek(0)
+            reader = csv.reader(_short(lines), delimiter=_delimiter(first, path.suffix))
+            columns = next(reader, [])
+            rows = list(itertools.islice(reader, limits.PREVIEW))
+    except UnicodeDecodeError as error:
+        raise TrueupError(
+            f"the file is not UTF-8 text: {error.reason} at byte {error.start}",
+            "convert it, e.g. iconv -f latin1 -t utf-8",
+        ) from None
+    except csv.Error as error:
+        raise TrueupError(f"the file cannot be read as CSV: {error}", "check its quotes") from None
+    if not columns or not any(name.strip() for name in columns):
+        raise TrueupError("the first line names no columns", "give a file with a header")
+    return {"columns": columns, "rows": [_cells(row) for row in rows], "count": None}
+
+
+def _short(lines: Any) -> Any:
+    """Yield lines, but refuse one without an end in sight."""
+    while line := lines.readline(_LINE):
+        if len(line) >= _LINE:
+            raise csv.Error(f"a line has more than {_LINE} characters")
+        yield line
+
+
+def _delimiter(first: str, suffix: str) -> str:
+    """Return the sign between columns: the usual one, or ; or | if only that is there."""
+    if suffix == ".tsv":
+        return "\t"
+    others = [sign for sign in ";|\t" if sign in first]
+    return others[0] if "," not in first and len(others) == 1 else ","
+
+
+def _cells(row: Any) -> list[str]:
+    shown = ["" if cell is None else str(cell) for cell in row]
+    return [cell if len(cell) <= _CELL else f"{cell[: _CELL - 1]}…" for cell in shown]
+
+
+def main() -> int:
+    """Print what a file holds."""
+    try:
+        print(json.dumps(look(Path(sys.argv[1]))))
+    except TrueupError as error:
+        print(f"trueup: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,187 @@
+"""Worker processes: every computation bounded in time and memory, and cancellable.
+
+A computation runs in a process of its own choosing from a small pool. When it takes too long, or
+nobody waits for it any longer, its process is killed; the next one is forked from a server that
+has everything imported already, which takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import resource_tracker
+from typing import TYPE_CHECKING, Any
+
+from trueup.explorer import limits
+from trueup.explorer.refusal import Refusal
+from trueup.explorer.worker import work
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from typing import Self
+
+_METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+_SETTINGS = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TRUEUP_NUMBA": "0",
+}
+"""Of the workers: one thread each, and no compiler for a few hundred points."""
+
+
+class Pool:
+    """A few workers, and a queue of bounded length before them.
+
+    Examples
+    --------
+    >>> async def twice():
+    ...     async with Pool(size=1) as pool:
+    ...         return await pool.run("curve", {"formula": "q**"})
+    >>> answer = asyncio.run(twice())
+    >>> answer["error"]["field"], answer["error"]["message"].splitlines()[0]
+    ('formula', 'did not expect the end of the formula at character 4')
+    """
+
+    def __init__(self, size: int = limits.WORKERS, memory: int = limits.MEMORY) -> None:
+        self.size, self.memory = size, memory
+        self.waiting = 0
+        self._idle: list[_Worker] = []
+        self._all: set[_Worker] = set()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        for name, value in _SETTINGS.items():
+            os.environ.setdefault(name, value)
+        self._context: Any = multiprocessing.get_context(_METHOD)
+        if _METHOD == "forkserver":
+            self._context.set_forkserver_preload(["trueup.explorer.warm"])
+        self._places = asyncio.Semaphore(self.size)
+        self._threads = ThreadPoolExecutor(4 * self.size, "trueup-worker")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._closed = True
+        for worker in list(self._all):
+            self._drop(worker)
+        self._threads.shutdown(wait=True)
+
+    async def warm(self) -> None:
+        """Start a worker before somebody asks."""
+        async with self._places:
+            self._idle.append(await self._take())
+
+    async def run(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Return a worker's answer; cancelling the call kills the computation."""
+        if self.waiting >= limits.WAITING:
+            raise Refusal(
+                f"{self.waiting} computations are waiting already", "try again in a moment", 503
+            )
+        self.waiting += 1
+        try:
+            await self._places.acquire()
+        finally:
+            self.waiting -= 1
+        try:
+            return await self._ask(kind, json.dumps([kind, request]).encode())
+        finally:
+            self._places.release()
+
+    async def _ask(self, kind: str, message: bytes) -> dict[str, Any]:
+        worker, seconds = await self._take(), limits.SECONDS[kind]
+        loop = asyncio.get_running_loop()
+        healthy = False
+        try:
+            async with asyncio.timeout(seconds):
+                reply = await loop.run_in_executor(self._threads, worker.ask, message)
+            healthy = True
+        except TimeoutError:
+            raise _too_much(f"took more than {seconds:g} seconds") from None
+        except (EOFError, OSError):
+            raise _too_much("ended its process, most likely for want of memory") from None
+        finally:
+            if healthy and worker.asked < limits.JOBS and not self._closed:
+                self._idle.append(worker)
+            else:
+                self._drop(worker)
+        answer: dict[str, Any] = json.loads(reply)
+        return answer
+
+    async def _take(self) -> _Worker:
+        """Return an idle worker, or a new one."""
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.process.is_alive():
+                return worker
+            self._drop(worker)
+        loop = asyncio.get_running_loop()
+        starting = loop.run_in_executor(self._threads, _Worker, self._context, self.memory)
+        starting.add_done_callback(self._keep_track)
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(self._adopt)
+            raise
+
+    def _keep_track(self, started: asyncio.Future[_Worker]) -> None:
+        if not started.cancelled() and not started.exception():
+            self._all.add(started.result())
+
+    def _adopt(self, started: asyncio.Future[_Worker]) -> None:
+        """Keep a worker whose caller went away while it started."""
+        if started.exception():
+            return
+        if self._closed or len(self._idle) >= self.size:
+            self._drop(started.result())
+        else:
+            self._idle.append(started.result())
+
+    def _drop(self, worker: _Worker) -> None:
+        self._all.discard(worker)
+        if worker in self._idle:
+            self._idle.remove(worker)
+        worker.kill()
+
+
+class _Worker:
+    """One process, and the pipe to it."""
+
+    def __init__(self, context: Any, memory: int) -> None:
+        self.asked = 0
+        pipe: tuple[Connection, Connection] = context.Pipe()
+        self._pipe, theirs = pipe
+        self.process = context.Process(target=work, args=(theirs, memory), daemon=True)
+        _leave_interrupts_to_the_server()
+        self.process.start()
+        theirs.close()
+
+    def ask(self, message: bytes) -> bytes:
+        """Return the reply to a message; raise EOFError when the process has died."""
+        self.asked += 1
+        self._pipe.send_bytes(message)
+        return self._pipe.recv_bytes()
+
+    def kill(self) -> None:
+        """End the process: whoever reads from it finds the end of the pipe."""
+        self.process.kill()
+        self.process.join(1)
+
+
+def _leave_interrupts_to_the_server() -> None:
+    """Block Ctrl-C in this thread, so that the processes it starts inherit that."""
+    if _METHOD == "forkserver":
+        resource_tracker.ensure_running()  # it would lift the block when it starts by itself
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+def _too_much(what: str) -> Refusal:
+    return Refusal(
+        f"the computation {what}: it was stopped",
+        "simplify the formula, use fewer statistics, or call the library, which has no such limit",
+        422,
+        "formula",
+    )

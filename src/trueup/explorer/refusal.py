@@ -1,0 +1,46 @@
+"""A request that is refused: what was wrong, what to do, and beside which field to say so."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_PYTHON = re.compile(r",? e\.g\. domain=[\[({][^)\]}]*[)\]}]+")
+"""What a hint of the library says in Python, and the page shows as fields."""
+
+
+class Refusal(Exception):
+    """Say what was wrong, what to do about it, and where.
+
+    Parameters
+    ----------
+    message, hint
+        What was wrong, with the value; what to do.
+    status
+        The HTTP status.
+    field
+        The field of the page that caused it, such as ``formula`` or ``n.scale``.
+    kind
+        What sort of error it is: ``input``, ``none`` (no unbiased estimator exists), ``busy`` ...
+
+    Examples
+    --------
+    >>> Refusal("pole at 0", "bound the domain, e.g. domain=(1, None)", field="n.low").record()
+    {'field': 'n.low', 'kind': 'input', 'message': 'pole at 0', 'hint': 'bound the domain'}
+    """
+
+    def __init__(
+        self, message: str, hint: str, status: int = 422, field: str = "", kind: str = "input"
+    ) -> None:
+        super().__init__(message)
+        self.message, self.hint = message, _PYTHON.sub("", hint).replace("Fraction(1, 3)", "1/3")
+        self.status, self.field, self.kind = status, field, kind
+
+    def record(self) -> dict[str, Any]:
+        """Return the error as the page reads it."""
+        return {
+            "field": self.field,
+            "kind": self.kind,
+            "message": self.message,
+            "hint": self.hint,
+        }

@@ -1,0 +1,139 @@
+"""Serve the page: where it listens, what it warns of, and the limits of the server."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+import sys
+import webbrowser
+from typing import TYPE_CHECKING
+
+from trueup.errors import TrueupError
+from trueup.explorer import limits
+from trueup.extras import optional
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PORT = 8765
+_HEADERS = 16_384
+
+
+def serve(
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    *,
+    names: Sequence[str] = (),
+    upload: int = limits.UPLOAD,
+    browse: bool = True,
+) -> None:
+    """Serve the page until interrupted.
+
+    Parameters
+    ----------
+    host, port
+        Where to listen. The default is this machine only, at port 8765 or, if that is taken, at a
+        free one.
+    names
+        Names under which the page may be asked for, when it listens beyond this machine.
+    upload
+        The largest upload in bytes.
+    browse
+        Whether to open a browser.
+    """
+    for package in ("starlette", "plotly"):
+        optional(package, "explorer", "trueup explore")
+    uvicorn = optional("uvicorn", "explorer", "trueup explore")
+    from trueup.explorer.app import build
+
+    loopback = is_loopback(host)
+    listening = listen(host, port)
+    given = () if _is_address(host) else (host,)
+    app = build((*given, *names), loopback=loopback, upload=upload)
+    address = f"http://{_bracketed(host)}:{listening.getsockname()[1]}/"
+    if not loopback:
+        print(warning(host), file=sys.stderr)
+    print(f"trueup explore: {address}  (Ctrl-C ends it)", flush=True)
+    if browse:
+        webbrowser.open(address)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            ws="none",
+            limit_concurrency=limits.CONNECTIONS,
+            timeout_keep_alive=10,
+            timeout_graceful_shutdown=2,
+            h11_max_incomplete_event_size=_HEADERS,
+            http="h11",
+        )
+    )
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
+        server.run(sockets=[listening])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine and reachable from nowhere else.
+
+    Examples
+    --------
+    >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    return _is_address(host) and ipaddress.ip_address(host).is_loopback
+
+
+def warning(host: str) -> str:
+    """Return what to say when the page can be reached from other machines."""
+    return (
+        f"trueup: warning: listening on {host}: everyone who can reach this machine can use the "
+        "page and its processor, and traffic is not encrypted\n"
+        "Hint: leave --host out to listen on this machine only"
+    )
+
+
+def listen(host: str, port: int | None) -> socket.socket:
+    """Return a listening socket; without a port, at 8765 or a free one.
+
+    Examples
+    --------
+    >>> with listen("127.0.0.1", 0) as bound:
+    ...     bound.getsockname()[0]
+    '127.0.0.1'
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    tries = (PORT, 0) if port is None else (port,)
+    for candidate in tries:
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            if sys.platform != "win32":
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind((host, candidate))
+        except (OSError, OverflowError) as error:
+            bound.close()
+            if candidate == tries[-1]:
+                raise TrueupError(
+                    f"cannot listen on {host}, port {candidate}: {error}",
+                    "choose another --port, or leave it out for a free one",
+                ) from None
+        else:
+            bound.listen(128)
+            return bound
+    raise AssertionError  # pragma: no cover
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

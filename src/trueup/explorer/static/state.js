@@ -1,0 +1,73 @@
+// What the page shows, and its form in the address, so that a view can be shared.
+//
+//   #f=s/n&n.family=discrete_laplace&n.scale=2&n.low=1&vary=n&at:s=20&tab=estimator
+//
+// A statistic's fields are NAME.FIELD; other groups use a colon. Only what was set is written.
+
+export const state = {
+  tab: "estimator",
+  formula: "1/n",
+  statistics: {},
+  vary: "",
+  at: {},
+  from: "",
+  to: "",
+  dialect: "",
+  output: "",
+  bias: "",
+  code: "python",
+  plan: {},
+};
+
+const FIELDS = new Set(
+  "family way scale epsilon delta rho sensitivity df width low high".split(" "));
+const PLAIN = { f: "formula", tab: "tab", vary: "vary", from: "from", to: "to", dialect: "dialect",
+  output: "output", code: "code", bias: "bias" };
+const GROUPS = new Set(["at", "plan"]);
+const DEFAULTS = { tab: "estimator", code: "python" };
+
+/** Read the state from the address; returns false when the address says nothing. */
+export function readAddress() {
+  const hash = location.hash.slice(1);
+  if (!hash.includes("=")) return false;
+  Object.assign(state, { statistics: {}, at: {}, plan: {}, vary: "", from: "", to: "",
+    dialect: "", output: "", bias: "", ...DEFAULTS });
+  for (const [key, value] of new URLSearchParams(hash)) {
+    const text = value.slice(0, 2000);
+    const dot = key.lastIndexOf(".");
+    const colon = key.indexOf(":");
+    if (Object.hasOwn(PLAIN, key)) {
+      state[PLAIN[key]] = text;
+    } else if (colon > 0 && GROUPS.has(key.slice(0, colon))) {
+      put(state[key.slice(0, colon)], key.slice(colon + 1), text.slice(0, 60));
+    } else if (dot > 0 && FIELDS.has(key.slice(dot + 1))) {
+      const name = key.slice(0, dot);
+      if (!Object.hasOwn(state.statistics, name)) put(state.statistics, name, {});
+      put(state.statistics[name], key.slice(dot + 1), text.slice(0, 60));
+    }
+  }
+  return true;
+}
+
+/** Set an own property, whatever its name. */
+export function put(target, name, value) {
+  Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
+}
+
+/** Write the state into the address, without a new entry in the history. */
+export function writeAddress(names) {
+  const query = new URLSearchParams();
+  for (const [key, name] of Object.entries(PLAIN)) {
+    if (state[name] && state[name] !== DEFAULTS[name]) query.set(key, state[name]);
+  }
+  for (const name of names) {
+    for (const [field, value] of Object.entries(state.statistics[name] ?? {})) {
+      if (value !== "") query.set(`${name}.${field}`, value);
+    }
+    if (state.at[name]) query.set(`at:${name}`, state.at[name]);
+  }
+  for (const [field, value] of Object.entries(state.plan)) {
+    if (value !== "") query.set(`plan:${field}`, value);
+  }
+  history.replaceState(null, "", `#${query}`);
+}

@@ -1,0 +1,207 @@
+"""Uploaded files: in a temporary folder of this process, debiased by the command line, removed.
+
+Each upload has a folder and an unguessable id. The name it came with is only ever given back as
+the name of the download; on the disk it is ``input.csv`` or ``input.parquet``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import secrets
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trueup.explorer import limits, process
+from trueup.explorer.refusal import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from typing import Self
+
+FORMATS = ("csv", "tsv", "parquet")
+_SAFE = re.compile(r"[^\w.\- ]+")
+
+
+class Upload:
+    """One file, and what became of it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.id = secrets.token_urlsafe(18)
+        self.folder = folder / self.id
+        self.name, self.suffix = _named(name)
+        self.input = self.folder / f"input.{self.suffix}"
+        self.output = self.folder / f"output.{self.suffix}"
+        self.table: dict[str, Any] = {}
+        self.result: dict[str, Any] = {}
+        self.error: dict[str, Any] | None = None
+        self.job: asyncio.Task[None] | None = None
+        self.share = 0.0
+        self.used = time.monotonic()
+
+    @property
+    def running(self) -> bool:
+        """Whether it is being debiased."""
+        return self.job is not None and not self.job.done()
+
+    def record(self) -> dict[str, Any]:
+        """Return what the page shows."""
+        self.used = time.monotonic()
+        state = "running" if self.running else "done" if self.result else "ready"
+        return {
+            "id": self.id,
+            "name": self.name,
+            "size": self.input.stat().st_size if self.input.exists() else 0,
+            "state": "failed" if self.error and not self.running else state,
+            "progress": self.share if self.running else float(bool(self.result)),
+            "table": self.table,
+            "result": self.result,
+            "error": self.error,
+        }
+
+    def watch(self, share: float) -> None:
+        """Take note of how much is done."""
+        self.share = share
+
+    async def remove(self) -> None:
+        """Stop its computation and delete it."""
+        if self.job is not None:
+            self.job.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.job
+        await asyncio.to_thread(shutil.rmtree, self.folder, True)
+
+
+class Uploads:
+    """All uploads of a running page."""
+
+    def __init__(self, largest: int) -> None:
+        self.largest = largest
+        self._all: dict[str, Upload] = {}
+        self._arriving = 0
+
+    async def __aenter__(self) -> Self:
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="trueup-explore-", ignore_cleanup_errors=True
+        )
+        self._sweeper = asyncio.create_task(self._sweep())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._sweeper.cancel()
+        for upload in list(self._all.values()):
+            await upload.remove()
+        self._folder.cleanup()
+
+    @property
+    def folder(self) -> Path:
+        """Where they are."""
+        return Path(self._folder.name)
+
+    def find(self, id: str) -> Upload:
+        """Return an upload, or refuse."""
+        if id not in self._all:
+            raise Refusal(
+                "there is no such upload, or it has been removed", "upload the file again", 404
+            )
+        return self._all[id]
+
+    async def receive(self, name: str, pieces: AsyncIterator[bytes]) -> Upload:
+        """Keep a file as it arrives, and look at its first rows."""
+        upload = Upload(self.folder, name)
+        if self._arriving >= limits.ARRIVING:
+            raise Refusal(
+                f"{self._arriving} files are arriving already", "try again in a moment", 503, "file"
+            )
+        upload.folder.mkdir()
+        self._arriving += 1
+        try:
+            with upload.input.open("wb") as file:
+                async for piece in pieces:
+                    await asyncio.to_thread(file.write, piece)
+            upload.table = await look(upload.input)
+            await self._make_room()
+        except BaseException:
+            await upload.remove()
+            raise
+        finally:
+            self._arriving -= 1
+        self._all[upload.id] = upload
+        return upload
+
+    def start(self, upload: Upload, arguments: list[str]) -> None:
+        """Debias a file in the background."""
+        if upload.running:
+            raise Refusal("this file is being debiased already", "wait for it, or remove it", 409)
+        if any(other.running for other in self._all.values()):
+            raise Refusal("another file is being debiased", "wait for it, or remove it", 503)
+        upload.result, upload.error, upload.share = {}, None, 0.0
+        upload.output.unlink(missing_ok=True)
+        upload.job = asyncio.create_task(_debias(upload, arguments))
+
+    async def remove(self, id: str) -> None:
+        """Delete an upload."""
+        upload = self.find(id)
+        del self._all[id]
+        await upload.remove()
+
+    async def _make_room(self) -> None:
+        while len(self._all) >= limits.FILES:
+            idle = [u for u in self._all.values() if not u.running]
+            if not idle:
+                raise Refusal("too many files are being debiased", "try again in a moment", 503)
+            await self.remove(min(idle, key=lambda u: u.used).id)
+
+    async def _sweep(self) -> None:
+        """Remove what has not been used for a while."""
+        while True:
+            await asyncio.sleep(60)
+            old = time.monotonic() - limits.KEEP_SECONDS
+            for upload in list(self._all.values()):
+                if upload.used < old and not upload.running:
+                    await self.remove(upload.id)
+
+
+async def _debias(upload: Upload, arguments: list[str]) -> None:
+    """Run the command line on a file, and look at what it wrote."""
+    try:
+        paths = [str(upload.input), str(upload.output)]
+        command = ["trueup", "debias", *paths, *arguments]
+        _, said = await process.run(command, limits.FILE_SECONDS, upload.watch)
+        upload.result = {**await look(upload.output), "summary": said.splitlines()}
+    except Refusal as refusal:
+        upload.error = refusal.record()
+    upload.used = time.monotonic()
+
+
+async def look(path: Path) -> dict[str, Any]:
+    """Return the columns and the first rows of a file."""
+    printed, _ = await process.run(["trueup.explorer.look", str(path)], limits.LOOK_SECONDS)
+    table: dict[str, Any] = json.loads(printed)
+    return table
+
+
+def _named(name: str) -> tuple[str, str]:
+    """Return a name fit for a download, and the format.
+
+    Examples
+    --------
+    >>> _named("../../etc/pass wd.CSV")
+    ('pass wd.CSV', 'csv')
+    """
+    plain = _SAFE.sub("_", name.replace("\\", "/").rpartition("/")[2])[-80:].strip(" .")
+    suffix = plain.rpartition(".")[2].lower()
+    suffix = {"pq": "parquet", "tab": "tsv", "txt": "csv"}.get(suffix, suffix)
+    if suffix not in FORMATS:
+        raise Refusal(
+            f"{plain[:60]!r} is neither CSV nor Parquet by its name",
+            "name it .csv, .tsv or .parquet",
+            415,
+            "file",
+        )
+    return plain, suffix

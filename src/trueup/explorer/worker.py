@@ -1,0 +1,82 @@
+"""A worker: read a request from the pipe, compute, write the answer, until the pipe ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trueup.errors import TrueupError
+from trueup.explorer import limits
+from trueup.explorer.refusal import Refusal
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+_SPARE_SECONDS = 5
+
+
+def work(pipe: Connection, memory: int) -> None:
+    """Answer requests until the server goes away."""
+    from trueup.explorer.warm import warm
+
+    warm()  # before the limit is set
+    limit_memory(memory)
+    while True:
+        try:
+            kind, request = json.loads(pipe.recv_bytes())
+        except (EOFError, OSError):
+            return
+        _die_after(limits.SECONDS[kind] + _SPARE_SECONDS)
+        reply = json.dumps(answer(kind, request), allow_nan=False).encode()
+        with contextlib.suppress(OSError):
+            pipe.send_bytes(reply)
+        _die_after(0)
+
+
+def answer(kind: str, request: dict[str, Any]) -> dict[str, Any]:
+    """Return what was asked for, or the error, as plain data.
+
+    Examples
+    --------
+    >>> answer("curve", {"formula": "1/n", "statistics": {}})["error"]["field"]
+    'formula'
+    """
+    from trueup.explorer.answers import ANSWERS
+
+    try:
+        return ANSWERS[kind](request)
+    except Refusal as refusal:
+        return {"error": refusal.record()}
+    except TrueupError as error:
+        return {"error": Refusal(error.message, error.hint, field="formula").record()}
+    except (MemoryError, RecursionError) as error:
+        what = "memory" if isinstance(error, MemoryError) else "depth"
+        hint = "simplify the formula, or call the library, which has no such limit"
+        message = f"the computation needs more {what} than the page allows"
+        return {"error": Refusal(message, hint, field="formula").record()}
+    except Exception as error:  # the page must say something
+        hint = "please report it, with the link of this view"
+        message = f"an error of ours: {type(error).__name__}: {str(error)[:200]}"
+        return {"error": Refusal(message, hint, field="formula", kind="ours").record()}
+
+
+def limit_memory(headroom: int) -> None:
+    """Let this process grow by so many bytes and no more (Linux; elsewhere time is the limit)."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    limit = pages * resource.getpagesize() + headroom
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _die_after(seconds: float) -> None:
+    """End this process by itself, should the server be gone by then; 0 takes it back."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)

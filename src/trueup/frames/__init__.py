@@ -1,0 +1,1 @@
+"""Every dataframe library: noisy columns in, debiased columns beside them."""

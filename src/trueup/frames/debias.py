@@ -1,0 +1,113 @@
+"""`debias()`: a table with noisy columns in, the same kind of table with unbiased columns out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from narwhals import dependencies
+
+from trueup.errors import TrueupError
+from trueup.frames import eager, of_arrow, of_duckdb, of_narwhals, of_pandas, of_polars, of_spark
+from trueup.frames.wanted import read_wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trueup.frames.columns import Eager, Engine
+
+
+def debias(
+    frame: Any,
+    columns: Mapping[str, Any] | None = None,
+    scales: Mapping[str, Any] | None = None,
+    *,
+    stderr: bool = True,
+    **estimators: Any,
+) -> Any:
+    """Return a table with a column of unbiased estimates, and one of standard errors, for each.
+
+    The same kind of table comes back with NAME and NAME_stderr added; nothing else is touched,
+    rows keep their order and index, nulls stay null.
+
+    Parameters
+    ----------
+    frame
+        A pandas, Polars (eager or lazy) or pyarrow table, a DuckDB relation, a Spark DataFrame, or
+        anything else that narwhals knows. In memory the columns go through the compiled kernels
+        without a copy; lazy frames and engines compute expressions of their own.
+    columns
+        ``{"n": "emp"}``: which column holds a statistic; otherwise the one of the same name.
+    scales
+        ``{"n": "emp_scale"}``: the columns with the noise scale of each row, in place of the scale
+        of the estimator's noise. A scale that is missing, zero or negative is refused in memory;
+        an engine gives null for that row.
+    stderr
+        False leaves out the standard errors. A standard error is null where the unbiased variance
+        is negative, which can happen with several statistics.
+    **estimators
+        NAME = an estimator made by :func:`trueup.unbiased`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from trueup import DiscreteLaplace, Laplace, debias, unbiased
+    >>> mean = unbiased("s/n", {"s": Laplace(2), "n": DiscreteLaplace(2)}, {"n": (1, None)})
+    >>> debias(pl.DataFrame({"s": [51.7, None], "n": [103, 25]}), mean=mean)
+    shape: (2, 4)
+    ┌──────┬─────┬──────────┬─────────────┐
+    │ s    ┆ n   ┆ mean     ┆ mean_stderr │
+    │ ---  ┆ --- ┆ ---      ┆ ---         │
+    │ f64  ┆ i64 ┆ f64      ┆ f64         │
+    ╞══════╪═════╪══════════╪═════════════╡
+    │ 51.7 ┆ 103 ┆ 0.501571 ┆ 0.030638    │
+    │ null ┆ 25  ┆ null     ┆ null        │
+    └──────┴─────┴──────────┴─────────────┘
+    """
+    if of_narwhals.is_wrapped(frame):
+        native = debias(frame.to_native(), columns, scales, stderr=stderr, **estimators)
+        return of_narwhals.wrapped(native, frame)
+    in_memory = eager_backend(frame)
+    if in_memory is not None:
+        wanted = read_wanted(in_memory.names(frame), columns, scales, estimators, stderr=stderr)
+        return eager.debias(in_memory, frame, wanted)
+    engine = engine_of(frame)
+    wanted = read_wanted(
+        engine.names(frame), columns, scales, estimators, stderr=stderr, fold=engine.fold
+    )
+    for w in wanted:
+        engine.check(frame, w.inputs)
+    outputs = ("value", "stderr") if stderr else ("value",)
+    new = {n: (w, o) for w in wanted for n, o in zip(w.names, outputs, strict=True)}
+    return engine.extend(frame, new)
+
+
+def eager_backend(frame: Any) -> Eager | None:
+    """Return what reads and writes a frame in memory, None for lazy frames and engines."""
+    if dependencies.is_pandas_dataframe(frame):
+        return of_pandas
+    if dependencies.is_polars_dataframe(frame):
+        return of_polars
+    if dependencies.is_pyarrow_table(frame) or _is_batch(frame):
+        return of_arrow
+    return None
+
+
+def _is_batch(frame: Any) -> bool:
+    pa = dependencies.get_pyarrow()
+    return pa is not None and isinstance(frame, pa.RecordBatch)
+
+
+def engine_of(frame: Any) -> Engine:
+    """Return what writes expressions for a lazy frame or an engine, or refuse the object."""
+    if dependencies.is_duckdb_relation(frame):
+        return of_duckdb
+    if of_spark.is_frame(frame):
+        return of_spark
+    if of_narwhals.is_known(frame):
+        return of_narwhals
+    kind = type(frame).__name__
+    raise TrueupError(
+        f"{kind} is no table that we know",
+        "give a pandas, Polars or pyarrow table, a DuckDB relation, a Spark DataFrame or what "
+        "narwhals knows; for arrays call the estimator itself",
+    )

@@ -1,0 +1,129 @@
+"""Frames in memory: their columns go through the kernels as they lie there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueup.errors import TrueupError
+from trueup.formula.text import text
+from trueup.frames.bounds import warn_beyond
+from trueup.frames.columns import Column, either
+from trueup.kernels.grid import columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from trueup.frames.columns import Eager, Piece
+    from trueup.frames.wanted import Wanted
+
+_DOUBLE = np.dtype(float)
+
+
+def debias(backend: Eager, frame: Any, wanted: Sequence[Wanted]) -> Any:
+    """Return the frame with the columns that are wanted, computed by the kernels."""
+    pieces = read(backend, frame, wanted)
+    new: dict[str, list[Column]] = {name: [] for w in wanted for name in w.names}
+    for w in wanted:
+        for piece in pieces:
+            outputs = ("value", "stderr") if w.stderr else ("value",)
+            for name, column in zip(w.names, compute(w, piece, outputs), strict=True):
+                new[name].append(column)
+    return backend.attach(frame, new, {name: w.inputs for w in wanted for name in w.names})
+
+
+def read(
+    backend: Eager, frame: Any, wanted: Sequence[Wanted], *, skip: bool = False
+) -> list[Piece]:
+    """Return the columns that are read, the scales checked, with a warning about doubtful bounds.
+
+    With ``skip`` a missing scale is no error, only one that is not positive.
+    """
+    names = tuple(dict.fromkeys(c for w in wanted for c in w.inputs))
+    pieces = list(backend.pieces(frame, names))
+    for w in wanted:
+        for piece in pieces:
+            _check_scales(w, piece, skip=skip)
+    warn_beyond(wanted, pieces)
+    return pieces
+
+
+def compute(w: Wanted, piece: Piece, outputs: Sequence[str]) -> list[Column]:
+    """Return "value", "variance" and "stderr" of one piece as asked; null stays null.
+
+    A standard error is null, too, where the unbiased variance is negative.
+    """
+    inputs = [piece.columns[c] for c in w.inputs]
+    variance = w.variance if {*outputs} - {"value"} else None
+    arrays = [c.values for c in inputs]
+    try:
+        results = columns(w.value, variance, arrays, outputs, _DOUBLE)
+    except TrueupError:
+        _check_whole(w, piece)
+        raise
+    null = either([c.null for c in inputs])
+    found = []
+    for name, values in zip(outputs, results, strict=True):
+        doubtful = name == "stderr" and not w.never_negative
+        gone = _negative(values, results[0], null) if doubtful else null
+        found.append(Column(values, gone))
+    return found
+
+
+def _negative(
+    stderr: NDArray[np.float64], value: NDArray[np.float64], null: NDArray[np.bool_] | None
+) -> NDArray[np.bool_] | None:
+    """Return where a standard error is missing: with its inputs, or for a negative variance."""
+    if not len(stderr) or not np.isnan(np.min(stderr)):
+        return null
+    return either([null, np.isnan(stderr) & ~np.isnan(value)])
+
+
+def _check_scales(w: Wanted, piece: Piece, *, skip: bool) -> None:
+    """Raise where a row has numbers to debias but no proper noise scale."""
+    for statistic, name, limit in zip(w.scaled, w.scales, w.largest, strict=True):
+        scale = piece.columns[name].values
+        if not len(scale) or (np.min(scale) > 0 and np.max(scale) < limit):
+            continue
+        needed = [*w.columns, name] if skip else w.columns
+        known = [~np.isnan(piece.columns[c].values) for c in needed]
+        broken = np.logical_and.reduce([~((scale > 0) & (scale < limit)), *known])
+        if broken.any():
+            row = int(np.flatnonzero(broken)[0])
+            raise _bad_scale(w, statistic, name, float(scale[row]), piece.start + row)
+
+
+def _bad_scale(w: Wanted, statistic: str, name: Any, scale: float, row: int) -> TrueupError:
+    if scale > 0 and np.isfinite(scale):
+        limit = w.largest[w.scaled.index(statistic)]
+        what = "variance" if w.stderr else "estimator"
+        return TrueupError(
+            f"the noise scale of {statistic} is {scale:g} at row {row} (column {name!r}), too "
+            f"large for {text(w.estimator.estimand)}: its {what} exists only for scales below "
+            f"{limit:g}",
+            "bound the domain on the side where the formula grows, or leave these rows out",
+        )
+    shown = "missing" if np.isnan(scale) else f"{scale:g}"
+    return TrueupError(
+        f"the noise scale of {statistic} is {shown} at row {row} (column {name!r}), it must be "
+        "positive",
+        "give every published number the scale of its noise, or leave these rows out",
+    )
+
+
+def _check_whole(w: Wanted, piece: Piece) -> None:
+    """Raise with column and row where integer noise has left a broken number."""
+    for i, (statistic, name) in enumerate(zip(w.estimator.statistics, w.columns, strict=True)):
+        values = piece.columns[name].values
+        if i in w.value.whole and values.dtype.kind == "f":
+            broken = np.flatnonzero((np.floor(values) != values) & ~np.isnan(values))
+            if len(broken):
+                row = int(broken[0])
+                raise TrueupError(
+                    f"the column {name!r} has {float(values[row])!r} at row {piece.start + row}, "
+                    f"but {statistic} has integer noise: its published values are whole numbers",
+                    "check the column, or describe the noise as continuous, e.g. Laplace(scale)",
+                ) from None

@@ -1,0 +1,271 @@
+"""The narwhals target: a tape as an expression of any dataframe library or engine.
+
+narwhals has +, −, ×, ÷, powers, exp, log, sqrt, sin, cos and cases; the other functions are
+composed from these so that no digits are lost. Python functions are refused by name.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+
+from trueup.errors import TrueupError
+from trueup.formula.opaque import Table
+from trueup.sql.series import factored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from trueup.kernels.grid import Grid, Part
+    from trueup.kernels.tape import Node, Tape
+
+MOST = 50_000
+"""Operations that one expression may have, common ones counted every time."""
+
+_MOST_ENTRIES = 4096
+
+
+def expression(tape: Tape, inputs: Sequence[nw.Expr]) -> nw.Expr:
+    """Return a tape as an expression in its inputs.
+
+    Examples
+    --------
+    >>> import polars as pl, sympy
+    >>> from trueup.kernels.tape import lower
+    >>> x = sympy.Symbol("x", real=True)
+    >>> frame = nw.from_native(pl.DataFrame({"x": [4.0]}))
+    >>> frame.select(expression(lower(1 / x - 8 / x**3, [x]), [nw.col("x")])).item()
+    0.125
+    """
+    _check_size(tape)
+    registers: list[Any] = []
+    for node in tape.nodes:
+        registers.append(_apply(node, [registers[a] for a in node.args], inputs))
+    result = registers[tape.output]
+    return result if isinstance(result, nw.Expr) else nw.lit(result, nw.Float64())
+
+
+def _check_size(tape: Tape) -> None:
+    sizes: list[int] = []
+    for node in tape.nodes:
+        sizes.append(1 + sum(sizes[a] for a in node.args))
+    if sizes[tape.output] > MOST:
+        raise TrueupError(
+            f"the formula is too long for an expression ({sizes[tape.output]} operations)",
+            "collect the frame first: in memory it goes through the kernels",
+        )
+
+
+def _apply(node: Node, args: list[Any], inputs: Sequence[nw.Expr]) -> Any:
+    if node.op == "input":
+        return inputs[node.data]
+    if node.op in ("const", "truth"):
+        return node.data
+    if node.op == "laguerre":
+        return _laguerre(node.data, args[0])
+    if node.op == "call":
+        return _table(node.data, args)
+    return _OPERATIONS[node.op](*map(_lifted, args))
+
+
+def _lifted(value: Any) -> nw.Expr:
+    if isinstance(value, nw.Expr):
+        return value
+    return nw.lit(value) if isinstance(value, bool) else nw.lit(value, nw.Float64())
+
+
+# -- functions that narwhals lacks -----------------------------------------------------------------
+
+
+def _where(condition: nw.Expr, a: nw.Expr, b: nw.Expr) -> nw.Expr:
+    return nw.when(condition).then(a).otherwise(b)
+
+
+def _series(x: nw.Expr, coefficients: Sequence[float]) -> nw.Expr:
+    """Return x·Σ cᵢ x²ⁱ."""
+    square: nw.Expr = x * x
+    total: nw.Expr = nw.lit(coefficients[-1], nw.Float64())
+    for c in reversed(coefficients[:-1]):
+        total = total * square + c
+    return total * x
+
+
+_SINH = [1 / math.factorial(2 * i + 1) for i in range(9)]
+
+
+def _sinh(x: nw.Expr) -> nw.Expr:
+    wide = (x.exp() - (-x).exp()) * 0.5
+    return _where(x.abs() < 1, _series(x, _SINH), wide)
+
+
+def _cosh(x: nw.Expr) -> nw.Expr:
+    return (x.exp() + (-x).exp()) * 0.5
+
+
+def _tanh(x: nw.Expr) -> nw.Expr:
+    e = (x.abs() * -2.0).exp()
+    wide = (1 - e) / (1 + e)
+    return _where(x.abs() < 1, _series(x, _SINH) / _cosh(x), _where(x < 0, -wide, wide))
+
+
+def _log1p(x: nw.Expr) -> nw.Expr:
+    """Return log(1 + x): the rounding of 1 + x is made good by x/((1 + x) − 1)."""
+    moved = 1.0 + x
+    return _where(moved == 1.0, x, moved.log() * x / (moved - 1.0))
+
+
+def _asinh(x: nw.Expr) -> nw.Expr:
+    a = x.abs()
+    near = _log1p(a + a * a / (1.0 + (a * a + 1.0).sqrt()))
+    size = _where(a < 1e100, near, a.log() + math.log(2))
+    return _where(x < 0, -size, size)
+
+
+def _acosh(x: nw.Expr) -> nw.Expr:
+    t = x - 1.0
+    return _where(x < 1e100, _log1p(t + (t * (x + 1.0)).sqrt()), x.log() + math.log(2))
+
+
+def _atanh(x: nw.Expr) -> nw.Expr:
+    a = x.abs()
+    size = _log1p(2.0 * a / (1.0 - a)) * 0.5
+    return _where(x < 0, -size, size)
+
+
+_ATAN = [(-1) ** i / (2 * i + 1) for i in range(24)]
+
+
+def _atan(x: nw.Expr) -> nw.Expr:
+    """Return atan x: beyond 1 by its reciprocal, then half the angle, then the power series."""
+    a = x.abs()
+    y = _where(a > 1, 1.0 / a, a)
+    angle = 2.0 * _series(y / (1.0 + (1.0 + y * y).sqrt()), _ATAN)
+    size = _where(a > 1, math.pi / 2 - angle, angle)
+    return _where(x < 0, -size, size)
+
+
+def _asin(x: nw.Expr) -> nw.Expr:
+    return _atan(x / ((1.0 - x) * (1.0 + x)).sqrt())
+
+
+def _acos(x: nw.Expr) -> nw.Expr:
+    return 2.0 * _atan(((1.0 - x) / (1.0 + x)).sqrt())
+
+
+def _sign(x: nw.Expr) -> nw.Expr:
+    zero, one = nw.lit(0.0), nw.lit(1.0)
+    return _where(x > 0, one, _where(x < 0, -one, zero))
+
+
+def _laguerre(coefficients: tuple[float, ...], t: nw.Expr) -> nw.Expr:
+    """Return Σ cₙ Lagₙ(t) as a product over its zeros: short, and no digits are lost."""
+    c, real, pairs = factored(coefficients)
+    total: nw.Expr = nw.lit(c, nw.Float64())
+    for root in real:
+        total = total * (t - root)
+    for re, im in pairs:
+        total = total * ((t - re) * (t - re) + im * im)
+    return total
+
+
+def _table(implementation: Any, args: Sequence[nw.Expr]) -> nw.Expr:
+    """Return a table as cases, halved and halved again; other Python functions are refused."""
+    if not isinstance(implementation, Table):
+        name = getattr(implementation, "__name__", "it")
+        raise TrueupError(
+            f"the Python function {name} cannot run inside an engine",
+            "write it as a formula or a table {k: value}, or collect the frame first",
+        )
+    if len(implementation.values) > _MOST_ENTRIES:
+        raise TrueupError(
+            f"a table of {len(implementation.values) - 2} entries is too long for an expression, "
+            f"at most {_MOST_ENTRIES - 2}",
+            "collect the frame first: in memory it goes through the kernels",
+        )
+    values = [nw.lit(float(v), nw.Float64()) for v in implementation.values]
+    return _halved(args[0], implementation.low - 1, values)
+
+
+def _halved(k: nw.Expr, low: int, values: Sequence[nw.Expr]) -> nw.Expr:
+    if len(values) == 1:
+        return values[0]
+    middle = len(values) // 2
+    left, right = _halved(k, low, values[:middle]), _halved(k, low + middle, values[middle:])
+    return _where(k < low + middle, left, right)
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "pow": operator.pow,
+    "and": operator.and_,
+    "or": operator.or_,
+    "not": operator.invert,
+    "where": _where,
+    "max": lambda a, b: _where(a > b, a, b),
+    "min": lambda a, b: _where(a < b, a, b),
+    **{name: getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
+    **{name: operator.methodcaller(name) for name in ("exp", "log", "sqrt", "sin", "cos", "abs")},
+    "floor": operator.methodcaller("floor"),
+    "asin": _asin,
+    "acos": _acos,
+    "atan": _atan,
+    "tan": lambda x: x.sin() / x.cos(),
+    "sign": _sign,
+    "sinh": _sinh,
+    "cosh": _cosh,
+    "tanh": _tanh,
+    "asinh": _asinh,
+    "acosh": _acosh,
+    "atanh": _atanh,
+}
+
+
+# -- regions ---------------------------------------------------------------------------------------
+
+
+def of_grid(grid: Grid, columns: Sequence[str], largest: Sequence[float] = ()) -> nw.Expr:
+    """Return a grid as an expression of columns: those of the statistics, then of the scales.
+
+    A row is null where an input is null, where integer noise has left a broken number, and where
+    a scale is not positive and below its limit; it is NaN where an input is.
+    """
+    inputs = [nw.col(name).cast(nw.Float64()) for name in columns]
+    total = sum((_regions(part, inputs, ()) for part in grid.parts[1:]), _first(grid, inputs))
+    scales = inputs[len(columns) - len(largest) :] if largest else []
+    proper = [~x.is_null() for x in inputs]
+    proper += [(inputs[i].floor() == inputs[i]) | inputs[i].is_nan() for i in sorted(grid.whole)]
+    proper += [scale > 0 for scale in scales]
+    proper += [s < limit for s, limit in zip(scales, largest, strict=True) if limit < math.inf]
+    undefined = nw.any_horizontal(*(x.is_nan() for x in inputs), ignore_nulls=True)
+    defined = _where(undefined, nw.lit(math.nan, nw.Float64()), total)
+    return nw.when(nw.all_horizontal(*proper, ignore_nulls=True)).then(defined)
+
+
+def root(variance: nw.Expr) -> nw.Expr:
+    """Return the standard error: null where the variance is negative."""
+    return nw.when(variance >= 0).then(variance.abs().sqrt())
+
+
+def _first(grid: Grid, inputs: Sequence[nw.Expr]) -> nw.Expr:
+    return _regions(grid.parts[0], inputs, ())
+
+
+def _regions(part: Part, inputs: Sequence[nw.Expr], chosen: tuple[int, ...]) -> nw.Expr:
+    """Return a part as cases: below, inside or above each bound."""
+    if len(chosen) == len(part.bounds):
+        return expression(part.piece(chosen).tape, [inputs[i] for i in part.reads])
+    bound = part.bounds[len(chosen)]
+    x, result = inputs[bound.input], _regions(part, inputs, (*chosen, 0))
+    if bound.above:
+        beyond = _regions(part, inputs, (*chosen, bound.above))
+        result = _where(x >= bound.high, beyond, result)
+    if bound.below:
+        beyond = _regions(part, inputs, (*chosen, bound.below))
+        result = _where(x <= bound.low, beyond, result)
+    return result

@@ -1,0 +1,134 @@
+"""Tables and record batches of pyarrow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueup.extras import optional
+from trueup.frames.columns import Column, Piece, joined, not_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+_FEW = 64
+"""Chunks that are worked on one by one; more are put together first."""
+
+
+def _arrow() -> Any:
+    return optional("pyarrow", "tables", "an Arrow table")
+
+
+def names(frame: Any) -> list[str]:
+    """Return the names of the columns."""
+    return list(frame.schema.names)
+
+
+def pieces(frame: Any, names: Sequence[str]) -> Iterator[Piece]:
+    """Yield the columns chunk by chunk: where nothing is missing they are not copied."""
+    pa = _arrow()
+    chosen = frame.select(list(names))
+    for name in names:
+        check(chosen.column(name), name)
+    if isinstance(chosen, pa.Table):
+        several = any(c.num_chunks > _FEW for c in chosen.columns)
+        batches = (chosen.combine_chunks() if several else chosen).to_batches()
+    else:
+        batches = [chosen]
+    start = 0
+    for batch in batches or pa.Table.from_pylist([], chosen.schema).to_batches():
+        columns = zip(names, batch.columns, strict=True)
+        yield Piece(start, {name: column(array) for name, array in columns})
+        start += batch.num_rows
+
+
+def check(array: Any, name: Any) -> None:
+    """Refuse an array that holds no numbers, with its first value."""
+    pa, kind = _arrow(), array.type
+    types = pa.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return
+    if not types.is_null(kind):
+        known = np.flatnonzero(np.asarray(array.is_valid()))
+        row = int(known[0]) if len(known) else None
+        raise not_numbers(name, kind, None if row is None else array[row].as_py(), row)
+
+
+def column(array: Any) -> Column:
+    """Return an Arrow array as numbers; integers and floats without nulls are not copied."""
+    pa = _arrow()
+    if isinstance(array, pa.ChunkedArray):
+        return joined([column(chunk) for chunk in array.chunks])
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return column(array.dictionary_decode())
+    if pa.types.is_null(kind):
+        return Column(np.full(len(array), np.nan), np.ones(len(array), bool))
+    if pa.types.is_decimal(kind) or array.null_count:
+        array = array.cast(pa.float64(), safe=False)
+    if not array.null_count:
+        return Column(array.to_numpy())
+    null = array.is_null().to_numpy(zero_copy_only=False)
+    return Column(array.to_numpy(zero_copy_only=False), null)
+
+
+def array(column: Column) -> Any:
+    """Return a column as an Arrow array, without copying its numbers."""
+    return _arrow().array(column.values, mask=column.null)
+
+
+def attach(frame: Any, new: dict[str, list[Column]], like: dict[str, Any]) -> Any:
+    """Return the table with columns added, chunked as they were computed."""
+    pa = _arrow()
+    for name, parts in new.items():
+        if isinstance(frame, pa.RecordBatch):
+            values: Any = array(joined(parts))
+        else:
+            values = pa.chunked_array([array(part) for part in parts], pa.float64())
+        frame = frame.append_column(name, values)
+    return frame
+
+
+def codes(frame: Any, names: Sequence[str]) -> NDArray[np.intp]:
+    """Return which group each row is in, numbered as they first appear."""
+    total = np.zeros(frame.num_rows, np.intp)
+    for name in names:
+        values = frame.column(name)
+        if hasattr(values, "combine_chunks"):
+            values = values.combine_chunks()
+        if not hasattr(values, "indices"):
+            values = values.dictionary_encode(null_encoding="encode")
+        own = values.indices.fill_null(len(values.dictionary)).to_numpy(zero_copy_only=False)
+        total = total * (int(own.max(initial=0)) + 1) + own
+        total = first_come(total)
+    return total
+
+
+def first_come(labels: NDArray[Any]) -> NDArray[np.intp]:
+    """Return labels numbered from 0 in the order in which they first appear.
+
+    Examples
+    --------
+    >>> first_come(np.array([7, 3, 7, 5]))
+    array([0, 1, 0, 2])
+    """
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.empty(len(first), np.intp)
+    order[np.argsort(first)] = np.arange(len(first))
+    return np.asarray(order[inverse])
+
+
+def make(frame: Any, names: Sequence[str], rows: Any, new: dict[str, Column]) -> Any:
+    """Return a table of some rows of some columns, with others added."""
+    pa = _arrow()
+    table = frame.select(list(names)).take(pa.array(rows))
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    fields = dict(zip(table.schema.names, table.columns, strict=True))
+    made = pa.table(fields | {name: array(column) for name, column in new.items()})
+    return made if isinstance(frame, pa.Table) else made.combine_chunks().to_batches()[0]

@@ -1,0 +1,62 @@
+"""Lazy Polars frames and everything else that narwhals knows, through its expressions."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+
+from trueup.frames.columns import not_numbers
+from trueup.frames.expressions import of_grid, root
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trueup.frames.wanted import Wanted
+
+
+def is_wrapped(frame: Any) -> bool:
+    """Whether a frame is a wrapper of narwhals, of the main or of a stable interface."""
+    return isinstance(frame, (nw.DataFrame, nw.LazyFrame))
+
+
+def wrapped(native: Any, like: Any) -> Any:
+    """Return a native frame wrapped as another one is."""
+    home = importlib.import_module(type(like).__module__)
+    return getattr(home, "from_native", nw.from_native)(native)
+
+
+def is_known(frame: Any) -> bool:
+    """Whether narwhals knows a frame."""
+    return isinstance(nw.from_native(frame, pass_through=True), (nw.DataFrame, nw.LazyFrame))
+
+
+def names(frame: Any) -> list[str]:
+    """Return the names of the columns."""
+    return list(nw.from_native(frame).collect_schema().names())
+
+
+def fold(name: Any) -> Any:
+    """Return a name as it is compared."""
+    return name
+
+
+def check(frame: Any, names: Sequence[str]) -> None:
+    """Raise unless these columns hold numbers."""
+    schema = nw.from_native(frame).collect_schema()
+    for name in names:
+        kind = schema[name]
+        if not kind.is_numeric() and kind != nw.Unknown:
+            raise not_numbers(name, kind, None, None)
+
+
+def extend(frame: Any, new: Mapping[str, tuple[Wanted, str]]) -> Any:
+    """Return the frame with columns added, as expressions."""
+    added = {name: _expression(w, output) for name, (w, output) in new.items()}
+    return nw.from_native(frame).with_columns(**added).to_native()
+
+
+def _expression(w: Wanted, output: str) -> nw.Expr:
+    found = of_grid(w.value if output == "value" else w.variance, w.inputs, w.largest)
+    return root(found) if output == "stderr" else found

@@ -1,0 +1,105 @@
+"""Eager Polars frames; lazy ones go through expressions."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueup.extras import optional
+from trueup.frames.columns import Column, Piece, not_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+_FEW = 64
+"""Chunks that are worked on one by one; more are put together first."""
+
+
+def _polars() -> Any:
+    return optional("polars", "tables", "a Polars frame")
+
+
+def names(frame: Any) -> list[str]:
+    """Return the names of the columns."""
+    return list(frame.columns)
+
+
+def pieces(frame: Any, names: Sequence[str]) -> Iterator[Piece]:
+    """Yield the columns between the ends of their chunks: what lies in one chunk is not copied."""
+    series = [frame.get_column(name) for name in names]
+    ends = {0, frame.height}
+    for s in series:
+        check(s, s.name)
+        ends |= set(np.cumsum(s.chunk_lengths()).tolist())
+    if len(ends) > _FEW:
+        series, ends = [s.rechunk() for s in series], {0, frame.height}
+    for start, stop in pairwise(sorted(ends)) if len(ends) > 1 else [(0, 0)]:
+        parts = (s.slice(start, stop - start) for s in series)
+        yield Piece(start, {n: column(s) for n, s in zip(names, parts, strict=True)})
+
+
+def check(series: Any, name: str) -> None:
+    """Refuse a series that holds no numbers, with its first value."""
+    kind = series.dtype
+    if not kind.is_numeric() and kind != _polars().Null:
+        known = np.flatnonzero(series.is_not_null().to_numpy())
+        row = int(known[0]) if len(known) else None
+        raise not_numbers(name, kind, None if row is None else series[row], row)
+
+
+def column(series: Any) -> Column:
+    """Return a series as numbers; integers and floats without nulls are not copied."""
+    pl, kind = _polars(), series.dtype
+    missing = series.null_count()
+    if kind == pl.Null:
+        return Column(np.full(len(series), np.nan), np.ones(len(series), bool))
+    if missing or not (kind.is_float() or kind in _integers()):
+        series = series.cast(pl.Float64)
+    if not missing:
+        return Column(series.to_numpy())
+    return Column(series.to_numpy(), series.is_null().to_numpy())
+
+
+def _integers() -> tuple[Any, ...]:
+    pl = _polars()
+    small = (pl.Int8, pl.Int16, pl.Int32, pl.Int64)
+    return (*small, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
+
+
+def series(name: str, column: Column) -> Any:
+    """Return a column as a series, without copying its numbers where nothing is missing."""
+    made = _polars().Series(name, column.values)
+    if column.null is None:
+        return made
+    nothing = _polars().Series(name, [None], dtype=_polars().Float64)
+    return made.zip_with(_polars().Series(~column.null), nothing)
+
+
+def attach(frame: Any, new: dict[str, list[Column]], like: dict[str, Any]) -> Any:
+    """Return the frame with columns added, chunked as they were computed."""
+    pl = _polars()
+    return frame.with_columns(
+        pl.concat([series(name, part) for part in parts], rechunk=False)
+        for name, parts in new.items()
+    )
+
+
+def codes(frame: Any, names: Sequence[str]) -> NDArray[np.intp]:
+    """Return which group each row is in, numbered as they first appear."""
+    if not names:
+        return np.zeros(frame.height, np.intp)
+    keys = frame.select(names)
+    number = "#" + "".join(names)
+    groups = keys.unique(maintain_order=True).with_row_index(number)
+    found = keys.join(groups, on=names, how="left", nulls_equal=True, maintain_order="left")
+    return np.asarray(found.get_column(number).to_numpy().astype(np.intp))
+
+
+def make(frame: Any, names: Sequence[str], rows: Any, new: dict[str, Column]) -> Any:
+    """Return a frame of some rows of some columns, with others added."""
+    added = [series(name, column) for name, column in new.items()]
+    return _polars().DataFrame([*(frame.get_column(n).gather(rows) for n in names), *added])

@@ -1,0 +1,224 @@
+"""Statistics whose inverse reads f at integers, alone or in products with other statistics.
+
+The tensor product of operators on f = Σ aᵢ(others)·hᵢ(n) is T[f] = Σ T[aᵢ]·T[hᵢ], and the variance
+T[f]² − T[f²] follows from the covariances of the factors, Aᵢⱼ = T[aᵢ]T[aⱼ] − T[aᵢaⱼ] and Hᵢⱼ:
+
+    Σᵢⱼ (T[aᵢ]T[aⱼ]·Hᵢⱼ + T[hᵢ]T[hⱼ]·Aᵢⱼ − Aᵢⱼ·Hᵢⱼ).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import sympy
+
+from trueup.errors import NoUnbiasedEstimator, TrueupError
+from trueup.formula.text import text
+from trueup.inverse import laplace_on_integers, least_norm, rounded_laplace, spectral
+from trueup.inverse.component import Cell, Component, Coordinate
+from trueup.inverse.growth import growth
+from trueup.inverse.least_norm import Solved
+from trueup.inverse.on_values import OnValues
+from trueup.inverse.separation import Products, separated
+from trueup.noise.laplace import Laplace
+from trueup.noise.rounded import RoundedLaplace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trueup.inverse.component import Region
+    from trueup.inverse.solve import Statistic
+    from trueup.inverse.spectral import Complex, Frequencies
+    from trueup.noise.operator import Operator
+
+WIDEST, NARROWEST = 1e4, 1 / 600
+"""Scales of rounded Laplace noise: beyond, it is like Laplace, or like none."""
+
+_LEAST = 1e-6  # of Laplace noise on an integer: below, the doubles near a true value are too few
+
+
+@dataclasses.dataclass(frozen=True)
+class OnIntegers(Component):
+    """A sum of products: factors of the other statistics, and functions of one on the integers.
+
+    Its last cell is the statistic whose operator reads f at integers.
+    """
+
+    factors: tuple[Component, ...] = ()
+    functions: tuple[sympy.Expr, ...] = ()
+    _made: dict[tuple[object, ...], sympy.Expr] = dataclasses.field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def value(self, region: Region) -> sympy.Expr:
+        """Return Σ T[aᵢ]·T[hᵢ]."""
+        values = self._values(region)
+        return sympy.Add(*(a * h for a, h in zip(*values, strict=True)))
+
+    def variance(self, region: Region) -> sympy.Expr:
+        """Return V̂ = g² − T[f²]."""
+        return self.covariance(self, region)
+
+    def covariance(self, other: Component, region: Region) -> sympy.Expr:
+        """Return T[f₁]·T[f₂] − T[f₁·f₂]."""
+        assert isinstance(other, OnIntegers)  # noqa: S101  (functions of the same cells)
+        left, right = self._values(region), other._values(region)
+        total = []
+        for i, h in enumerate(self.functions):
+            for j, k in enumerate(other.functions):
+                own = self._known(self._branch(region), "covariance", h, k)
+                rest = self.rest[i].covariance(other.rest[j], region[:-1])
+                total.append(left[0][i] * right[0][j] * own)
+                if rest != 0:
+                    total += [left[1][i] * right[1][j] * rest, -own * rest]
+        return sympy.Add(*total)
+
+    def with_parameters(self, values: dict[sympy.Expr, sympy.Expr]) -> OnIntegers:
+        """Return the component with numbers for parameters of the factors."""
+        factors = tuple(f.with_parameters(values) for f in self.factors)
+        changed = super().with_parameters(values)
+        assert isinstance(changed, OnIntegers)  # noqa: S101
+        return dataclasses.replace(changed, factors=factors)
+
+    @property
+    def exact(self) -> bool:
+        """Whether E g = f to the last digit, not only as far as a solver came."""
+        solved = any(isinstance(b, Solved) for b in self.cells[-1].operator.branches)
+        return not solved and all(f.exact for f in self.factors)
+
+    @property
+    def facts(self) -> list[str]:
+        """What is to be said of the estimator beyond the theorem."""
+        branch, symbol = self.cells[-1].operator.branches[0], self.cells[-1].symbol
+        own = (
+            [branch.facts(h, symbol) for h in self.functions if h.free_symbols]
+            if isinstance(branch, Solved)
+            else []
+        )
+        return own + (self.factors[0].facts if self.factors else [])
+
+    @cached_property
+    def own(self) -> list[Component]:
+        """The functions hᵢ, each as a component of the last cell alone."""
+        plain: dict[Frequencies, Complex] = {(): (sympy.Integer(1), sympy.Integer(0))}
+        unit = Component(sympy.Integer(1), (), (), plain)
+        last = self.coordinates[-1:]
+        return [OnIntegers(h, last, (), plain, (unit,), (h,), self._made) for h in self.functions]
+
+    def _values(self, region: Region) -> tuple[list[sympy.Expr], list[sympy.Expr]]:
+        """Return all T[aᵢ] and all T[hᵢ]."""
+        branch = self._branch(region)
+        own = [self._known(branch, "value", h) for h in self.functions]
+        return [f.value(region[:-1]) for f in self.rest], own
+
+    @cached_property
+    def rest(self) -> list[Component]:
+        """The factors, with the cells and waves that this component has."""
+        own = {"coordinates": self.coordinates[:-1], "waves": self.waves}
+        return [dataclasses.replace(f, **own) for f in self.factors]  # type: ignore[arg-type]
+
+    def _branch(self, region: Region) -> OnValues:
+        branch = self.cells[-1].operator.branches[region[-1]]
+        assert isinstance(branch, OnValues)  # noqa: S101
+        return branch
+
+    def _known(self, branch: OnValues, what: str, *functions: sympy.Expr) -> sympy.Expr:
+        """Return what was made before: tables are functions with an identity of their own."""
+        key = (id(branch), what, *functions)
+        if key not in self._made:
+            self._made[key] = getattr(branch, what)(*functions, self.cells[-1].symbol)
+        return self._made[key]
+
+
+def chosen(
+    f: sympy.Expr, used: list[Statistic], extension: object
+) -> tuple[Statistic, Products] | None:
+    """Return a statistic that is to be read at integers, and f as a sum of products around it.
+
+    Rounded Laplace noise has an inverse of its own, which knows its bounds. So has Laplace noise on
+    an integer, unless f does not separate: then the estimator on the line serves. Any other noise
+    on the integers comes to this if f is no exponential polynomial in the statistic.
+    """
+    for s in used:
+        if isinstance(s.noise, Laplace):
+            known = s.domain.lattice and extension == "optimal"
+            if known and _LEAST <= s.noise.scale <= WIDEST:
+                products = separated(f, s.symbol)
+                if products is not None and _settles(products, s, laplace_on_integers.reach_of):
+                    return s, products
+        elif s.noise.lattice and s.noise.inverse(s.domain, extension) is None:
+            free = s.domain.bounds == (None, None) or not isinstance(s.noise, RoundedLaplace)
+            if free and spectral.decompose(f, [s.symbol]) is not None:
+                continue
+            products = separated(f, s.symbol)
+            if products is not None:
+                return s, products
+            if isinstance(s.noise, RoundedLaplace) or None not in s.domain.bounds:
+                raise _inseparable(f, s)
+    return None
+
+
+def operator(s: Statistic, products: Products) -> Operator:
+    """Return the inverse for a statistic that is read at integers."""
+    if isinstance(s.noise, Laplace):
+        return laplace_on_integers.operator(s.noise, s.domain, *_rates(products, s))
+    if isinstance(s.noise, RoundedLaplace):
+        _check_scale(s.noise)
+        if not _settles(products, s, rounded_laplace.reach_of):
+            raise NoUnbiasedEstimator(
+                f"no unbiased estimator of {text(products[0][1])} under {s.noise!r}: it grows "
+                f"like e^({_rates(products, s)[0]:.3g}·|{s.symbol.name}|), too fast for the noise",
+                "bound the domain on that side, or use less noise",
+            )
+        return rounded_laplace.operator(s.noise, s.domain, *_rates(products, s))
+    if None in s.domain.bounds:
+        worst = max((h for _, h in products), key=lambda h: len(str(h)))
+        raise NoUnbiasedEstimator(
+            f"no unbiased estimator of {text(worst)} under {s.noise!r} on {s.domain}: it is not a "
+            f"sum of terms {s.symbol.name}^k·e^(c·{s.symbol.name}), and the domain has no end",
+            "bound the domain on both sides, or accept a small bias: "
+            "nearly_unbiased(f, noise, domain, max_bias=...)",
+        )
+    return least_norm.operator(s.noise, s.domain)
+
+
+def coordinate(s: Statistic, products: Products) -> Coordinate:
+    """Return the statistic as a coordinate with that inverse."""
+    return Coordinate(s.symbol, (Cell(s.symbol, operator(s, products), s.noise),))
+
+
+def _rates(products: Products, s: Statistic) -> tuple[float, float]:
+    """Return how fast the functions grow, and fall, exponentially on a side without a bound."""
+    sides = [d for d, bound in zip((-1, 1), s.domain.bounds, strict=True) if bound is None]
+    found = [growth(h, s.symbol, d).rate for _, h in products for d in sides]
+    return max([0.0, *found]), max([0.0, *(-rate for rate in found if math.isfinite(rate))])
+
+
+def _settles(products: Products, s: Statistic, reach_of: Callable[..., float]) -> bool:
+    return _rates(products, s)[0] < reach_of(s.noise)
+
+
+def _check_scale(noise: RoundedLaplace) -> None:
+    if noise.scale > WIDEST:
+        raise TrueupError(
+            f"{noise!r} is too wide: its inverse has too few digits",
+            f"use Laplace({noise.scale}): at this scale the two are alike",
+        )
+    if noise.scale < NARROWEST:
+        raise TrueupError(
+            f"{noise!r} adds nothing: a number other than 0 has probability below 1e-130",
+            "use Noiseless()",
+        )
+
+
+def _inseparable(f: sympy.Expr, s: Statistic) -> TrueupError:
+    name = s.symbol.name
+    return TrueupError(
+        f"{text(f)} is not a sum of products of a function of {name} and functions of the other "
+        f"statistics, which {s.noise!r} on {name} needs",
+        "write it as such a sum, publish the combined number with a noise of its own, or use "
+        "DiscreteLaplace noise",
+    )

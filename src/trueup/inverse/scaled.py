@@ -1,0 +1,168 @@
+"""Releases with several budget levels: the scale of a noise as one more input of the formulas.
+
+The inverse of a scale family is a formula in its scale: 1 − b²D² for Laplace noise, with λ(b) and
+κ(b) for discrete Laplace noise, polynomials in σ for Gaussian noise. So the estimator of a whole
+table is one formula in the statistics and their scales.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from trueup.errors import InfiniteVariance, TrueupError
+from trueup.formula.text import text
+from trueup.inverse.existence import check, is_lattice, widest
+from trueup.inverse.grids import grid
+from trueup.inverse.growth import growth
+from trueup.inverse.jets import derivative
+from trueup.inverse.solve import on_the_line
+from trueup.noise.rescaled import Rescaled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from trueup.inverse.component import Cell, Component, Coordinate
+    from trueup.inverse.solve import Inverse, Statistic
+    from trueup.kernels.grid import Grid
+
+_TINY = Fraction(1, 10**100)  # noise so small that every growth is allowed
+
+
+class Scaled:
+    """The estimator with the noise scales of some statistics as inputs.
+
+    ``grid("value")`` and ``grid("variance")`` take the statistics, then the scales, in the order
+    of ``names``; ``largest(what)`` says below which scale each is valid.
+    """
+
+    def __init__(
+        self,
+        inverse: Inverse,
+        statistics: Sequence[Statistic],
+        names: Sequence[str],
+        extension: object = "optimal",
+    ) -> None:
+        self.names, self.statistics = tuple(names), tuple(statistics)
+        self.f, self.extension = inverse.f, extension
+        known = {s.symbol.name: s for s in statistics}
+        self.scales = {
+            known[name].symbol: sympy.Symbol(f"scale of {name}", positive=True) for name in names
+        }
+        self._noises = {
+            known[name].symbol: Rescaled(known[name].noise, self.scales[known[name].symbol])
+            for name in names
+        }
+        inverse = on_the_line(inverse, statistics, names, extension)
+        self._given = inverse.components
+        self.components = [self._replaced(c, self._noises.get) for c in inverse.components]
+        for component in self.components:
+            _check_waves(component)
+        self._grids: dict[str, Grid] = {}
+
+    def grid(self, what: str) -> Grid:
+        """Return the ``value`` or the ``variance`` as a function of statistics and scales."""
+        if what == "variance" and self.infinite:
+            raise InfiniteVariance(
+                f"the variance of the estimator of {text(self.f)} is infinite or unknown: "
+                f"{self.infinite}",
+                "the estimate is still unbiased; for a variance bound the domain",
+            )
+        if what not in self._grids:
+            self._grids[what] = grid(self.components, self.statistics, what, self.scales)
+        return self._grids[what]
+
+    @cached_property
+    def infinite(self) -> str | None:
+        """Why the variance exists at no scale, None if it does at small ones."""
+        reasons = (check(self._replaced(c, self._tiny)) for c in self._given)
+        return next((reason for reason in reasons if reason), None)
+
+    def largest(self, what: str) -> dict[str, float]:
+        """Return below which scale of each statistic the value, or the variance, is valid.
+
+        Under Laplace noise e^{cq} on a side where it grows has an estimator for b < 1/|c|, and that
+        has a variance for b < 1/(2|c|); other functions have no such limit.
+        """
+        limits = dict.fromkeys(self.names, math.inf)
+        for component in self.components:
+            for symbol, limit in self._limits(component, 2.0 if what == "variance" else 1.0):
+                limits[symbol.name] = min(limits[symbol.name], limit)
+        return limits
+
+    def _limits(self, component: Component, power: float) -> Iterator[tuple[sympy.Symbol, float]]:
+        inside = component.value(tuple(0 for _ in component.cells))
+        for coordinate in component.coordinates:
+            for cell in coordinate.cells:
+                if cell.symbol in self.scales:
+                    rate = max(_rates(component, coordinate, cell, inside), default=0.0)
+                    yield cell.symbol, 1 / (power * rate) if rate > 0 else math.inf
+                    yield cell.symbol, widest(component.f, coordinate)
+
+    def _tiny(self, symbol: sympy.Symbol) -> Any:
+        noise = self._noises.get(symbol)
+        if noise is None or not noise.published:
+            return None
+        return dataclasses.replace(noise.family, scale=_TINY)  # type: ignore[call-arg]
+
+    def _replaced(self, component: Component, noise: Callable[[sympy.Symbol], Any]) -> Component:
+        """Return a component with other noises where the function gives one."""
+        domains = {s.symbol: s.domain for s in self.statistics}
+
+        def replaced(cell: Cell) -> Cell:
+            other = noise(cell.symbol)
+            if other is None:
+                return cell
+            operator = other.inverse(domains[cell.symbol], self.extension)
+            return dataclasses.replace(cell, operator=operator, noise=other)
+
+        coordinates = tuple(
+            dataclasses.replace(c, cells=tuple(map(replaced, c.cells)))
+            for c in component.coordinates
+        )
+        waves = tuple(
+            dataclasses.replace(
+                w,
+                noises=tuple(
+                    noise(s) or old for s, old in zip(w.statistics, w.noises, strict=True)
+                ),
+            )
+            for w in component.waves
+        )
+        return dataclasses.replace(component, coordinates=coordinates, waves=waves)
+
+
+def _check_waves(component: Component) -> None:
+    """Refuse waves and exponentials that have no closed form in the scale."""
+    for frequencies in component.modes:
+        for wave, c in zip(component.waves, frequencies, strict=True):
+            for noise in wave.noises:
+                if isinstance(noise, Rescaled):
+                    noise.tilted(c, 0)
+
+
+def _rates(
+    component: Component, coordinate: Coordinate, cell: Cell, g: sympy.Expr
+) -> Iterator[float]:
+    """Yield the exponential rates at which f, its slope and its estimator grow on open sides."""
+    for direction, end in ((1, "high"), (-1, "low")):
+        if math.isinf(float(getattr(cell.operator, end))):
+            for n in (0,) if is_lattice(coordinate) else (0, 1):
+                slope = derivative(component.f, coordinate.symbol, n)
+                yield growth(slope, coordinate.symbol, direction).rate
+            yield growth(g, cell.symbol, direction).rate
+
+
+def check_names(names: Sequence[str], statistics: Sequence[str]) -> None:
+    """Raise unless every name is one of the statistics."""
+    unknown = [name for name in names if name not in statistics]
+    if unknown:
+        raise TrueupError(
+            f"scales are given for {', '.join(map(repr, unknown))}, which is no statistic",
+            f"the statistics are {', '.join(statistics)}",
+        )

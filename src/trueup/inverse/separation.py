@@ -1,0 +1,79 @@
+"""Write f as a sum of products: functions of one statistic times functions of the others."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import product
+
+import sympy
+
+Products = list[tuple[sympy.Expr, sympy.Expr]]
+"""Pairs (a, h): a free of the statistic, h a function of it alone."""
+
+MAX_PRODUCTS = 12
+_MOST = 200
+
+
+def separated(f: sympy.Expr, n: sympy.Symbol) -> Products | None:
+    """Return f = Σ a·h(n) with as few terms as are easily seen, None if there is no such sum.
+
+    Examples
+    --------
+    >>> s, n = sympy.symbols("s n", real=True)
+    >>> separated((s - n) ** 2 / n, n)
+    [(1, n), (-2*s, 1), (s**2, 1/n)]
+    >>> separated(1 / (s + n), n) is None
+    True
+    """
+    terms = _products(f, n)
+    if terms is None:
+        return None
+    by_function: dict[sympy.Expr, sympy.Expr] = {}
+    for a, h in terms:
+        number, h = h.as_coeff_Mul()
+        by_function[h] = by_function.get(h, sympy.Integer(0)) + number * a
+    by_factor: dict[sympy.Expr, sympy.Expr] = {}
+    for h, a in by_function.items():
+        by_factor[a] = by_factor.get(a, sympy.Integer(0)) + h
+    found = [(a, h) for a, h in by_factor.items() if a != 0]
+    found.sort(key=lambda pair: (str(pair[0].free_symbols), str(pair[1])))
+    return found if len(found) <= MAX_PRODUCTS else None
+
+
+def _products(f: sympy.Expr, n: sympy.Symbol) -> Products | None:
+    if n not in f.free_symbols:
+        return [(f, sympy.Integer(1))]
+    if f.free_symbols == {n}:
+        return [(sympy.Integer(1), f)]
+    if isinstance(f, sympy.Add):
+        parts = [_products(term, n) for term in f.args]
+        return None if None in parts else [pair for part in parts for pair in part or ()]
+    if isinstance(f, sympy.Mul):
+        return _times([_products(factor, n) for factor in f.args])
+    if isinstance(f, sympy.Pow) and f.exp.is_Integer and f.exp > 1:
+        return _times([_products(f.base, n)] * int(f.exp)) if f.exp <= MAX_PRODUCTS else None
+    return _exponential(f, n)
+
+
+def _times(factors: list[Products | None]) -> Products | None:
+    """Multiply sums of products out."""
+
+    def both(left: Products | None, right: Products | None) -> Products | None:
+        if left is None or right is None or len(left) * len(right) > _MOST:
+            return None
+        return [(a * b, h * k) for (a, h), (b, k) in product(left, right)]
+
+    return reduce(both, factors)
+
+
+def _exponential(f: sympy.Expr, n: sympy.Symbol) -> Products | None:
+    """Split e^{u + v} and c^{u + v}, c a number, into factors of one statistic each."""
+    base, exponent = f.as_base_exp()
+    if not (base.is_number and base.is_positive):
+        return None
+    terms = sympy.Add.make_args(sympy.expand(exponent))
+    if any(n in t.free_symbols and t.free_symbols != {n} for t in terms):
+        return None
+    own = sympy.Add(*(t for t in terms if n in t.free_symbols))
+    rest = sympy.Add(*(t for t in terms if n not in t.free_symbols))
+    return [(base**rest, base**own)]

@@ -1,0 +1,286 @@
+"""What two estimates have in common when they read the same published number.
+
+Rows i and j have statistics of their own and some that they share: two cells of a state with one
+noisy count. With φᵢ = f freed from the noise of row i's own statistics, a function of the shared
+ones, gᵢ = T[φᵢ] and
+
+    cov(gᵢ, gⱼ) = gᵢ·gⱼ − T[φᵢ·φⱼ] = Σ K(a, b) · a[φᵢ] · b[φⱼ]
+
+is unbiased for their covariance: a quadratic form over the functionals a, b (derivatives and
+differences along the shared statistics), whose weights K depend on the shared numbers alone. So
+the sum over all pairs of a group is Σ K(a, b) (Σᵢ a[φᵢ] · Σⱼ b[φⱼ] − Σᵢ a[φᵢ] b[φᵢ]), in one pass.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from trueup.errors import TrueupError
+from trueup.formula.text import text
+from trueup.inverse.component import Component, Wave
+from trueup.inverse.grids import bounds_of, reads_of
+from trueup.inverse.jets import compose, on_product, tensor
+from trueup.inverse.on_integers import OnIntegers
+from trueup.inverse.spectral import reciprocal
+from trueup.kernels.grid import Grid
+from trueup.kernels.tape import is_long
+from trueup.noise.operator import IDENTITY, X
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trueup.inverse.component import Cell, Coordinate, Region
+    from trueup.inverse.jets import Keys
+    from trueup.inverse.solve import Statistic
+    from trueup.noise.operator import Key, Taps
+
+Pair = tuple["Keys", "Keys"]
+_ONE = sympy.Integer(1)
+_SHORT = 60  # parts up to which a quotient is brought over one denominator
+
+
+@dataclasses.dataclass(frozen=True)
+class _SharedWave(Wave):
+    """A wave some of whose statistics are shared: those are left to one functional."""
+
+    shared: frozenset[sympy.Symbol]
+    functional: Key
+
+    def taps(self, c: sympy.Expr, order: int) -> Taps:
+        own = [n for s, n in zip(self.statistics, self.noises, strict=True) if s not in self.shared]
+        found = compose([{self.functional: _ONE}, *(_series(n, c, order) for n in own)])
+        return {k: w for k, w in found.items() if k[0] <= order and w != 0}
+
+
+def _series(noise: Any, c: sympy.Expr, order: int) -> Taps:
+    return {(j, 0): w for j, w in enumerate(reciprocal(noise, c, order))}
+
+
+def _over_one_denominator(expr: sympy.Expr) -> sympy.Expr:
+    """Return a difference of quotients such that no near numbers cancel: −1/(n² + n)."""
+    if is_long(expr, _SHORT) or not expr.free_symbols or not expr.is_rational_function():
+        return expr
+    return sympy.factor(expr)
+
+
+class Sharing:
+    """The covariance of two rows that share some statistics of a component.
+
+    Parameters
+    ----------
+    component
+        A connected piece of the estimator.
+    shared
+        The statistics that two rows have in common.
+    statistics, scales
+        The inputs of the grids: all statistics, then noise scales as {statistic: scale}.
+    """
+
+    def __init__(
+        self,
+        component: Component,
+        shared: frozenset[sympy.Symbol],
+        statistics: Sequence[Statistic],
+        scales: Mapping[sympy.Symbol, sympy.Symbol] | None = None,
+    ) -> None:
+        self.component = component
+        self.shared = shared & set(component.statistics)
+        self.statistics, self.scales = statistics, dict(scales or {})
+        self._forms: dict[Region, dict[Pair, sympy.Expr]] = {}
+        self._check_waves()
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The pairs (a, b) of functionals that occur in some region."""
+        branches = [range(len(cell.operator.branches)) for cell in self._cells]
+        found = (pair for region in product(*branches) for pair in self._form(region))
+        return list(dict.fromkeys(found))
+
+    def weight(self, pair: Pair) -> Grid:
+        """Return K(a, b) as a function of the inputs; only the shared ones are read."""
+        zero = sympy.Integer(0)
+        return self._grid(self._cells, self.shared, lambda r: self._form(r).get(pair, zero))
+
+    def functional(self, keys: Keys) -> Grid:
+        """Return a[φ] as a function of a row's inputs."""
+        applied = self._applied(keys)
+        places = [i for i, cell in enumerate(self.component.cells) if cell.symbol in self.shared]
+
+        def expression(region: Region) -> sympy.Expr:
+            form = self._form(tuple(region[i] for i in places))
+            used = any(keys in pair for pair in form)
+            return _over_one_denominator(applied.value(region)) if used else sympy.Integer(0)
+
+        own = frozenset(self.component.statistics)
+        return self._grid(self.component.cells, own, expression)
+
+    # -- the form ------------------------------------------------------------------------------
+
+    @cached_property
+    def _cells(self) -> tuple[Cell, ...]:
+        return tuple(cell for cell in self.component.cells if cell.symbol in self.shared)
+
+    @cached_property
+    def _coordinates(self) -> list[Coordinate]:
+        return [c for c in self.component.coordinates if self._of(c)]
+
+    @cached_property
+    def _waves(self) -> list[Wave]:
+        return [w for w in self.component.waves if self.shared & set(w.statistics)]
+
+    def _of(self, coordinate: Coordinate) -> list[Cell]:
+        return [cell for cell in coordinate.cells if cell.symbol in self.shared]
+
+    @cached_property
+    def _degrees(self) -> list[int]:
+        """The degree of f in each shared wave."""
+        places = [self.component.waves.index(w) for w in self._waves]
+        degrees = [self.component.degrees(mode) for mode in self.component.modes.values()]
+        return [max(d[i] for d in degrees) for i in places]
+
+    def _form(self, region: Region) -> dict[Pair, sympy.Expr]:
+        """Return T⊗T − T∘(product) where the shared numbers lie in a region."""
+        if region not in self._forms:
+            weights = tensor([*self._cell_taps(region), *self._wave_taps()])
+            form: dict[Pair, sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
+            for (k1, w1), (k2, w2) in product(weights.items(), repeat=2):
+                form[k1, k2] += w1 * w2
+            for pair, weight in on_product(weights).items():
+                form[pair] -= weight
+            exact = {pair: sympy.expand_mul(weight) for pair, weight in form.items()}
+            self._forms[region] = {
+                pair: w for pair, w in exact.items() if w != 0 and self._matters(pair)
+            }
+        return self._forms[region]
+
+    def _cell_taps(self, region: Region) -> list[Taps]:
+        branches = iter(region)
+        return [
+            compose(
+                {k: w.xreplace({X: cell.symbol}) for k, w in branch.taps.items()}
+                for cell in self._of(coordinate)
+                for branch in [cell.operator.branches[next(branches)]]
+            )
+            for coordinate in self._coordinates
+        ]
+
+    def _wave_taps(self) -> list[Taps]:
+        zero, found = sympy.Integer(0), []
+        for wave, degree in zip(self._waves, self._degrees, strict=True):
+            shared = [
+                n for s, n in zip(wave.statistics, wave.noises, strict=True) if s in self.shared
+            ]
+            found.append(compose(_series(n, zero, 2 * degree) for n in shared))
+        return found
+
+    def _matters(self, pair: Pair) -> bool:
+        """Whether both functionals leave something of f: derivatives beyond its degree do not."""
+        first = len(self._coordinates)
+        return all(
+            key[0] <= degree
+            for keys in pair
+            for key, degree in zip(keys[first:], self._degrees, strict=True)
+        )
+
+    def _check_waves(self) -> None:
+        for wave in self._waves:
+            place = self.component.waves.index(wave)
+            if any(c[place] != 0 for c in self.component.modes):
+                names = " + ".join(s.name for s in wave.statistics)
+                raise TrueupError(
+                    f"cells that share {names} under {wave.noises[0]!r} have a covariance in "
+                    f"closed form only if the formula is a polynomial in {names}",
+                    "make totals of rows that do not share it, or sum the cells in one formula",
+                )
+
+    # -- one functional ------------------------------------------------------------------------
+
+    def _applied(self, keys: Keys) -> Component:
+        """Return the component with T along the shared statistics replaced by one functional."""
+        symbols = [c.symbol for c in self._coordinates] + [w.symbol for w in self._waves]
+        of = dict(zip(symbols, keys, strict=True))
+        coordinates = tuple(
+            self._replaced(c, of[c.symbol]) if c.symbol in of else c
+            for c in self.component.coordinates
+        )
+        waves = tuple(
+            _SharedWave(w.symbol, w.statistics, w.noises, self.shared, of[w.symbol])
+            if w.symbol in of
+            else w
+            for w in self.component.waves
+        )
+        return dataclasses.replace(self.component, coordinates=coordinates, waves=waves)
+
+    def _replaced(self, coordinate: Coordinate, key: Key) -> Coordinate:
+        cells, waiting = [], [key]
+        for cell in coordinate.cells:
+            if cell.symbol in self.shared:
+                taps = {waiting.pop() if waiting else IDENTITY: _ONE}
+                branches = tuple(dataclasses.replace(b, taps=taps) for b in cell.operator.branches)
+                operator = dataclasses.replace(cell.operator, branches=branches)
+                cell = dataclasses.replace(cell, operator=operator)
+            cells.append(cell)
+        return dataclasses.replace(coordinate, cells=tuple(cells))
+
+    def _grid(self, cells: Sequence[Cell], reads: frozenset[sympy.Symbol], expression: Any) -> Grid:
+        inputs = (*(s.symbol for s in self.statistics), *self.scales.values())
+        own = [s for s in self.component.statistics if s in reads]
+        part = (
+            bounds_of(cells, inputs),
+            reads_of(own, inputs, self.scales),
+            expression,
+        )
+        whole = frozenset(i for i, s in enumerate(self.statistics) if s.noise.lattice)
+        return Grid(inputs, [part], whole)
+
+
+class SharingOnIntegers(Sharing):
+    """The covariance of two rows that share the statistic of a component that is read at integers.
+
+    With f = Σ aᵢ·hᵢ(n) the functionals are the factors T[aᵢ] of a row, and K(i, j) is the
+    covariance T[hᵢ]·T[hⱼ] − T[hᵢ·hⱼ].
+    """
+
+    component: OnIntegers
+
+    @property
+    def pairs(self) -> list[Any]:
+        """The pairs (i, j) of functions of n that vary."""
+        varying = [i for i, h in enumerate(self.component.functions) if h.free_symbols]
+        return list(product(varying, repeat=2))
+
+    def weight(self, pair: Any) -> Grid:
+        """Return K(i, j) as a function of n."""
+        first, second = (self.component.own[i] for i in pair)
+        return self._grid(self._cells, self.shared, lambda r: first.covariance(second, r))
+
+    def functional(self, keys: Any) -> Grid:
+        """Return T[aᵢ] as a function of a row's other statistics."""
+        rest = self.component.rest[keys]
+        return self._grid(self.component.cells[:-1], frozenset(rest.statistics), rest.value)
+
+
+def sharing(
+    component: Component,
+    shared: frozenset[sympy.Symbol],
+    statistics: Sequence[Statistic],
+    scales: Mapping[sympy.Symbol, sympy.Symbol] | None = None,
+) -> Sharing:
+    """Return the covariance of two rows that share these statistics, or refuse it."""
+    common = shared & set(component.statistics)
+    if type(component) is Component or not common:
+        return Sharing(component, shared, statistics, scales)
+    if isinstance(component, OnIntegers) and common == {component.cells[-1].symbol}:
+        return SharingOnIntegers(component, shared, statistics, scales)
+    names = ", ".join(sorted(s.name for s in common))
+    raise TrueupError(
+        f"the covariance of rows that share {names} in {text(component.f)} has no closed form "
+        "under this noise",
+        "make totals of rows that do not share it, or sum the cells in one formula",
+    )

@@ -1,0 +1,270 @@
+"""Write a fused program as Python source for a compiler: one loop per stage, names of our own.
+
+Arithmetic is compiled; functions such as exp and log are left to NumPy between two stages, whose
+vectorised loops are several times faster than the calls a compiler makes, and give the same digits.
+Constants are an argument, so the text depends on the shape of the formula only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from trueup.kernels.compiled import BROKEN, LOST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from trueup.kernels.fused import Program
+    from trueup.kernels.tape import Node
+
+_TEMPLATES = {
+    "add": "{} + {}",
+    "sub": "{} - {}",
+    "mul": "{} * {}",
+    "div": "{} / {}",
+    "sqrt": "sqrt({})",
+    "abs": "abs({})",
+    "floor": "floor({})",
+    "sign": "1.0 if {0} > 0.0 else -1.0 if {0} < 0.0 else {0}",
+    "max": "{0} if ({0} > {1}) | ({0} != {0}) else {1}",
+    "min": "{0} if ({0} < {1}) | ({0} != {0}) else {1}",
+    "lt": "{} < {}",
+    "le": "{} <= {}",
+    "gt": "{} > {}",
+    "ge": "{} >= {}",
+    "eq": "{} == {}",
+    "ne": "{} != {}",
+    "and": "{} & {}",
+    "or": "{} | {}",
+    "not": "not {}",
+    "where": "{1} if {0} else {2}",
+}
+_NUMBERS = ("const", "bound")
+COMPILED = {*_TEMPLATES, *_NUMBERS, "truth", "input", "table", "laguerre"}
+"""Operations that are compiled; those of NumPy that are not here run between two stages."""
+
+
+class Call(NamedTuple):
+    """A function of NumPy applied between two stages: its node, its name and its arguments."""
+
+    node: int
+    op: str
+    args: tuple[int, ...]
+
+
+class Stage(NamedTuple):
+    """One compiled loop: the registers it reads and writes, then calls of NumPy's functions."""
+
+    name: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    calls: tuple[Call, ...]
+
+
+class Source(NamedTuple):
+    """The text of a module, how its functions follow one another, and the constants they take.
+
+    ``numbers`` are the constants among the arguments of NumPy's functions, by register.
+    """
+
+    text: str
+    stages: tuple[Stage, ...]
+    constants: tuple[float, ...]
+    numbers: dict[int, float]
+
+
+def write(program: Program) -> Source:
+    """Return the source of a program.
+
+    Examples
+    --------
+    >>> from trueup.kernels.fused import Program
+    >>> from trueup.kernels.tape import Node
+    >>> nodes = (Node("input", data=0), Node("const", data=2.0), Node("div", (1, 0)))
+    >>> source = write(Program(nodes, 1, (2,), (2,), ()))
+    >>> print(source.text)
+    \"\"\"A kernel written by trueup; it may be deleted at any time.\"\"\"
+    ...
+    def stage0(c, x0, y0):
+        r1 = c[0]
+        state = 0
+        for i in range(y0.size):
+            r0 = x0[i]
+            r2 = r1 / r0
+    ...
+    >>> source.constants
+    (2.0,)
+    """
+    constants = _Constants(program.nodes)
+    stages, bodies = [], []
+    for number, calls in enumerate(_levels(program)):
+        last = not calls
+        given = {a for call in calls for a in call.args}
+        writes = program.outputs if last else _computed(program.nodes, given)
+        needed = _needed(program.nodes, {*writes, *program.results} if last else writes)
+        reads = [r for r in needed if not _inner(program.nodes[r])]
+        if last:
+            reads = sorted({*reads, *range(program.inputs)})
+        stage = Stage(f"stage{number}", tuple(reads), writes, calls)
+        stages.append(stage)
+        if writes:
+            bodies.append(_function(program, stage, needed, constants))
+    numbers = {i: node.data for i, node in enumerate(program.nodes) if node.op == "const"}
+    text = "\n\n".join([_HEAD, *bodies])
+    return Source(text, tuple(stages), tuple(constants.values), numbers)
+
+
+_HEAD = '''"""A kernel written by trueup; it may be deleted at any time."""
+
+from numpy import floor, nan, sqrt
+'''
+
+
+def _inner(node: Node) -> bool:
+    """Whether a node is computed inside of a compiled loop."""
+    return node.op in COMPILED and node.op != "input"
+
+
+def _computed(nodes: Sequence[Node], registers: Iterable[int]) -> tuple[int, ...]:
+    """Return the registers that a loop has to fill: neither given, nor numbers."""
+    return tuple(sorted(r for r in registers if _inner(nodes[r]) and nodes[r].args))
+
+
+def _levels(program: Program) -> list[tuple[Call, ...]]:
+    """Return the calls of NumPy's functions that can be made together, level by level, then ()."""
+    level: list[int] = []
+    calls: dict[int, list[Call]] = {}
+    for i, node in enumerate(program.nodes):
+        depth = max((level[a] for a in node.args), default=0)
+        if node.op not in COMPILED:
+            calls.setdefault(depth, []).append(Call(i, node.op, node.args))
+            depth += 1
+        level.append(depth)
+    return [*(tuple(calls[depth]) for depth in sorted(calls)), ()]
+
+
+def _needed(nodes: Sequence[Node], wanted: Iterable[int]) -> list[int]:
+    """Return what has to be known for the registers wanted, up to what comes from outside."""
+    found: set[int] = set()
+    stack = list(wanted)
+    while stack:
+        register = stack.pop()
+        if register not in found:
+            found.add(register)
+            if _inner(nodes[register]):
+                stack += nodes[register].args
+    return sorted(found)
+
+
+class _Constants:
+    """The numbers of a program in one array, and the names they have in the text."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.values: list[float] = []
+        self.first: dict[int, int] = {}
+        for i, node in enumerate(nodes):
+            if node.op in _NUMBERS:
+                self.place(i, [float(node.data)])
+            elif node.op == "laguerre":
+                self.place(i, node.data)
+        tables = [i for i, node in enumerate(nodes) if node.op == "table"]
+        start = len(self.values) + 3 * len(tables)
+        for i in tables:  # where it begins here, its lowest number, the index of its last entry
+            table = nodes[i].data
+            self.place(i, [float(start), float(table.low), float(len(table.values) - 1)])
+            start += len(table.values)
+        for i in tables:
+            self.values += nodes[i].data.values.tolist()
+
+    def place(self, register: int, numbers: Iterable[float]) -> None:
+        self.first[register] = len(self.values)
+        self.values += numbers
+
+
+def _function(program: Program, stage: Stage, needed: Sequence[int], constants: _Constants) -> str:
+    """Return the text of one stage."""
+    columns = [f"x{r}" for r in stage.reads]
+    targets = [f"y{i}" for i in range(len(stage.writes))]
+    before: list[str] = []
+    inside = [f"r{r} = x{r}[i]" for r in stage.reads]
+    for register in needed:
+        node = program.nodes[register]
+        if register in constants.first or node.op == "truth":
+            before += _hoisted(register, node, constants.first.get(register, 0))
+        if _inner(node) and node.args:
+            inside += _lines(register, node)
+    last = stage.calls == ()
+    inside += _finish(program, stage) if last else _store(stage.writes)
+    return "\n".join(
+        [
+            f"def {stage.name}(c, {', '.join([*columns, *targets])}):",
+            *(f"    {line}" for line in before),
+            "    state = 0",
+            "    for i in range(y0.size):",
+            *(f"        {line}" for line in inside),
+            "    return state",
+            "",
+        ]
+    )
+
+
+def _hoisted(register: int, node: Node, first: int) -> list[str]:
+    """Return what is read from the constants before the loop."""
+    if node.op == "truth":
+        return [f"r{register} = {bool(node.data)}"]
+    if node.op in _NUMBERS:
+        return [f"r{register} = c[{first}]"]
+    if node.op == "table":
+        names = (f"int(c[{first}])", f"c[{first + 1}]", f"c[{first + 2}]")
+        return [f"k{register}_{j} = {name}" for j, name in enumerate(names)]
+    return [f"k{register}_{j} = c[{first + j}]" for j in range(len(node.data))]
+
+
+def _lines(register: int, node: Node) -> list[str]:
+    """Return the statements of one node."""
+    args = [f"r{a}" for a in node.args]
+    if node.op == "table":
+        j, k = f"j{register}", f"k{register}"
+        return [
+            f"{j} = {args[0]} - {k}_1 + 1.0",
+            f"{j} = {j} if {j} > 0.0 else 0.0",  # NaN too
+            f"{j} = {j} if {j} < {k}_2 else {k}_2",
+            f"r{register} = c[{k}_0 + int({j})]",
+        ]
+    if node.op == "laguerre":
+        return _clenshaw(register, args[0], len(node.data))
+    return [f"r{register} = {_TEMPLATES[node.op].format(*args)}"]
+
+
+def _clenshaw(register: int, t: str, terms: int) -> list[str]:
+    """Return the recurrence of :func:`trueup.kernels.laguerre.clenshaw`, written out."""
+    first = second = f"0.0 * {t}"
+    lines = []
+    for n in range(terms - 1, -1, -1):
+        name = f"s{register}_{n}" if n else f"r{register}"
+        lines.append(
+            f"{name} = k{register}_{n} + ({first}) * ({2 * n + 1}.0 - {t}) / {n + 1}.0"
+            f" - ({second}) * {n + 1}.0 / {n + 2}.0"
+        )
+        first, second = name, first
+    return lines
+
+
+def _store(writes: Sequence[int]) -> list[str]:
+    return [f"y{i}[i] = r{r}" for i, r in enumerate(writes)]
+
+
+def _finish(program: Program, stage: Stage) -> list[str]:
+    """Return the end of the last stage: NaN for NaN, results stored, odd rows reported."""
+    unknown = " | ".join(f"(r{i} != r{i})" for i in range(program.inputs))
+    lost = " | ".join(f"(r{r} != r{r})" for r in program.results)
+    lines = [
+        f"unknown = {unknown}",
+        f"lost = ({lost}) & (not unknown)",
+        f"state |= {LOST} if lost else 0",
+        *(f"y{i}[i] = nan if unknown else r{r}" for i, r in enumerate(stage.writes)),
+    ]
+    if program.whole:
+        broken = " | ".join(f"((floor(r{i}) != r{i}) & (r{i} == r{i}))" for i in program.whole)
+        lines += [f"broken = {broken}", f"state |= {BROKEN} if broken else 0"]
+    return lines

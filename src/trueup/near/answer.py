@@ -1,0 +1,124 @@
+"""Who answers a question: the programme, products of factors, or a polynomial."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from trueup.errors import TrueupError
+from trueup.formula.text import text
+from trueup.inverse.grids import grid
+from trueup.inverse.solve import Inverse
+from trueup.near.component import Factor, Term
+from trueup.near.construct import construct
+from trueup.near.law import NearLaw
+from trueup.near.polynomial import Polynomial, approximate
+from trueup.near.prior import read_prior
+from trueup.near.products import compose
+from trueup.near.profile import Profile
+from trueup.near.question import Question
+from trueup.noise.moments import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import sympy
+
+    from trueup.inverse.solve import Statistic
+    from trueup.kernels.grid import Grid
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """An estimator as a sum of terms, with its certificate."""
+
+    f: sympy.Expr
+    statistics: tuple[Statistic, ...]
+    terms: tuple[Term, ...]
+    bound: float
+
+    @property
+    def inverse(self) -> Inverse:
+        """The terms, in the shape of an exact inverse."""
+        return Inverse(self.f, self.terms, (), None)  # type: ignore[arg-type]
+
+    @cached_property
+    def law(self) -> Any:
+        """What the noise makes of the estimator at a given truth."""
+        return NearLaw(self.f, self.terms, self.statistics)
+
+    @property
+    def profile(self) -> Profile:
+        """Standard deviations over the domain of one statistic."""
+        if len(self.statistics) == 1 and len(self.terms) == 1:
+            return Profile(self.terms[0].factors[0].solution)
+        names = ", ".join(s.symbol.name for s in self.statistics)
+        raise TrueupError(
+            f"the largest standard deviation is for one statistic, here are several ({names})",
+            "ask sd(...) at true values",
+        )
+
+    @property
+    def factors(self) -> list[Factor]:
+        """All nearly unbiased factors."""
+        return [factor for term in self.terms for factor in term.factors]
+
+    @property
+    def variance_bias(self) -> float:
+        """The largest relative bias of the variance estimates of the factors."""
+        return max((factor.spread.bias for factor in self.factors), default=0.0)
+
+    def variance_grid(self, statistics: Sequence[Statistic]) -> Grid:
+        """Return the estimate of the variance, ready for numbers and arrays."""
+        seen: set[sympy.Symbol] = set()
+        for term in self.terms:
+            if seen & {*term.statistics}:
+                raise TrueupError(
+                    f"the variance of {text(self.f)} cannot be estimated: its terms share "
+                    "statistics",
+                    "use sd(...) at plausible true values",
+                )
+            seen |= {*term.statistics}
+        wide = [dataclasses.replace(term, wide=True) for term in self.terms]
+        return grid(wide, statistics, "variance")  # type: ignore[arg-type]
+
+
+def answer(
+    f: sympy.Expr,
+    statistics: tuple[Statistic, ...],
+    max_bias: float | None,
+    relative: bool,
+    prior: Any,
+) -> Answer | Polynomial:
+    """Return the estimator of least variance under bounded bias."""
+    if len(statistics) > 1:
+        if max_bias is None:
+            raise _no_bias()
+        composed = compose(f, statistics, max_bias, relative, prior)
+        _check(composed.bound, max_bias)
+        return Answer(f, statistics, composed.terms, composed.bound)
+    (statistic,) = statistics
+    whole = statistic.noise.lattice or statistic.domain.lattice
+    weights = read_prior(prior, statistic.domain, whole)
+    given = (f, statistic.symbol, statistic.noise, statistic.domain)
+    question = Question(*given, max_bias or 1.0, relative, weights)
+    if max_bias is None or isinstance(statistic.noise, Moments):
+        return approximate(question, bounded=max_bias is not None)
+    solution = construct(question)
+    term = Term(f, None, (Factor(solution),))
+    return Answer(f, statistics, (term,), solution.certificate.bound)
+
+
+def _check(bound: float, max_bias: float) -> None:
+    if not bound <= max_bias:
+        raise TrueupError(
+            f"the bias of the product is bounded by {bound:.3g} only, {max_bias:g} was asked",
+            "allow a little more bias",
+        )
+
+
+def _no_bias() -> TrueupError:
+    return TrueupError(
+        "max_bias is missing", "say how much bias is allowed, e.g. max_bias=0.01, relative=True"
+    )

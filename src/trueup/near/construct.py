@@ -1,0 +1,206 @@
+"""From a question to an estimator with a certificate."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trueup.domain import Interval
+from trueup.errors import TrueupError
+from trueup.formula.enclosure import enclose, zeros
+from trueup.formula.opaque import Opaque
+from trueup.formula.spline import Spline
+from trueup.formula.text import text
+from trueup.inverse import spectral
+from trueup.inverse.regularity import singularities
+from trueup.inverse.solve import Statistic, invert
+from trueup.near.certificate import Certificate, certify
+from trueup.near.curve import Curve
+from trueup.near.plan import Plan, stretch
+from trueup.near.series import Exact, Terms
+from trueup.near.smoothing import Smoothing
+
+if TYPE_CHECKING:
+    from trueup.near.question import Question
+
+EFFORTS = ((3, 0.0), (6, 2.0), (12, 4.0))
+"""Pieces of a spline per unit of noise, and by how many units to move the join: try by try."""
+
+_TIGHTER = {True: 2e-4, False: 4e-3}
+"""By how much τ is tightened at first, for integer and for real true values, …"""
+
+_NEAR_MISS = 1.2
+"""… and up to which factor above it a bound is brought down by tightening τ further."""
+
+
+_MANY = 250
+"""With more unknowns a second try is not worth its time."""
+
+_USELESS = 0.9
+_FINE = 1.25
+"""The least bias that can be reached is found up to this factor."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Solution:
+    """An estimator of one statistic and what is proven of it."""
+
+    question: Question
+    smoothing: Smoothing
+    curve: Curve
+    certificate: Certificate
+
+
+def construct(question: Question) -> Solution:
+    """Return the estimator of least variance whose bias is certified, or say what can be had."""
+    check_bounded(question)
+    found = attempt(question)
+    if isinstance(found, Solution):
+        return found
+    if spectral.decompose(question.f, [question.symbol]) is not None:
+        with contextlib.suppress(TrueupError):
+            return exact(question)
+    raise unreachable(question, _reachable(question, found))
+
+
+def exact(question: Question) -> Solution:
+    """Return the unbiased estimator of an exponential polynomial, in the shape of a solution."""
+    statistic = Statistic(question.symbol, question.noise, Interval())
+    (component,) = invert(question.f, [statistic]).components
+    series = Exact(question.symbol, component.value(()), component.variance(()))
+    curve = Curve(question.symbol, series, None, None, -math.inf, math.inf)
+    return Solution(question, Smoothing(question.noise), curve, Certificate(0.0, math.nan))
+
+
+def attempt(question: Question, efforts: Sequence[tuple[int, float]] = EFFORTS) -> Solution | float:
+    """Return the estimator, or the least bias that seems possible."""
+    smoothing, terms = Smoothing(question.noise), Terms(question)
+    least = math.inf
+    constant = _constant(question, smoothing)
+    if constant is not None:
+        return constant
+    for pieces, further in efforts:
+        where = stretch(question, smoothing, terms, further)
+        plan = Plan(question, smoothing, where, pieces)
+        if math.isfinite(least) and sum(zone.size for zone in plan.zones) > _MANY:
+            break
+        found = _tightened(plan)
+        if isinstance(found, Solution):
+            return found
+        least = min(least, found)
+    return least
+
+
+def _constant(question: Question, smoothing: Smoothing) -> Solution | None:
+    """Return a constant if one is close enough to f: its variance is 0."""
+    low, high = question.low, question.high
+    if math.isinf(low) or math.isinf(high) or question.f.has(Opaque):
+        return None
+    edges = np.linspace(low, high, 2049)
+    least, greatest = enclose(question.f, {question.symbol: (edges[:-1], edges[1:])})
+    bottom, top = float(least.min()), float(greatest.max())
+    middle = (bottom + top) / 2
+    if question.relative:  # 0 is off by no more than all of f
+        middle = 2 * bottom * top / (bottom + top) if bottom * top > 0 else 0.0
+    size = np.maximum(np.maximum(least, -greatest), 0.0) if question.relative else 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gaps = np.maximum(np.abs(least - middle), np.abs(greatest - middle)) / size
+    worst = int(np.argmax(np.nan_to_num(gaps, nan=np.inf)))
+    if not gaps[worst] <= question.max_bias:
+        return None
+    spline = Spline(math.floor(low), 1.0, [[middle]])
+    curve = Curve(question.symbol, None, spline, None, math.inf, math.inf)
+    return Solution(
+        question, smoothing, curve, Certificate(float(gaps[worst]), float(edges[worst]))
+    )
+
+
+def _tightened(plan: Plan) -> Solution | float:
+    """Solve the programme with a slightly smaller τ, until the bound holds between its rows too."""
+    question, smoothing = plan.question, plan.smoothing
+    shrink, unknowns = _TIGHTER[question.whole], np.empty(0)
+    for _ in range(3):
+        if plan.programme is not None:
+            solved = plan.programme.least_variance(shrink)
+            if solved is None:
+                return max(plan.programme.least_bias(), 1.0) * question.max_bias
+            unknowns = solved
+        curve = plan.curve(unknowns)
+        certificate = certify(question, curve, smoothing, question.max_bias)
+        excess = certificate.bound / question.max_bias
+        if excess <= 1:
+            return Solution(question, smoothing, curve, certificate)
+        if not excess < _NEAR_MISS or plan.programme is None:
+            break
+        shrink = 1 - (1 - shrink) / excess * (1 - 2e-4)
+    return certificate.bound
+
+
+def unreachable(question: Question, reached: float | None) -> TrueupError:
+    """Return the error that says what can be reached instead."""
+    kind = "relative bias" if question.relative else "bias"
+    advice = "raise the lower bound, or use less noise; frontier() shows the price of a small bias"
+    if reached is None or (question.relative and reached > _USELESS):
+        return TrueupError(
+            f"no estimator of {text(question.f)} on {question.domain} under {question.noise!r} "
+            f"with a certified {kind} of {question.max_bias:g} was found",
+            f"allow more bias, {advice}",
+        )
+    return TrueupError(
+        f"a {kind} of at most {question.max_bias:g} cannot be reached for {text(question.f)} on "
+        f"{question.domain} under {question.noise!r}: the least that was reached is {reached:.3g}",
+        f"max_bias={_up(reached)} works; or {advice}",
+    )
+
+
+def _reachable(question: Question, least: float) -> float | None:
+    """Return a bias that can be reached, not far from the least: by doubling, then by halving."""
+    below = least if math.isfinite(least) else question.max_bias
+    above: float | None = None
+    for _ in range(10):
+        tried = 2 * below if above is None else math.sqrt(below * above)
+        found = attempt(dataclasses.replace(question, max_bias=tried), EFFORTS[:1])
+        if isinstance(found, Solution):
+            above = found.certificate.bound
+        else:
+            below = tried
+        if above is not None and above < _FINE * below:
+            break
+    return above
+
+
+def _up(value: float) -> str:
+    """Return a number of two digits that is not below the value."""
+    digits = 1 - math.floor(math.log10(value))
+    return f"{math.ceil(value * 10**digits * (1 + 1e-9)) / 10**digits:.{max(digits, 0)}f}"
+
+
+def check_bounded(question: Question) -> None:
+    """Raise unless f is finite on the domain, and nowhere zero if the bias is relative to it."""
+    ends = [b for b in (question.low, question.high) if math.isfinite(b)]
+    if question.whole and math.isfinite(question.low) and math.isfinite(question.high):
+        ends = list(np.arange(question.low, min(question.high, question.low + 1e6) + 1))
+    values = question.truth(np.array(ends)) if ends else np.empty(0)
+    bad = [q for q, v in zip(ends, values, strict=True) if not math.isfinite(v)]
+    if not question.whole and not bad:
+        found = singularities(question.f, question.symbol, question.domain)
+        bad = [s.point for s in found if s.kind in ("pole", "undefined", "wild")]
+    if bad:
+        raise TrueupError(
+            f"{text(question.f)} is not bounded on {question.domain}: at {bad[0]:g} it is infinite "
+            "or not defined, and no estimator has a bounded bias there",
+            "give a domain on which f is bounded, e.g. with a larger lower bound",
+        )
+    zero = [q for q, v in zip(ends, values, strict=True) if v == 0]
+    if question.relative and not question.whole and not zero:
+        zero = list(zeros(question.f, question.symbol, question.low, question.high).points)
+    if question.relative and zero:
+        raise TrueupError(
+            f"{text(question.f)} is zero at {zero[0]:g}: no bias is small relative to it",
+            "use relative=False, or a domain on which f is not zero",
+        )

@@ -1,0 +1,225 @@
+"""`nearly_unbiased()`: the least variance there is under a certified bias."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from trueup.errors import TrueupError
+from trueup.estimator import Estimator
+from trueup.exact import number
+from trueup.formula.text import text
+from trueup.inverse.solve import Inverse
+from trueup.near import explain
+from trueup.near.answer import Answer, answer
+from trueup.near.polynomial import Polynomial
+
+if TYPE_CHECKING:
+    import sympy
+    from numpy.typing import ArrayLike
+
+    from trueup.inverse.scaled import Scaled
+    from trueup.kernels.grid import Grid
+    from trueup.noise.base import Noise
+
+
+def nearly_unbiased(
+    f: object,
+    noise: Noise | Mapping[str, Noise],
+    domain: object = None,
+    max_bias: Any = None,
+    relative: bool = False,
+    prior: object = None,
+) -> NearlyUnbiased:
+    """Return the estimator of f(q) of least variance whose bias is at most ``max_bias``.
+
+    Where no unbiased estimator exists, or only a wild one: |E g(q + Z) − f(q)| ≤ τ(q) for *every*
+    true value of the domain, and among all such g the one whose variance, averaged over the prior,
+    is smallest. Away from the bounds g is the series (1/M)(D) f. The bound is a certificate: it
+    is computed from the finished estimator and does not trust the solver.
+
+    Parameters
+    ----------
+    f
+        ``"1/n"``, a sympy expression, and whatever else :func:`unbiased` takes.
+    noise
+        The noise, or ``{"s": noise, "n": noise}`` for several independent statistics.
+    domain
+        Where the true value lies, ``(low, high)``; None on a side where the series of f settles.
+    max_bias
+        τ, or τ/|f(q)| if ``relative``. None is for noise known by moments only: it gives the
+        polynomial of least mean squared error.
+    relative
+        Whether bias and standard deviation count relative to |f(q)|.
+    prior
+        What the variance is averaged over: ``"uniform"``, ``"log-uniform"``, a function of the true
+        value, or weights on the integers. None is log-uniform on a positive domain, else uniform.
+
+    Examples
+    --------
+    >>> from trueup import DiscreteGaussian
+    >>> est = nearly_unbiased("1/n", DiscreteGaussian(3), (12, 400), max_bias=0.01, relative=True)
+    >>> est.bias_bound <= 0.01
+    True
+    >>> round(est(20), 4), round(est.sd(20) * 20, 2)
+    (0.0496, 0.15)
+    """
+    return NearlyUnbiased(f, noise, domain, max_bias, relative, prior)
+
+
+class NearlyUnbiased(Estimator):
+    """An estimator with a certified small bias. Use :func:`nearly_unbiased` to make one.
+
+    It is an ordinary :class:`Estimator`. ``expectation``, ``bias`` and ``sd`` are computed at any
+    true value; ``variance`` estimates Var g from the published value, itself with a small bias,
+    ``variance_bias``, relative to Var g.
+    """
+
+    def __init__(
+        self,
+        f: object,
+        noise: Noise | Mapping[str, Noise],
+        domain: object = None,
+        max_bias: Any = None,
+        relative: bool = False,
+        prior: object = None,
+    ) -> None:
+        self.max_bias = None if max_bias is None else _read_bias(max_bias)
+        self.relative, self.prior = bool(relative), prior
+        super().__init__(f, noise, domain)
+        self._recipe = (f, noise, domain, max_bias, relative, prior)  # type: ignore[assignment]
+
+    def _invert(self, extension: object) -> Inverse:
+        given = self._source.expr, self._statistics
+        self._answer: Answer | Polynomial = answer(*given, self.max_bias, self.relative, self.prior)
+        return self._answer.inverse
+
+    # -- the certificate ---------------------------------------------------------------------------
+
+    @property
+    def bias_bound(self) -> float:
+        """A proven bound on |E g(q + Z) − f(q)| over the domain, relative to |f(q)| if asked so."""
+        return self._answer.bound
+
+    @cached_property
+    def max_sd(self) -> float:
+        """The largest standard deviation over the domain, relative to |f(q)| if asked so."""
+        return self._answer.profile.largest[0]
+
+    @cached_property
+    def worst(self) -> float:
+        """The true value at which the standard deviation is largest."""
+        return self._answer.profile.largest[1]
+
+    @cached_property
+    def average_sd(self) -> float:
+        """The root of the variance averaged over the prior, relative to f(q)² if asked so."""
+        return self._answer.profile.average
+
+    @property
+    def variance_bias(self) -> float:
+        """The largest bias of ``variance`` relative to Var g, where it was looked at."""
+        return self._answer.variance_bias
+
+    # -- from published values ---------------------------------------------------------------------
+
+    def variance(self, /, *x: ArrayLike, **statistics: ArrayLike) -> Any:
+        """Return a nearly unbiased estimate of Var g.
+
+        q ↦ Var g(q + Z) is a known function, and this is its estimator by the same programme, with
+        a bias of at most 10 % of it (20 or 40 % where no positive estimate does better);
+        ``variance_bias`` says how much, at the true values that were looked at.
+
+        Examples
+        --------
+        >>> from trueup import DiscreteGaussian
+        >>> est = nearly_unbiased("1/n", DiscreteGaussian(3), (12, 400), 0.01, relative=True)
+        >>> round(est.variance(50) ** 0.5 * 50, 3), round(est.sd(50) * 50, 3)
+        (0.059, 0.06)
+        """
+        return super().variance(*x, **statistics)
+
+    @cached_property
+    def _variance(self) -> Grid:
+        self._check_variance()
+        return self._answer.variance_grid(self._statistics)
+
+    def interval(self, /, *x: ArrayLike, level: float = 0.95, **statistics: ArrayLike) -> Any:
+        """Return a confidence interval (low, high) for f(q).
+
+        For one statistic and a monotone f it inverts the noise and is exact; otherwise it is
+        estimate ± (z·stderr + the largest bias).
+        """
+        low, high = super().interval(*x, level=level, **statistics)
+        if self.interval_method == "exact":
+            return low, high
+        bias = self.bias_bound * (abs(self(*x, **statistics)) if self.relative else 1.0)
+        return low - bias, high + bias
+
+    @cached_property
+    def _law(self) -> Any:
+        return self._answer.law
+
+    # -- the formula -------------------------------------------------------------------------------
+
+    @cached_property
+    def formula(self) -> sympy.Expr:
+        """The estimator as a sympy expression; a table or a spline stands there by name."""
+        return explain.formula(self._answer)
+
+    @property
+    def variance_formula(self) -> NoReturn:
+        """Refused: the variance is a table or a spline near the bounds."""
+        raise TrueupError(
+            "the variance of a nearly unbiased estimator has no formula near the bounds",
+            "use variance(x), or sql(output='variance')",
+        )
+
+    def explain(self) -> str:
+        """Return what is estimated, how, and what is certified, in words.
+
+        Examples
+        --------
+        >>> from trueup import DiscreteGaussian
+        >>> print(nearly_unbiased("1/n", DiscreteGaussian(2), (1, 150), 0.05, True).explain())
+        Nearly unbiased estimator of 1/n
+          published:  n + DiscreteGaussian(2), true value in {1..150}
+          bias:       at most 4.999 % of |f| (asked: 5 %), certified on the whole domain
+          theorem:    least variance under bounded bias: ...
+        ...
+        """
+        return explain.explain(self)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{s.symbol.name}: {s.noise!r} on {s.domain}" for s in self._statistics)
+        bound = f"{self.bias_bound:.3g}{'·|f|' if self.relative else ''}"
+        return f"<nearly unbiased estimator of {text(self.estimand)} ({given}; |bias| ≤ {bound})>"
+
+    # -- what it cannot do -------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """Refuse: the estimator is the solution of a programme, not a formula."""
+        raise TrueupError(
+            "a nearly unbiased estimator has no JSON form",
+            "write down f, noise, domain and max_bias, and make it again",
+        )
+
+    def _scaled(self, names: tuple[str, ...]) -> Scaled:
+        raise TrueupError(
+            "a nearly unbiased estimator is made for one noise scale",
+            "make one for each scale, or use unbiased() where that exists",
+        )
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return (NearlyUnbiased, self._recipe)
+
+
+def _read_bias(value: object) -> float:
+    bias = number(value, "max_bias", infinite=False)
+    if bias > 0:
+        return float(bias)
+    raise TrueupError(
+        f"max_bias must be positive, got {value!r}",
+        "give the largest bias you can bear, e.g. 0.01 with relative=True; for none use unbiased()",
+    )

@@ -1,0 +1,226 @@
+"""Several statistics: f as a sum of products, each factor exact or nearly unbiased.
+
+E of a product of independent factors is the product of their expectations, so a product whose
+factors are off by ρᵢ·|hᵢ| at most is off by (Π(1 + ρᵢ) − 1)·|Πhᵢ|. A tolerance for the whole is
+shared out among the factors, and the certificate is put together again from theirs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+
+from trueup.errors import NoUnbiasedEstimator, TrueupError
+from trueup.estimator import Estimator
+from trueup.formula.enclosure import enclose
+from trueup.formula.text import text
+from trueup.inverse import spectral
+from trueup.inverse.separation import separated
+from trueup.near.component import Factor, Term
+from trueup.near.construct import construct, exact
+from trueup.near.prior import read_prior
+from trueup.near.question import Question
+from trueup.near.series import graded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from trueup.inverse.solve import Statistic
+
+    Floats = NDArray[np.float64]
+
+_CELLS = {1: 4096, 2: 160, 3: 32}
+
+
+@dataclasses.dataclass(frozen=True)
+class Product:
+    """One term: the exact factor, and functions of one statistic each that stand apart."""
+
+    exact: sympy.Expr
+    near: tuple[tuple[Statistic, sympy.Expr], ...]
+
+    @property
+    def helped(self) -> int:
+        """How many of the functions have no closed-form unbiased estimator."""
+        return sum(needs_help(h, s) for s, h in self.near)
+
+    @property
+    def expr(self) -> sympy.Expr:
+        """The term as a formula."""
+        return sympy.Mul(self.exact, *(h for _, h in self.near))
+
+
+def needs_help(h: sympy.Expr, statistic: Statistic) -> bool:
+    """Whether a function of one statistic has no closed-form unbiased estimator."""
+    if statistic.symbol not in h.free_symbols:
+        return False
+    if statistic.noise.inverse(statistic.domain) is not None:
+        return False
+    return spectral.decompose(h, [statistic.symbol]) is None
+
+
+def split(f: sympy.Expr, statistics: Sequence[Statistic]) -> list[Product]:
+    """Write f as a sum of products, each function that needs help alone with its statistic."""
+    products = [Product(f, ())]
+    for statistic in statistics:
+        if any(needs_help(p.exact, statistic) for p in products):
+            products = [q for p in products for q in _apart(f, p, statistic)]
+    return products
+
+
+def _apart(f: sympy.Expr, p: Product, statistic: Statistic) -> list[Product]:
+    """Take the functions of one statistic out of a product."""
+    pairs = separated(p.exact, statistic.symbol)
+    if pairs is None:
+        raise _inseparable(f, statistic)
+    return [
+        Product(a, (*p.near, (statistic, h))) if h.free_symbols else Product(a * h, p.near)
+        for a, h in pairs
+    ]
+
+
+def _inseparable(f: sympy.Expr, statistic: Statistic) -> NoUnbiasedEstimator:
+    name = statistic.symbol.name
+    return NoUnbiasedEstimator(
+        f"{text(f)} is no sum of products of a function of {name} and functions of the other "
+        f"statistics, and under {statistic.noise!r} only functions of {name} alone can be treated",
+        "publish what f depends on as one statistic, e.g. a total with a noise of its own",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Composed:
+    """The terms of an estimator and the certificate of their sum."""
+
+    terms: tuple[Term, ...]
+    bound: float
+
+
+def compose(
+    f: sympy.Expr,
+    statistics: Sequence[Statistic],
+    max_bias: float,
+    relative: bool,
+    prior: Any,
+) -> Composed:
+    """Return the nearly unbiased estimator of a function of several statistics."""
+    products = split(f, statistics)
+    box = {s.symbol: s.domain for s in statistics}
+    near = [p for p in products if p.helped]
+    terms, total = [], 0.0
+    for p in products:
+        size = _share(f, p, near, box, relative) if p.helped else 1.0
+        each = _each(max_bias, size, p.helped) if p.helped else max_bias
+        factors = tuple(_factor(s, h, each, prior) for s, h in p.near)
+        terms.append(_term(p, statistics, factors))
+        off = math.prod(1 + x.solution.certificate.bound for x in factors) - 1
+        total = max(total, off * size) if relative else total + off * size
+    return Composed(tuple(terms), total)
+
+
+def _factor(statistic: Statistic, h: sympy.Expr, each: float, prior: Any) -> Factor:
+    question = _question(statistic, h, each, prior)
+    return Factor(construct(question) if needs_help(h, statistic) else exact(question))
+
+
+def _each(max_bias: float, size: float, count: int) -> float:
+    """Return the relative bias that each of several factors may have."""
+    return math.expm1(math.log1p(max_bias / size) / count) * (1 - 1e-9)
+
+
+def _share(
+    f: sympy.Expr,
+    p: Product,
+    near: Sequence[Product],
+    box: Mapping[sympy.Symbol, Any],
+    relative: bool,
+) -> float:
+    """Return what a term's relative bias is multiplied by in the bias of the whole.
+
+    Relative to |f| that is sup Σ|tₖ|/|f| over the terms; absolutely it is the number of terms times
+    sup|t|.
+    """
+    if relative:
+        rest = sympy.Add(*(abs(q.expr) for q in near))
+        ratio = sympy.S.One if len(near) == 1 and p.expr == f else rest / abs(f)
+        size = 1.0 if ratio == 1 or _same_sign(f, near, box) else largest(ratio, box)
+        hint = "use relative=False with bounds on all statistics, or estimate the terms one by one"
+        what = f"the terms of {text(f)} cancel, and its bias cannot be bounded relative to it"
+    else:
+        size = len(near) * largest(p.expr, box)
+        hint = "use relative=True, or bound every statistic in the domain"
+        what = f"{text(p.expr)} is not bounded on the domain, and neither is a bias relative to it"
+    if not math.isfinite(size):
+        raise TrueupError(what, hint)
+    return max(size, 1e-300)
+
+
+def _same_sign(f: sympy.Expr, near: Sequence[Product], box: Mapping[sympy.Symbol, Any]) -> bool:
+    """Whether f has no terms but these, and none that cancel each other."""
+    whole = sympy.expand(f - sympy.Add(*(p.expr for p in near))) == 0
+    if not whole:
+        return False
+    lows, highs = zip(*(_range(p.expr, box) for p in near), strict=True)
+    return bool(min(lows) >= 0 or max(highs) <= 0)
+
+
+def _range(expr: sympy.Expr, box: Mapping[sympy.Symbol, Any]) -> tuple[float, float]:
+    low, high = enclose(expr, _cells(expr, box))
+    return float(low.min()), float(high.max())
+
+
+def largest(expr: sympy.Expr, box: Mapping[sympy.Symbol, Any]) -> float:
+    """Return a bound on |expr| over a box."""
+    if not expr.free_symbols:
+        return abs(float(expr))
+    low, high = _range(expr, box)
+    return max(abs(low), abs(high))
+
+
+def _cells(
+    expr: sympy.Expr, box: Mapping[sympy.Symbol, Any]
+) -> dict[sympy.Symbol, tuple[Floats, Floats]]:
+    """Return a partition of the box into cells, finer towards its finite ends."""
+    symbols = sorted(expr.free_symbols, key=str)
+    count = _CELLS.get(len(symbols), 2)
+    edges = []
+    for symbol in symbols:
+        low, high = float(box[symbol].low), float(box[symbol].high)
+        if math.isfinite(low) and math.isfinite(high):
+            own = np.linspace(low, high, count + 1)
+        else:
+            own = graded(low, high, 1.0)[:: max(1, 1500 // count)]
+            ends = [low if math.isfinite(low) else -math.inf, high]
+            own = np.unique(np.concatenate([own, ends]))
+        edges.append(own)
+    grids = np.meshgrid(*(np.arange(len(e) - 1) for e in edges), indexing="ij")
+    return {
+        s: (e[g.ravel()], e[g.ravel() + 1]) for s, e, g in zip(symbols, edges, grids, strict=True)
+    }
+
+
+def _question(statistic: Statistic, h: sympy.Expr, each: float, prior: Any) -> Question:
+    own = prior
+    if isinstance(prior, Mapping) and all(isinstance(k, str) for k in prior):
+        own = prior.get(statistic.symbol.name)
+    whole = statistic.noise.lattice or statistic.domain.lattice
+    weights = read_prior(own, statistic.domain, whole)
+    return Question(h, statistic.symbol, statistic.noise, statistic.domain, each, True, weights)
+
+
+def _term(p: Product, statistics: Sequence[Statistic], factors: tuple[Factor, ...]) -> Term:
+    used = [s for s in statistics if s.symbol in p.exact.free_symbols]
+    noises = {s.symbol.name: s.noise for s in used}
+    domains = {s.symbol.name: s.domain for s in used}
+    rest: Estimator | None = None
+    if used:
+        rest = Estimator(p.exact, noises, domains)
+    elif p.exact != 1:
+        name = statistics[0].symbol.name
+        rest = Estimator(p.exact, {name: statistics[0].noise}, {})
+    return Term(p.expr, rest, factors)

@@ -1,0 +1,78 @@
+"""What is asked of one statistic: f, noise, domain, how much bias, and what weighs the variance."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy
+
+from trueup.formula.opaque import Opaque
+from trueup.kernels.evaluate import evaluate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from trueup.domain import Interval
+    from trueup.near.prior import Prior
+    from trueup.noise.base import Noise
+
+    Floats = NDArray[np.float64]
+
+_KINKED = (
+    Opaque,
+    sympy.Abs,
+    sympy.Min,
+    sympy.Max,
+    sympy.Piecewise,
+    sympy.sign,
+    sympy.floor,
+    sympy.ceiling,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """Minimise the prior-averaged variance subject to |E g(q + Z) − f(q)| ≤ τ(q) on the domain.
+
+    τ(q) is ``max_bias``, or ``max_bias``·|f(q)| if ``relative``; then the variance is relative to
+    f² too.
+    """
+
+    f: sympy.Expr
+    symbol: sympy.Symbol
+    noise: Noise
+    domain: Interval
+    max_bias: float
+    relative: bool
+    prior: Prior
+
+    @property
+    def low(self) -> float:
+        """The lower bound of the domain."""
+        return float(self.domain.low)
+
+    @property
+    def high(self) -> float:
+        """The upper bound of the domain."""
+        return float(self.domain.high)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the true value is an integer."""
+        return self.noise.lattice or self.domain.lattice
+
+    @cached_property
+    def smooth(self) -> bool:
+        """Whether f is a formula without kinks and jumps."""
+        return not self.f.has(*_KINKED)
+
+    def truth(self, q: Floats) -> Floats:
+        """Return f at true values."""
+        return evaluate(self.f, {self.symbol: np.atleast_1d(np.asarray(q, float))})
+
+    def size(self, q: Floats) -> Floats:
+        """Return what bias and standard deviation are measured in: |f(q)|, or 1."""
+        return np.abs(self.truth(q)) if self.relative else np.ones(len(q))

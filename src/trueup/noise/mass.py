@@ -1,0 +1,321 @@
+"""Noise on the integers given by its mass function, as a table."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import mpmath
+import numpy as np
+
+from trueup.errors import TrueupError
+from trueup.exact import Exact, number
+from trueup.noise.base import Noise
+
+if TYPE_CHECKING:
+    import sympy
+
+    from trueup.noise.elementwise import Floats
+    from trueup.noise.fields import Field
+
+SLACK = 1e-9
+"""Floats that sum to 1 up to this are divided by their sum."""
+
+NEGLIGIBLE = 1e-20
+"""Masses below this, beyond all larger ones, are left out of a table made from another noise."""
+
+MAX_MASSES = 2**20
+FEW = 32
+"""Exact tables up to this length have exact generating functions."""
+
+_HINT = "give {integer: probability}, e.g. {-1: 0.25, 0: 0.5, 1: 0.25}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False, init=False)
+class Mass(Noise):
+    """State a law on the integers by the mass of each, {k: P(Z = k)}.
+
+    Parameters
+    ----------
+    masses
+        Non-negative and of sum 1; exact if given as fractions. Zeros may be left out. Floats that
+        miss the sum 1 by no more than 1e-9 are divided by it.
+
+    Examples
+    --------
+    >>> Mass({-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}).variance
+    Fraction(1, 2)
+    """
+
+    lattice: ClassVar[bool] = True
+
+    masses: tuple[tuple[int, Exact], ...]
+
+    def __init__(self, masses: Mapping[int, Exact] | Iterable[tuple[int, Exact]]) -> None:
+        try:
+            items = list(masses.items() if isinstance(masses, Mapping) else masses)
+            pairs = [(k, p) for k, p in items]
+        except (TypeError, ValueError):
+            raise TrueupError(f"masses must be a table, got {masses!r}", _HINT) from None
+        object.__setattr__(self, "masses", _checked(pairs))
+
+    def __repr__(self) -> str:
+        return f"Mass({dict(self.masses)!r})"
+
+    # -- tables from other laws --------------------------------------------------------------------
+
+    @classmethod
+    def mirrored(cls, half: Mapping[int, Exact]) -> Mass:
+        """Return the symmetric law that has these masses at 0, 1, 2 and so on.
+
+        Examples
+        --------
+        >>> Mass.mirrored({0: 0.5, 1: 0.25})
+        Mass({-1: 0.25, 0: 0.5, 1: 0.25})
+        """
+        if not isinstance(half, Mapping):
+            raise TrueupError(f"masses must be a table, got {half!r}", _HINT)
+        for k, p in half.items():
+            if k in half and -k in half and half[-k] != p:
+                raise TrueupError(
+                    f"not symmetric: the mass at {k} is {p!r}, at {-k} it is {half[-k]!r}",
+                    "give the masses of 0, 1, 2, … only, or Mass(...) for a law that leans",
+                )
+        return cls({sign * k: p for k, p in half.items() for sign in (-1, 1)})
+
+    @classmethod
+    def of(cls, noise: Noise) -> Mass:
+        """Return the table of a noise on the integers, or of a sum of such.
+
+        Examples
+        --------
+        >>> from trueup.noise import DiscreteLaplace
+        >>> total = Mass.of(DiscreteLaplace(1) + DiscreteLaplace(1))
+        >>> round(total.pmf(0), 9), round(total.variance / DiscreteLaplace(1).variance, 9)
+        (0.280401662, 2.0)
+        """
+        parts = getattr(noise, "parts", (noise,))
+        tables = [support(part) for part in parts]
+        masses = tables[0][1]
+        for _, other in tables[1:]:
+            masses = np.convolve(masses, other)
+        return cls._from(sum(first for first, _ in tables), masses)
+
+    @classmethod
+    def truncated(cls, noise: Noise, low: int, high: int) -> Mass:
+        """Return the law of a noise on the integers given that it lies in [low, high].
+
+        Examples
+        --------
+        >>> from trueup.noise import DiscreteLaplace
+        >>> Mass.truncated(DiscreteLaplace(1), -1, 1)
+        Mass({-1: 0.211941557..., 0: 0.576116884..., 1: 0.211941557...})
+        """
+        first, last = _ends(noise, low, high)
+        masses = noise.pmf(np.arange(first, last + 1.0))
+        return cls._from(first, _normalised(masses, noise, low, high))
+
+    @classmethod
+    def clamped(cls, noise: Noise, low: int, high: int) -> Mass:
+        """Return the law of a noise on the integers that is moved to the nearest of [low, high].
+
+        Examples
+        --------
+        >>> from trueup.noise import DiscreteLaplace
+        >>> Mass.clamped(DiscreteLaplace(1), -1, 1)
+        Mass({-1: 0.268941421..., 0: 0.462117157..., 1: 0.268941421...})
+        """
+        first, last = _ends(noise, low, high)
+        below = noise.cdf(np.arange(first, last + 0.0))
+        return cls._from(first, np.diff(below, prepend=0.0, append=1.0))
+
+    @classmethod
+    def floored(cls, noise: Noise) -> Mass:
+        """Return the law of a continuous noise rounded down to an integer.
+
+        A library that adds float noise to a count and cuts off the decimals, ``int(n + Z)``,
+        rounds down wherever the result is positive; for a statistic that is at least 1 the rest
+        makes no difference to an unbiased estimator.
+
+        Examples
+        --------
+        >>> from trueup.noise import Laplace
+        >>> round(Mass.floored(Laplace(2)).moment(1), 12)
+        -0.5
+        """
+        if noise.lattice:
+            raise TrueupError(f"{noise!r} is on the integers already", "use it as it is")
+        low, high = (math.floor(float(noise.quantile(p))) for p in (NEGLIGIBLE, 1 - 1e-16))
+        reach = max(-low, high) + 1
+        if reach > MAX_MASSES:
+            raise TrueupError(f"{noise!r} is too wide for a table", "use it as it is")
+        edges = np.arange(-reach, reach + 1.0)
+        masses = np.diff(noise.cdf(edges))
+        if noise.symmetric:  # on the right differences of upper tails, which keep their digits
+            masses = np.where(edges[:-1] < 0, masses, -np.diff(noise.cdf(-edges)))
+        return cls._from(-reach, masses)
+
+    @classmethod
+    def _from(cls, first: int, masses: Floats) -> Mass:
+        masses = masses / masses.sum()
+        kept = np.flatnonzero(masses >= NEGLIGIBLE)
+        span = range(int(kept[0]), int(kept[-1]) + 1)
+        return cls({int(first) + i: float(masses[i]) for i in span})
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    @cached_property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        """Whether P(Z = k) = P(Z = −k) for every k."""
+        known = dict(self.masses)
+        return all(known.get(-k, 0) == p for k, p in self.masses)
+
+    def _moment(self, k: int) -> Exact:
+        if k % 2 and self.symmetric:
+            return 0
+        if self._is_rational:
+            return sum((Fraction(p) * j**k for j, p in self.masses), Fraction(0))
+        return math.fsum(float(p) * float(j) ** k for j, p in self.masses)
+
+    @property
+    def _is_rational(self) -> bool:
+        return not any(isinstance(p, float) for _, p in self.masses)
+
+    @property
+    def _is_exact(self) -> bool:
+        return self._is_rational and len(self.masses) <= FEW
+
+    def _working_digits(self, c: sympy.Expr, order: int) -> int:
+        return 40 + order
+
+    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
+        terms = [(k, field.number(p) * field.exp(c * k)) for k, p in self.masses]
+        add = sum if self._is_exact and not isinstance(c, (mpmath.mpf, mpmath.mpc)) else mpmath.fsum
+        return [add([k**j * term for k, term in terms]) for j in range(order + 1)]
+
+    @cached_property
+    def _table(self) -> tuple[int, Floats, Floats, Floats]:
+        """The first integer, the masses from it on, P(Z ≤ k), and P(Z > k)."""
+        first, last = self.masses[0][0], self.masses[-1][0]
+        masses = np.zeros(last - first + 1)
+        for k, p in self.masses:
+            masses[k - first] = float(p)
+        below = np.minimum(np.cumsum(masses), 1.0)
+        above = np.append(np.cumsum(masses[:0:-1])[::-1], 0.0)
+        return first, masses, np.where(above < 0.5, 1 - above, below), above
+
+    def __getstate__(self) -> tuple[tuple[int, Exact], ...]:
+        return self.masses
+
+    def __setstate__(self, masses: tuple[tuple[int, Exact], ...]) -> None:
+        object.__setattr__(self, "masses", masses)
+
+    def _density(self, x: Floats) -> Floats:
+        first, masses, *_ = self._table
+        padded = np.concatenate([[0.0], masses, [0.0, np.nan]])
+        index = np.clip(np.nan_to_num(np.floor(x) - first + 1), 0, len(masses) + 1)
+        return np.asarray(padded[np.where(np.isnan(x), len(masses) + 2, index).astype(np.intp)])
+
+    def _cdf(self, x: Floats) -> Floats:
+        first, masses, below, _ = self._table
+        padded = np.concatenate([[0.0], below[:-1], [1.0, np.nan]])
+        index = np.clip(np.nan_to_num(np.floor(x) - first + 1), 0, len(masses))
+        return np.asarray(padded[np.where(np.isnan(x), len(masses) + 1, index).astype(np.intp)])
+
+    def _quantile(self, p: Floats) -> Floats:
+        first, _, below, _ = self._table
+        index = np.minimum(np.searchsorted(below, p), len(below) - 1)
+        return np.where(np.isnan(p), p, first + index.astype(float))
+
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        first, masses, *_ = self._table
+        return first + rng.choice(len(masses), size=shape, p=masses / masses.sum())
+
+
+def _checked(pairs: list[tuple[Any, Any]]) -> tuple[tuple[int, Exact], ...]:
+    """Return integers with their masses in order, zeros left out, or refuse them."""
+    known: dict[int, Exact] = {}
+    for k, p in pairs:
+        place, mass = number(k, "a place in the table"), number(p, f"the mass at {k}")
+        if not isinstance(place, int):
+            raise TrueupError(f"masses are at integers, got one at {k!r}", _HINT)
+        if abs(place) > MAX_MASSES:
+            raise TrueupError(
+                f"a table of masses reaches to {MAX_MASSES} at most, got one at {place}",
+                "describe wide noise by its family, e.g. Laplace(scale)",
+            )
+        if mass < 0:
+            raise TrueupError(f"the mass at {place} is negative, got {p!r}", _HINT)
+        if place in known:
+            raise TrueupError(f"two masses at {place}: {known[place]!r} and {p!r}", _HINT)
+        known[place] = mass
+    return tuple((k, p) for k, p in sorted(_of_sum_one(known).items()) if p)
+
+
+def _of_sum_one(masses: dict[int, Exact]) -> dict[int, Exact]:
+    """Return masses of sum 1: exact ones as they are, floats divided by a sum close to 1."""
+    exact = not any(isinstance(p, float) for p in masses.values())
+    total = sum((Fraction(p) for p in masses.values()), Fraction(0))
+    gap = abs(float(total - 1))
+    if gap > (0 if exact else SLACK):
+        raise TrueupError(
+            f"the masses sum to {total if exact else float(total)}, not to 1",
+            "divide them by their sum, if none is missing",
+        )
+    if exact or gap <= 1e-15:  # dividing once is enough: repr evaluates back
+        return masses
+    return {k: float(p / total) for k, p in masses.items()}
+
+
+def support(noise: Noise) -> tuple[int, Floats]:
+    """Return the first integer that matters and the masses from it on, down to 1e-20.
+
+    Examples
+    --------
+    >>> first, masses = support(Mass({-1: 0.25, 0: 0.5, 1: 0.25}))
+    >>> first, masses.tolist()
+    (-1, [0.25, 0.5, 0.25])
+    """
+    if not noise.lattice:
+        raise TrueupError(f"{noise!r} has no masses: it is continuous", "use Mass.floored(noise)")
+    if isinstance(noise, Mass):
+        return noise._table[0], noise._table[1]
+    middle, reach = int(noise.quantile(0.5)), 8
+    while reach <= MAX_MASSES:
+        k = np.arange(middle - reach, middle + reach + 1.0)
+        masses = np.asarray(noise.pmf(k))
+        kept = np.flatnonzero(masses >= NEGLIGIBLE * masses.max())
+        if kept[0] > 0 and kept[-1] < len(k) - 1:
+            return int(k[kept[0]]), masses[kept[0] : kept[-1] + 1]
+        reach *= 2
+    raise TrueupError(
+        f"{noise!r} is too wide for a table of masses", "use a continuous family of the same scale"
+    )
+
+
+def _ends(noise: Noise, low: object, high: object) -> tuple[int, int]:
+    """Return the ends of a table, checked."""
+    if not noise.lattice:
+        raise TrueupError(f"{noise!r} has no masses: it is continuous", "use Mass.floored(noise)")
+    first, last = number(low, "low"), number(high, "high")
+    if not (isinstance(first, int) and isinstance(last, int) and first <= last):
+        raise TrueupError(
+            f"low and high must be integers, low <= high, got ({low!r}, {high!r})", "e.g. (-20, 20)"
+        )
+    if last - first >= MAX_MASSES:
+        raise TrueupError(
+            f"a table of {last - first + 1} masses, {MAX_MASSES} is the most",
+            "narrow low and high, or use the noise as it is",
+        )
+    return first, last
+
+
+def _normalised(masses: Any, noise: Noise, low: object, high: object) -> Floats:
+    total = float(masses.sum())
+    if total > 0:
+        return np.asarray(masses / total)
+    raise TrueupError(f"{noise!r} has no mass in [{low}, {high}]", "widen low and high")

@@ -1,0 +1,106 @@
+"""Estimators as SQL: one expression for a SELECT, in the dialect of the engine.
+
+The rules, in every dialect:
+
+- columns of any numeric type are read as doubles, so integers neither divide as integers nor
+  overflow, and identifiers are quoted: a name is one identifier whatever it holds;
+- the result is a finite double or NULL. It is NULL where an input is NULL or NaN, where an
+  integer statistic is not whole, where a noise scale is not positive, where a standard error is
+  the root of a negative number, and where the estimate is not a finite number or a step on the way
+  to it is undefined or leaves the range of doubles;
+- nothing stops a query. BigQuery, Snowflake, MySQL, Redshift and SQL Server have no infinities to
+  compute with, or stop at overflow: there inputs so large (or so close to zero) that a step could
+  overflow give NULL. Where the limit lies is in the first condition of the expression.
+
+The expression is CASE WHEN <inputs of ordinary size> THEN <plain formula> ELSE <with care> END.
+
+SQLite needs its mathematical functions, which nearly every build has since 3.35 (only products,
+quotients and tables do without), MySQL 8.0.17 and PostgreSQL 12. SQLite and MySQL read text as
+numbers, "abc" as 0: columns of text are for the caller to refuse.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from trueup.errors import TrueupError
+from trueup.sql.dialects import DIALECTS, Dialect, dialect_of
+from trueup.sql.glot import column
+from trueup.sql.limits import Input
+from trueup.sql.regions import Assembly
+from trueup.sql.writer import too_long
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trueup.kernels.grid import Grid
+
+__all__ = ["DIALECTS", "MAX_LENGTH", "Dialect", "dialect_of", "expression", "render"]
+
+MAX_LENGTH = 200_000
+"""The length of the text, in characters."""
+
+
+def expression(
+    grid: Grid,
+    columns: Mapping[str, Any],
+    dialect: str | Dialect,
+    *,
+    root: bool = False,
+    limits: Mapping[str, float] | None = None,
+) -> Any:
+    """Return a grid as a sqlglot expression.
+
+    Parameters
+    ----------
+    grid
+        The function: an estimator's value or variance.
+    columns
+        For each input of the grid its column: a name, or a tuple of names such as ``("t", "n")``.
+    dialect
+        One of ``DIALECTS``.
+    root
+        Whether to take the square root, for a standard error.
+    limits
+        For inputs that are noise scales, below which they are valid.
+    """
+    engine = dialect_of(dialect)
+    inputs = []
+    for i, symbol in enumerate(grid.inputs):
+        limit = (limits or {}).get(symbol.name, math.inf) if symbol.is_positive else None
+        name = columns.get(symbol.name, symbol.name)
+        inputs.append(Input(column(name, engine), i in grid.whole, limit))
+    try:
+        return Assembly(grid, inputs, engine, root=root).expression()
+    except RecursionError:
+        raise too_long() from None
+
+
+def render(
+    grid: Grid,
+    columns: Mapping[str, Any],
+    dialect: str | Dialect,
+    *,
+    root: bool = False,
+    limits: Mapping[str, float] | None = None,
+) -> str:
+    """Return a grid as SQL text.
+
+    Examples
+    --------
+    >>> from trueup import Laplace, unbiased
+    >>> render(unbiased("q**2", Laplace(3))._value, {"q": "sales"}, "mysql")
+    'CASE WHEN ABS(CAST(`sales` AS DOUBLE)) <= 1e150 THEN ... - 18e0 END'
+    """
+    tree = expression(grid, columns, dialect, root=root, limits=limits)
+    try:
+        text: str = tree.sql(dialect=dialect_of(dialect).name)
+    except RecursionError:
+        raise too_long() from None
+    if len(text) > MAX_LENGTH:
+        raise TrueupError(
+            f"the estimator is too long for SQL: {len(text)} characters, at most {MAX_LENGTH}",
+            "debias the parts of the formula one by one, or compute it in Python",
+        )
+    return text

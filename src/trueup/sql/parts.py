@@ -1,0 +1,182 @@
+"""One summand of an estimator as SQL: CASE over the bounds, a formula or a table in each region."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueup.formula.opaque import Table
+from trueup.sql import glot, magnitudes
+from trueup.sql.checked import Checked
+from trueup.sql.limits import is_safe, within
+from trueup.sql.products import rewrite
+from trueup.sql.writer import Writer, lookup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from trueup.kernels.grid import Part, Region
+    from trueup.kernels.tape import Tape
+    from trueup.sql.dialects import Dialect
+    from trueup.sql.glot import Sql
+    from trueup.sql.limits import Box, Input
+    from trueup.sql.magnitudes import Span
+
+
+@dataclasses.dataclass(frozen=True)
+class Finish:
+    """The last step: nothing, or the square root; with ``guard`` NULL for what is not finite."""
+
+    dialect: Dialect
+    root: bool = False
+    guard: bool = False
+
+    def number(self, x: float) -> float:
+        """Return the last step of a constant."""
+        if not self.root:
+            return x
+        return math.sqrt(x) if x >= 0 else math.nan
+
+    def __call__(self, make: Callable[[], Sql], s: Span) -> Sql:
+        """Return the last step of an expression, given a maker of copies and its span."""
+        unsure = self.guard and (s.nan or s.top > magnitudes.HUGE)
+        value = glot.function("SQRT", make()) if self.root else make()
+        zero = glot.number(0.0, self.dialect)
+        most = glot.number(sys.float_info.max, self.dialect)
+        if self.root and unsure:
+            return glot.case([(glot.between(make(), zero, most), value)])
+        if self.root and s.low < 0:
+            return glot.case([(glot.compare("ge", make(), zero), value)])
+        if unsure:
+            return glot.case([(glot.compare("le", glot.function("ABS", make()), most), value)])
+        return value
+
+
+class PartWriter:
+    """Write one part of a grid.
+
+    Parameters
+    ----------
+    part
+        The part.
+    inputs
+        The columns of the whole grid.
+    """
+
+    def __init__(self, part: Part, inputs: Sequence[Input], dialect: Dialect) -> None:
+        self.part, self.dialect, self.inputs = part, dialect, inputs
+        branches = ([0, *sorted({b.below, b.above} - {0})] for b in part.bounds)
+        self.regions: list[Region] = list(product(*branches))
+        self.tapes: dict[tuple[Region, bool], Tape] = {}
+
+    def tape(self, region: Region, *, faithful: bool = False) -> Tape:
+        """Return the rewritten tape of a region."""
+        key = (region, faithful)
+        if key not in self.tapes:
+            tape = self.part.piece(region).tape
+            self.tapes[key] = rewrite(tape, self.dialect, faithful=faithful)
+        return self.tapes[key]
+
+    def given(self, region: Region, box: Box) -> list[Span] | None:
+        """Return where the inputs lie in a region; None if it has no points in the box."""
+        spans = [x.span(given) for x, given in zip(self.inputs, box, strict=True)]
+        for bounds, branch in zip(self.part.bounds, region, strict=True):
+            whole = self.inputs[bounds.input].whole
+            inside = within(spans[bounds.input], bounds, branch, whole=whole)
+            if inside is None:
+                return None
+            spans[bounds.input] = inside
+        return [spans[i] for i in self.part.reads]
+
+    def span(self, box: Box) -> Span | None:
+        """Return where the values lie; None if they are not safe in the box."""
+        found = magnitudes.NOTHING
+        for region in self.regions:
+            given = self.given(region, box)
+            if given is None:
+                continue
+            if self._is_table(region):
+                _, values = self._values(region)
+                found = magnitudes.union(found, magnitudes.hull(values))
+                continue
+            tape = self.tape(region)
+            spans = magnitudes.spans(tape, given)
+            if not is_safe(tape, spans, self.dialect):
+                return None
+            found = magnitudes.union(found, spans[tape.output])
+        return found
+
+    def cases(self, box: Box, finish: Finish, *, beyond: bool = False) -> Sql:
+        """Return CASE over the bounds of the cells, one after the other.
+
+        With ``beyond`` a step may overflow, and the engine be one that stops then.
+        """
+
+        def choose(region: Region) -> Sql:
+            if len(region) == len(self.part.bounds):
+                return self._write(region, box, finish, beyond=beyond)
+            b = self.part.bounds[len(region)]
+            leaf = self.inputs[b.input].leaf
+            branches = [
+                (glot.compare(op, leaf.copy(), glot.number(at, self.dialect)), choose((*region, i)))
+                for op, at, i in (("le", b.low, b.below), ("ge", b.high, b.above))
+                if i
+            ]
+            inside = choose((*region, 0))
+            if all(value == inside for _, value in branches):
+                return inside
+            return glot.case(branches, inside)
+
+        return choose(())
+
+    def _write(self, region: Region, box: Box, finish: Finish, *, beyond: bool) -> Sql:
+        given = self.given(region, box)
+        if given is None:
+            return glot.typed(math.nan, self.dialect)
+        if self._is_table(region):
+            low, values = self._values(region)
+            k = self.inputs[self.part.reads[0]].leaf
+            return lookup(k.copy, low, [finish.number(v) for v in values], self.dialect)
+        tape = self.tape(region, faithful=beyond)
+        if tape.constant is not None:
+            return glot.typed(finish.number(tape.constant), self.dialect)
+        spans = magnitudes.spans(tape, given)
+        leaves = [self.inputs[i].leaf for i in self.part.reads]
+        stops = beyond and self.dialect.overflow == "raises"
+        if stops and not is_safe(tape, spans, self.dialect):
+            code = Checked(tape, spans, leaves, self.dialect)
+            return code.subquery(lambda make: finish(make, spans[tape.output]))
+        value = Writer(tape, spans, leaves, self.dialect).write()
+        return finish(value.copy, spans[tape.output])
+
+    # -- tables --------------------------------------------------------------------------------
+
+    def _tables(self, region: Region) -> list[Any]:
+        return [node.data for node in self.part.piece(region).tape.nodes if node.op == "call"]
+
+    def _is_table(self, region: Region) -> bool:
+        """Whether the values at the whole numbers of a table say everything."""
+        tables = self._tables(region)
+        alone = len(self.part.reads) == 1 and self.inputs[self.part.reads[0]].whole
+        return alone and bool(tables) and all(isinstance(t, Table) for t in tables)
+
+    def _values(self, region: Region) -> tuple[int, NDArray[np.float64]]:
+        """Return the first whole number at which the part is known, and its values from there."""
+        tables = self._tables(region)
+        first = min(t.low for t in tables) - 1
+        last = max(t.low + len(t.values) for t in tables)
+        k = np.arange(first, last + 1, dtype=float)
+        values = np.empty(len(k))
+        with np.errstate(all="ignore"):
+            self.part.piece(region).array.run([k], values)
+        known = np.flatnonzero(np.isfinite(values))
+        if not len(known):
+            return first, np.array([np.nan])
+        return first + int(known[0]), values[known[0] : known[-1] + 1]

@@ -1,0 +1,285 @@
+"""A tape rewritten for text: every product one quotient of powers, every long sum a balanced tree.
+
+SQL has no variables: a register that is read twice is written twice. 1/x − 8/x³ costs a tape one
+division, as text it is best as 1/x − 8/(x·x·x). The operation ``power`` (an integer exponent in
+its data) stands for repeated factors. Functions that an engine lacks are composed from those that
+it has where this keeps the digits, and refused by name otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from trueup.errors import TrueupError
+from trueup.kernels.tape import Node, Tape
+
+if TYPE_CHECKING:
+    from trueup.sql.dialects import Dialect
+
+_ONE = Node("const", (), 1.0)
+_LONG = 8  # terms of a sum up to which it stays a chain
+
+
+def rewrite(tape: Tape, dialect: Dialect, *, faithful: bool = False) -> Tape:
+    """Return the tape rewritten for a dialect.
+
+    A ``faithful`` one takes the steps of the tape in their order, powers apart: it overflows where
+    the tape does and nowhere else.
+
+    Examples
+    --------
+    >>> import sympy
+    >>> from trueup.kernels.tape import lower
+    >>> from trueup.sql.dialects import DIALECTS
+    >>> x = sympy.Symbol("x", real=True)
+    >>> short = rewrite(lower(1 / x - 8 / x**3, [x]), DIALECTS["duckdb"])
+    >>> [node.op for node in short.nodes]
+    ['input', 'const', 'div', 'const', 'power', 'div', 'sub']
+    """
+    walk = (_Faithful if faithful else _Rewriting)(tape, dialect)
+    return Tape(tape.inputs, *walk.finish())
+
+
+class _Product:
+    """c · Π aⁿ / Π bᵐ with registers a, b of the new tape."""
+
+    def __init__(self, c: float = 1.0) -> None:
+        self.c, self.above, self.below = c, Counter[int](), Counter[int]()
+
+    def times(self, other: _Product) -> _Product | None:
+        """Return the product; None if the constants leave the doubles."""
+        result = _Product(self.c * other.c)
+        result.above, result.below = self.above + other.above, self.below + other.below
+        return result if 1e-200 < abs(result.c) < 1e200 else None
+
+    def inverse(self) -> _Product:
+        """Return one over the product."""
+        result = _Product(1 / self.c)
+        result.above, result.below = self.below, self.above
+        return result
+
+
+class _Rewriting:
+    """The state of one rewriting."""
+
+    def __init__(self, tape: Tape, dialect: Dialect) -> None:
+        self.tape, self.dialect = tape, dialect
+        self.nodes: list[Node] = []
+        self.numbers: dict[Node, int] = {}
+        self.products: dict[int, _Product] = {}
+        self.registers: dict[int, int] = {}
+        self.inner = _inner_sums(tape)
+        self.inputs = [self.emit("input", data=i) for i in range(len(tape.inputs))]
+
+    def finish(self) -> tuple[tuple[Node, ...], int]:
+        for i in self._needed():
+            node = self.tape.nodes[i]
+            if node.op in ("mul", "div", "const"):
+                self.products[i] = self._product(node)
+            elif i not in self.inner:
+                self.registers[i] = self._plain(i, node)
+        output = self.register(self.tape.output)
+        return tuple(self.nodes), output
+
+    def _needed(self) -> list[int]:
+        """Return the registers that the output depends on, in order."""
+        needed, stack = set[int](), [self.tape.output]
+        while stack:
+            i = stack.pop()
+            if i not in needed:
+                needed.add(i)
+                stack += self.tape.nodes[i].args
+        return sorted(needed)
+
+    def emit(self, op: str, *args: int, data: Any = None) -> int:
+        node = Node(op, args, data)
+        if node not in self.numbers:
+            self.numbers[node] = len(self.nodes)
+            self.nodes.append(node)
+        return self.numbers[node]
+
+    def number(self, x: float) -> int:
+        return self.emit("const", data=x)
+
+    # -- products ------------------------------------------------------------------------------
+
+    def _product(self, node: Node) -> _Product:
+        if node.op == "const":
+            return _Product(node.data)
+        left, right = (self._factors(a) for a in node.args)
+        if node.op == "div":
+            right = (right if right.c else self._bare(right)).inverse()
+        whole = left.times(right) or self._bare(left).times(self._bare(right))
+        assert whole is not None  # noqa: S101  (constants are registers now)
+        return whole
+
+    def _factors(self, i: int) -> _Product:
+        return self.products[i] if i in self.products else self._single(self.register(i))
+
+    def _single(self, register: int) -> _Product:
+        product = _Product()
+        product.above[register] = 1
+        return product
+
+    def _bare(self, product: _Product) -> _Product:
+        """Return a product whose constant is one of its factors."""
+        bare = _Product()
+        bare.above, bare.below = product.above + Counter(), product.below
+        if product.c != 1:
+            bare.above[self.number(product.c)] += 1
+        return bare
+
+    def register(self, i: int) -> int:
+        """Return where the value of an old register is on the new tape."""
+        if i not in self.registers:
+            found = self.products.get(i)
+            self.registers[i] = self._sum(i) if found is None else self._written(found)
+        return self.registers[i]
+
+    def _written(self, product: _Product) -> int:
+        above = [self._power(r, n) for r, n in product.above.items()]
+        if product.c != 1 or not above:
+            above.insert(0, self.number(product.c))
+        top = self._chain(above)
+        if not product.below:
+            return top
+        return self.emit("div", top, self._chain([self._power(*f) for f in product.below.items()]))
+
+    def _power(self, register: int, n: int) -> int:
+        return register if n == 1 else self.emit("power", register, data=n)
+
+    def _chain(self, registers: list[int]) -> int:
+        total = registers[0]
+        for register in registers[1:]:
+            total = self.emit("mul", total, register)
+        return total
+
+    # -- sums ----------------------------------------------------------------------------------
+
+    def _terms(self, i: int) -> list[tuple[int, int]]:
+        """Return the signed terms of a sum, the inner sums opened."""
+        terms: list[tuple[int, int]] = []
+        stack = [(1, i)]
+        while stack:
+            sign, j = stack.pop()
+            node = self.tape.nodes[j]
+            if j == i or j in self.inner:
+                stack += [(-sign if node.op == "sub" else sign, node.args[1]), (sign, node.args[0])]
+            else:
+                terms.append((sign, self.register(j)))
+        return terms
+
+    def _sum(self, i: int) -> int:
+        terms = self._gathered(self._terms(i))
+        if len(terms) > _LONG:
+            sign, total = self._balanced(terms)
+            return total if sign > 0 else self.emit("mul", self.number(-1.0), total)
+        total = terms[0][1]
+        for sign, register in terms[1:]:
+            total = self.emit("add" if sign > 0 else "sub", total, register)
+        return total
+
+    def _gathered(self, terms: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return the terms with their constants added up."""
+        numbers = [s * self.nodes[r].data for s, r in terms if self.nodes[r].op == "const"]
+        if len(numbers) < 2:
+            return terms
+        others = [(s, r) for s, r in terms if self.nodes[r].op != "const"]
+        return [(1, self.number(sum(numbers))), *others]
+
+    def _balanced(self, terms: list[tuple[int, int]]) -> tuple[int, int]:
+        if len(terms) == 1:
+            return terms[0]
+        half = len(terms) // 2
+        (s, a), (t, b) = self._balanced(terms[:half]), self._balanced(terms[half:])
+        if s == t:
+            return s, self.emit("add", a, b)
+        return 1, self.emit("sub", a, b) if s > 0 else self.emit("sub", b, a)
+
+    # -- everything else -----------------------------------------------------------------------
+
+    def _plain(self, i: int, node: Node) -> int:
+        if node.op == "input":
+            number: int = node.data
+            return self.inputs[number]
+        if node.op in ("add", "sub"):
+            return self._sum(i)
+        args = [self.register(a) for a in node.args]
+        if node.op in self.dialect.lacks:
+            return self._composed(node.op, args[0])
+        return self.emit(node.op, *args, data=node.data)
+
+    def _composed(self, op: str, z: int) -> int:
+        if op == "sinh":
+            return self._sinh(z)
+        if op == "cosh":
+            total = self.emit("add", self.emit("exp", z), self.emit("exp", self._negative(z)))
+            return self.emit("mul", self.number(0.5), total)
+        if op == "tanh":
+            return self._tanh(z)
+        raise TrueupError(
+            f"{self.dialect.name} has no function {op}",
+            "compute this estimator in another engine, or in Python",
+        )
+
+    def _negative(self, z: int) -> int:
+        return self.emit("mul", self.number(-1.0), z)
+
+    def _below_one(self, z: int) -> int:
+        return self.emit("lt", self.emit("abs", z), self.number(1.0))
+
+    def _sinh(self, z: int) -> int:
+        """Return (eᶻ − e⁻ᶻ)/2, for |z| < 1 its series."""
+        minus = self.emit("exp", self._negative(z))
+        far = self.emit("mul", self.number(0.5), self.emit("sub", self.emit("exp", z), minus))
+        return self.emit("where", self._below_one(z), self._odd_series(z), far)
+
+    def _odd_series(self, z: int) -> int:
+        """Return z·(1 + z²/(2·3)·(1 + z²/(4·5)·(…))), to 17 digits for |z| < 1."""
+        one, square = self.number(1.0), self.emit("power", z, data=2)
+        total = one
+        for n in range(8, 0, -1):
+            step = self.emit("mul", self.number(1 / (2 * n * (2 * n + 1))), square)
+            total = self.emit("add", one, step if total == one else self.emit("mul", step, total))
+        return self.emit("mul", z, total)
+
+    def _tanh(self, z: int) -> int:
+        """Return ±(1 − e)/(1 + e) with e = e^{−2|z|}, for |z| < 1 by the series of sinh."""
+        one = self.number(1.0)
+        e = self.emit("exp", self.emit("mul", self.number(-2.0), self.emit("abs", z)))
+        far = self.emit("div", self.emit("sub", one, e), self.emit("add", one, e))
+        near = self.emit("div", self._odd_series(z), self._composed("cosh", z))
+        far = self.emit("mul", self.emit("sign", z), far)
+        return self.emit("where", self._below_one(z), near, far)
+
+
+class _Faithful(_Rewriting):
+    """A rewriting that leaves products alone, unless they are powers."""
+
+    def _product(self, node: Node) -> _Product:
+        if node.op == "const":
+            return _Product(node.data)
+        left, right = (self.register(a) for a in node.args)
+        if self.nodes[left] == _ONE and node.op == "mul":
+            return self._single(right)
+        (a, m), (b, n) = self._as_power(left), self._as_power(right)
+        if node.op == "mul" and a == b:
+            return self._single(self._power(a, m + n))
+        return self._single(self.emit(node.op, left, right))
+
+    def _as_power(self, register: int) -> tuple[int, int]:
+        node = self.nodes[register]
+        return (node.args[0], node.data) if node.op == "power" else (register, 1)
+
+
+def _inner_sums(tape: Tape) -> set[int]:
+    """Return the sums that are only terms of the next one."""
+    uses = Counter(a for node in tape.nodes for a in node.args)
+    sums = {i for i, node in enumerate(tape.nodes) if node.op in ("add", "sub")}
+    terms = {
+        a
+        for i in sums
+        for a in (tape.nodes[i].args if tape.nodes[i].op == "add" else tape.nodes[i].args[:1])
+    }
+    return {i for i in sums & terms if uses[i] == 1}

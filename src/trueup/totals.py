@@ -1,0 +1,336 @@
+"""`total()`: sums, weighted means and group-bys of debiased cells, with standard errors.
+
+Cells are debiased to be summed: the bias of a plug-in adds up, noise averages out. Independent
+cells add their variances; cells that share a published number add their covariances too
+(:mod:`trueup.inverse.sharing`).
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from trueup.errors import TrueupError
+from trueup.frames import of_narwhals
+from trueup.frames.columns import Column, either, joined
+from trueup.frames.debias import eager_backend, engine_of
+from trueup.frames.eager import compute, read
+from trueup.frames.grouped import ROWS, aggregate
+from trueup.frames.wanted import check_column, read_wanted
+from trueup.inverse.sharing import sharing
+from trueup.kernels.grid import columns as evaluate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from trueup.frames.columns import Eager
+    from trueup.frames.wanted import Wanted
+    from trueup.inverse.sharing import Sharing
+
+    Floats = NDArray[np.float64]
+
+_BLOCK = 65_536
+
+
+def total(
+    frame: Any,
+    by: Any = None,
+    weights: Any = None,
+    columns: Mapping[str, Any] | None = None,
+    scales: Mapping[str, Any] | None = None,
+    *,
+    shared: Mapping[str, Any] | None = None,
+    average: bool = False,
+    missing: str = "raise",
+    stderr: bool = True,
+    **estimators: Any,
+) -> Any:
+    """Return the sum of debiased cells with its standard error, over all rows or group by group.
+
+    One row for each group: the columns of ``by``, the number of ``rows`` summed, and NAME and
+    NAME_stderr for each estimator. The standard error is the root of an unbiased estimate of the
+    variance, null where that is negative.
+
+    Parameters
+    ----------
+    frame
+        A table as for :func:`trueup.debias`; the same kind comes back.
+    by
+        A column, or a list of columns, to group by; None sums all rows. In memory groups come in
+        the order in which they first appear; an engine gives them in any order.
+    weights
+        A column of known weights w: Σ w·g in place of Σ g.
+    columns, scales
+        As for :func:`trueup.debias`.
+    shared
+        ``{"n": "state"}``: rows with the same state hold one and the same noisy n, drawn once.
+        Such cells are correlated, and their covariances are added. For tables in memory.
+    average
+        Divide by Σ w, or by the number of rows: weighted means, or means, of cells.
+    missing
+        What to do with rows that miss a number: ``"raise"``, or ``"skip"`` them. An engine cannot
+        raise: without ``"skip"`` the total of their group is null.
+    stderr
+        False leaves out the standard errors, which do not exist where a variance is infinite.
+    **estimators
+        NAME = an estimator made by :func:`trueup.unbiased`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from trueup import DiscreteLaplace, Laplace, total, unbiased
+    >>> pay = unbiased("s/n", {"s": Laplace(2), "n": DiscreteLaplace(2)}, {"n": (1, None)})
+    >>> cells = pl.DataFrame(
+    ...     {"state": ["A", "A", "B"], "s": [51.7, 30.2, 88.0], "n": [103, 61, 90]}
+    ... )
+    >>> total(cells, by="state", pay=pay)
+    shape: (2, 4)
+    ┌───────┬──────┬──────────┬────────────┐
+    │ state ┆ rows ┆ pay      ┆ pay_stderr │
+    │ ---   ┆ ---  ┆ ---      ┆ ---        │
+    │ str   ┆ i64  ┆ f64      ┆ f64        │
+    ╞═══════╪══════╪══════════╪════════════╡
+    │ A     ┆ 2    ┆ 0.99561  ┆ 0.059939   │
+    │ B     ┆ 1    ┆ 0.976832 ┆ 0.043713   │
+    └───────┴──────┴──────────┴────────────┘
+    """
+    if of_narwhals.is_wrapped(frame):
+        native = total(
+            frame.to_native(), by, weights, columns, scales,
+            shared=shared, average=average, missing=missing, stderr=stderr, **estimators,
+        )  # fmt: skip
+        return of_narwhals.wrapped(native, frame)
+    if missing not in ("raise", "skip"):
+        raise TrueupError(f"missing must be 'raise' or 'skip', got {missing!r}", "see help(total)")
+    backend = eager_backend(frame)
+    engine = backend or engine_of(frame)
+    keys = list(by) if isinstance(by, (list, tuple)) else [] if by is None else [by]
+    fold = getattr(engine, "fold", lambda name: name)
+    present = engine.names(frame)
+    wanted = read_wanted(
+        present, columns, scales, estimators, stderr=stderr, kept=[*keys, ROWS], fold=fold
+    )
+    for column in keys:
+        check_column(column, present, "by", fold)
+    if weights is not None:
+        check_column(weights, present, "weights", fold)
+    if backend is not None:
+        cells = _Cells(backend, frame, wanted, keys, weights, missing)
+        ids = _read_shared(shared, wanted, present)
+        return _total(cells, ids, mean=average)
+    if shared:
+        raise TrueupError(
+            "cells that share a statistic are summed in memory only",
+            "collect the frame first, or leave out shared= for independent cells",
+        )
+    numbers = [*(c for w in wanted for c in w.inputs), *([] if weights is None else [weights])]
+    engine_of(frame).check(frame, numbers)
+    return aggregate(
+        engine_of(frame), frame, wanted, keys, weights, mean=average, skip=missing == "skip"
+    )
+
+
+# -- cells in memory -------------------------------------------------------------------------------
+
+
+class _Cells:
+    """The rows of a table in memory that are summed: numbers, weights and groups."""
+
+    def __init__(
+        self,
+        backend: Eager,
+        frame: Any,
+        wanted: Sequence[Wanted],
+        keys: list[Any],
+        weights: Any,
+        missing: str,
+    ) -> None:
+        self.backend, self.frame, self.wanted, self.keys = backend, frame, wanted, keys
+        self.pieces = read(backend, frame, wanted, skip=missing == "skip")
+        self.inputs = {
+            name: joined([piece.columns[name] for piece in self.pieces]).values
+            for name in dict.fromkeys(c for w in wanted for c in w.inputs)
+        }
+        size = len(next(iter(self.inputs.values())))
+        self.weight = np.ones(size) if weights is None else self._weights(weights)
+        named = self.inputs | ({} if weights is None else {weights: self.weight})
+        self.kept = _present(named, missing)
+        self.codes = backend.codes(frame, keys) if keys else np.zeros(size, np.intp)
+        self.groups = int(self.codes.max(initial=-1)) + 1 if keys else 1
+
+    def _weights(self, name: Any) -> Floats:
+        parts = [piece.columns[name] for piece in self.backend.pieces(self.frame, [name])]
+        return joined(parts).values.astype(float)
+
+    def output(self, w: Wanted, output: str) -> Floats:
+        """Return estimates or variances of the rows that are kept."""
+        parts = [compute(w, piece, (output,))[0] for piece in self.pieces]
+        return joined(parts).values[self.kept]
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the sum over each group of a number for each row that is kept."""
+        return group_sums(self.codes[self.kept], values, self.groups)
+
+    def arrays(self, w: Wanted) -> list[Floats]:
+        """Return the inputs of an estimator in the rows that are kept."""
+        return [self.inputs[c][self.kept] for c in w.inputs]
+
+    def codes_of(self, names: Sequence[Any]) -> NDArray[np.intp]:
+        """Return which rows, of those kept, agree in the groups and in further columns."""
+        return self.backend.codes(self.frame, list(dict.fromkeys([*self.keys, *names])))[self.kept]
+
+
+def _present(named: Mapping[Any, NDArray[Any]], missing: str) -> NDArray[np.intp]:
+    """Return the rows where no number is missing; refuse others unless they are to be skipped."""
+    absent = either([np.isnan(v) for v in named.values() if v.dtype.kind == "f"])
+    if absent is None:
+        return np.arange(len(next(iter(named.values()))))
+    if missing == "raise" and absent.any():
+        row = int(np.flatnonzero(absent)[0])
+        name = next(n for n, v in named.items() if v.dtype.kind == "f" and np.isnan(v[row]))
+        raise TrueupError(
+            f"{int(absent.sum())} of {len(absent)} rows miss a number, the first is row {row} "
+            f"(column {name!r}): their total is unknown",
+            "missing='skip' sums the other rows, and counts them in the column rows",
+        )
+    return np.flatnonzero(~absent)
+
+
+def group_sums(codes: NDArray[np.intp], values: Floats, groups: int) -> Floats:
+    """Return the sum of each group, added up in blocks so that rounding does not pile up.
+
+    Examples
+    --------
+    >>> group_sums(np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]), 2)
+    array([4., 2.])
+    """
+    block, result = max(_BLOCK, groups), np.zeros(groups)
+    for start in range(0, len(values), block):
+        part = slice(start, start + block)
+        result += np.bincount(codes[part], values[part], groups)
+    return result
+
+
+def _total(cells: _Cells, ids: Mapping[str, Any], *, mean: bool) -> Any:
+    weight = cells.weight[cells.kept]
+    rows = np.bincount(cells.codes[cells.kept], minlength=cells.groups)
+    over = cells.sums(weight) if mean else np.ones(cells.groups)
+    if (over == 0).any():
+        raise TrueupError(
+            "a mean over weights that add up to 0 is undefined",
+            "leave out average=True for sums, or groups without rows",
+        )
+    new = {ROWS: Column(rows.astype(np.int64))}
+    for w in cells.wanted:
+        new[w.name] = Column(cells.sums(weight * cells.output(w, "value")) / over)
+        if w.stderr:
+            spread = cells.sums(weight**2 * cells.output(w, "variance"))
+            spread += _covariances(cells, w, ids)
+            negative = spread < 0
+            with np.errstate(invalid="ignore"):
+                stderr = np.sqrt(spread) / np.abs(over)
+            new[f"{w.name}_stderr"] = Column(stderr, negative if negative.any() else None)
+    first = np.full(cells.groups, len(cells.codes))
+    np.minimum.at(first, cells.codes, np.arange(len(cells.codes)))
+    return cells.backend.make(cells.frame, cells.keys, first if cells.keys else first[:0], new)
+
+
+# -- cells that share a statistic ------------------------------------------------------------------
+
+
+def _read_shared(
+    shared: Mapping[str, Any] | None, wanted: Sequence[Wanted], present: Sequence[Any]
+) -> dict[str, Any]:
+    """Return the column that tells draws of each shared statistic apart."""
+    statistics = {s for w in wanted for s in w.estimator.statistics}
+    for name, column in (shared or {}).items():
+        if name not in statistics:
+            raise TrueupError(
+                f"shared= names {name!r}, which is a statistic of no estimator",
+                f"the statistics are {', '.join(sorted(statistics))}: shared={{statistic: column}}",
+            )
+        check_column(column, present, f"the draws of {name}")
+    return dict(shared or {})
+
+
+class _Form(NamedTuple):
+    """Σ K(a, b)·a[φᵢ]·b[φⱼ]: the numbers a[φ] of each row and the weights K."""
+
+    sharing: Sharing
+    functionals: dict[Any, Floats]
+
+
+def _covariances(cells: _Cells, w: Wanted, ids: Mapping[str, Any]) -> Floats:
+    """Return Σ wᵢwⱼ cov(gᵢ, gⱼ) over the pairs i ≠ j of each group that share a statistic.
+
+    Pairs that agree in the id columns P and in no other are those that agree in P, less those that
+    agree in more: a sum over the sets of id columns above P with alternating signs.
+    """
+    result = np.zeros(cells.groups)
+    own = {s.symbol: ids[s.symbol.name] for s in w.statistics if s.symbol.name in ids}
+    if not own:
+        return result
+    _check_draws(cells, w, ids)
+    arrays = cells.arrays(w)
+    for component in w.components:
+        columns = list(dict.fromkeys(own[s] for s in component.statistics if s in own))
+        for chosen in _subsets(columns):
+            if len(np.unique(cells.codes_of(chosen))) == len(cells.kept):
+                continue  # no two rows agree
+            common = frozenset(s for s, column in own.items() if column in chosen)
+            common_to = sharing(component, common, w.statistics, w.scale_symbols)
+            keys = dict.fromkeys(key for pair in common_to.pairs for key in pair)
+            form = _Form(common_to, {k: _values(common_to.functional(k), arrays) for k in keys})
+            for finer in _subsets(columns):
+                if {*chosen} <= {*finer}:
+                    sign = (-1) ** (len(finer) - len(chosen))
+                    result += sign * _pairs(cells, form, arrays, finer)
+    return result
+
+
+def _subsets(columns: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    for size in range(1, len(columns) + 1):
+        yield from combinations(columns, size)
+
+
+def _pairs(cells: _Cells, form: _Form, arrays: list[Floats], finer: Sequence[Any]) -> Floats:
+    """Return the form summed over all pairs i ≠ j that agree in some id columns, group by group."""
+    _, first, codes = np.unique(cells.codes_of(finer), return_index=True, return_inverse=True)
+    weight, draws = cells.weight[cells.kept], [a[first] for a in arrays]
+    numbers = {key: weight * values for key, values in form.functionals.items()}
+    sums = {key: group_sums(codes, values, len(first)) for key, values in numbers.items()}
+    total = np.zeros(len(first))
+    for a, b in form.sharing.pairs:
+        own = group_sums(codes, numbers[a] * numbers[b], len(first))
+        total += _values(form.sharing.weight((a, b)), draws) * (sums[a] * sums[b] - own)
+    return group_sums(cells.codes[cells.kept][first], total, cells.groups)
+
+
+def _values(grid: Any, arrays: Sequence[Floats]) -> Floats:
+    found: Floats = evaluate(grid, None, arrays, ("value",), np.dtype(float))[0]
+    return found
+
+
+def _check_draws(cells: _Cells, w: Wanted, ids: Mapping[str, Any]) -> None:
+    """Raise where rows said to share a number hold different ones."""
+    scales = dict(zip(w.scaled, w.scales, strict=True))
+    for statistic, column in zip(w.estimator.statistics, w.columns, strict=True):
+        if statistic not in ids:
+            continue
+        codes = cells.backend.codes(cells.frame, [ids[statistic]])[cells.kept]
+        _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        for name in [column, *([scales[statistic]] if statistic in scales else [])]:
+            values = cells.inputs[name][cells.kept]
+            other = np.flatnonzero(values != values[first[inverse]])
+            if len(other):
+                row, twin = int(other[0]), int(first[inverse[other[0]]])
+                raise TrueupError(
+                    f"rows {cells.kept[twin]} and {cells.kept[row]} agree in {ids[statistic]!r}, "
+                    f"so they share one draw of {statistic}, but the column {name!r} has "
+                    f"{float(values[twin]):g} and {float(values[row]):g}",
+                    "shared={statistic: column} names the column that tells the draws apart",
+                )

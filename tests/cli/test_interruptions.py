@@ -1,0 +1,211 @@
+"""Killed, interrupted, cut off: under the output's name is the whole file, or none."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from extras import needs
+from trueup.cli import progress
+from trueup.cli.files.targets import Target, remove_leftovers
+
+pa, pq = needs("pyarrow"), needs("pyarrow.parquet")
+np = needs("numpy")
+
+KILLS, ROWS = 10, 800_000
+NOISE = ("--noise", "laplace(2)", "--domain", "n>=1")
+
+# A driver that has imported everything forks one run after the other and kills each at another
+# moment of its life: before, during and after the writing, and around the renaming.
+DRIVER = """
+import json, os, random, signal, sys, time
+from pathlib import Path
+import duckdb, pyarrow.parquet, sqlglot, trueup.sql.statement
+from trueup.cli import main
+
+source, out, kills, force = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
+argv = ["debias", source, str(out), "mean = s/n", "--noise", "laplace(2)", "--domain", "n>=1"]
+
+def start():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(main([*argv, *force, "--quiet"]))
+    return pid
+
+def digest():
+    import hashlib
+    return hashlib.sha256(out.read_bytes()).hexdigest() if out.exists() else None
+
+def restore():
+    if force:
+        out.write_bytes(b"the old file")
+    else:
+        out.unlink(missing_ok=True)
+
+restore()
+old = digest()
+begun = time.monotonic()
+assert os.waitpid(start(), 0)[1] == 0
+length, whole = time.monotonic() - begun, digest()
+restore()
+random.seed(4)
+seen, tries = [], 0
+while len(seen) < kills:
+    tries += 1
+    assert tries < 20 * kills
+    pid = start()
+    time.sleep(length * (len(seen) + random.random()) / kills)
+    os.kill(pid, signal.SIGKILL)
+    if not os.WIFSIGNALED(os.waitpid(pid, 0)[1]):  # it had ended: runs are shorter than thought
+        length *= 0.9
+        restore()
+        continue
+    left = [p.name for p in out.parent.iterdir() if p.name.startswith(".")]
+    seen.append({"state": digest(), "left": left})
+    if seen[-1]["state"] == whole:
+        restore()
+last = os.waitpid(start(), 0)[1]
+print(json.dumps({"old": old, "whole": whole, "seen": seen, "last": last, "end": digest()}))
+"""
+
+
+@pytest.fixture
+def large(tmp_path):
+    """Return a file that takes a while."""
+    rng = np.random.default_rng(1)
+    path = tmp_path / "in.parquet"
+    n = rng.integers(-2, 100, ROWS)
+    pq.write_table(pa.table({"n": n, "s": rng.normal(50.0, 9.0, n.size)}), path)
+    return path
+
+
+def drive(source, out, *force):
+    done = subprocess.run(  # noqa: S603  (our own code)
+        [sys.executable, "-c", DRIVER, str(source), str(out), str(KILLS), *force],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)], ids=["new", "replaced"])
+def test_kill_9_at_ten_moments(force, large, tmp_path):
+    folder = tmp_path / "results"
+    folder.mkdir()
+    out = folder / "out.parquet"
+    found = drive(large, out, *force)
+    assert (found["old"] is None) == (not force)
+    assert len(found["seen"]) == KILLS
+    assert {s["state"] for s in found["seen"]} <= {found["old"], found["whole"]}
+    assert any(s["left"] for s in found["seen"])  # some were killed while writing
+    assert (found["last"], found["end"]) == (0, found["whole"])
+    assert [p.name for p in folder.iterdir()] == ["out.parquet"]  # the next run tidied up
+    assert len(pq.read_table(out)) == ROWS
+
+
+def start(*argv, **options):
+    return subprocess.Popen(  # noqa: S603  (our own code)
+        [sys.executable, "-m", "trueup", "debias", *map(str, argv), *NOISE],
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        **options,
+    )
+
+
+def test_ctrl_c_is_130_and_leaves_nothing(large, tmp_path):
+    out = tmp_path / "out.csv"
+    process = start(large, out, "mean = s/n", "inverse = 1/n")
+    until = time.monotonic() + 60
+    while not any(p.stat().st_size > 0 for p in tmp_path.glob(".out*")):  # it is writing
+        assert time.monotonic() < until
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "trueup: interrupted\n")
+    assert [p.name for p in tmp_path.iterdir()] == ["in.parquet"]
+
+
+@pytest.mark.parametrize("form", ["csv", "arrows"])
+def test_a_closed_pipe_is_141_and_quiet(form, large):
+    process = start(large, "-", "mean = s/n", "--to", form, stdout=subprocess.PIPE)
+    os.read(process.stdout.fileno(), 1000)
+    process.stdout.close()
+    assert (process.wait(timeout=60), process.stderr.read()) == (141, "")
+    process.stderr.close()
+
+
+# -- leftovers -------------------------------------------------------------------------------------
+
+
+def test_only_leftovers_of_dead_runs_are_removed(tmp_path):
+    command = [sys.executable, "-c", "import os; print(os.getpid())"]
+    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)  # noqa: S603
+    dead = ended.stdout.strip()
+    example = Target(str(tmp_path / "out.csv"), None, force=False).part.name
+    host_and_pid = example.removeprefix(".out.csv.trueup-").removesuffix(".part")
+    host = host_and_pid.rpartition("-")[0]
+    for name in (f".a.csv.trueup-{host}-{dead}.part", f".b.trueup-{host}-{dead}.spill"):
+        (tmp_path / name).touch()
+    (tmp_path / f".c.trueup-{host}-{dead}.part").mkdir()
+    kept = [
+        f".d.csv.trueup-{host}-{os.getppid()}.part",  # alive
+        f".e.csv.trueup-elsewhere-{dead}.part",  # on another machine
+        f"f.csv.trueup-{host}-{dead}.part",
+        f".g.csv.trueup-{host}-{dead}.part.mine",
+        ".hidden",
+    ]
+    for name in kept:
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(kept)
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, cells, debias, monkeypatch):
+    out = tmp_path / "out.csv"
+    commit = Target.commit
+
+    def late(self):
+        out.write_text("someone else's")
+        commit(self)
+
+    monkeypatch.setattr(Target, "commit", late)
+    done = debias(cells, out)
+    assert done.code == 1
+    assert "exists already" in done.err
+    assert out.read_text() == "someone else's"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["cells.csv", "out.csv"]
+
+
+# -- progress --------------------------------------------------------------------------------------
+
+
+def test_the_bar_is_for_terminals(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_EVERY", 0.01)
+
+    def work():
+        time.sleep(0.1)
+        return 7
+
+    assert progress.run(work, lambda: 50.0, lambda: None) == 7
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert progress.run(work, lambda: 50.0, lambda: None) == 7
+    err = capsys.readouterr().err
+    assert "[###############               ]  50 %" in err
+    assert err.endswith("\r\033[K")
+
+
+def test_errors_of_the_work_are_raised():
+    def work():
+        raise KeyError("x")
+
+    with pytest.raises(KeyError, match="x"):
+        progress.run(work, lambda: 0.0, lambda: None)

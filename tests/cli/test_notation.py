@@ -1,0 +1,124 @@
+"""What options say: noise, bounds and names, read without evaluating anything."""
+
+import contextlib
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import trueup as tu
+from trueup.cli.notation import assignment, known_families, read_domain, read_noise
+from trueup.errors import TrueupError
+
+
+@pytest.mark.parametrize(
+    ("text", "noise"),
+    [
+        ("laplace(2)", tu.Laplace(2)),
+        ("Laplace( 2 )", tu.Laplace(2)),
+        ("DiscreteLaplace(1/3)", tu.DiscreteLaplace(Fraction(1, 3))),
+        ("discrete_laplace(scale=0.5)", tu.DiscreteLaplace(0.5)),
+        ("gaussian(1e-2)", tu.Gaussian(0.01)),
+        ("discrete_gaussian(3)", tu.DiscreteGaussian(3)),
+        ("rounded_laplace(2)", tu.RoundedLaplace(2)),
+        ("rounded_gaussian(2)", tu.RoundedGaussian(2)),
+        ("staircase(1, 1)", tu.Staircase(1, 1)),
+        ("staircase(1, gamma=none)", tu.Staircase(1)),
+        ("student_t(5, scale=2)", tu.StudentT(5, 2)),
+        ("uniform(3)", tu.Uniform(3)),
+        ("moments([0, 2, -1/3])", tu.Moments([0, 2, Fraction(-1, 3)])),
+        ("scipy(norm, scale=2)", tu.ScipyNoise("norm", scale=2)),
+        ("noiseless", tu.Noiseless()),
+        ("laplace(epsilon=0.5, sensitivity=1)", tu.Laplace(2)),
+        ("discrete_laplace(epsilon=1/2)", tu.DiscreteLaplace(2)),
+        ("gaussian(rho=1/8)", tu.Gaussian(2)),
+        ("gaussian(epsilon=1, delta=1e-5)", tu.Gaussian.from_budget(epsilon=1, delta=1e-5)),
+        ("laplace(1) + laplace(2)", tu.Laplace(1) + tu.Laplace(2)),
+    ],
+)
+def test_noise(text, noise):
+    assert read_noise(text) == noise
+
+
+def test_every_family_can_be_written():
+    names = {name for name in tu.__all__ if isinstance(getattr(tu, name), type)}
+    noises = {n for n in names if issubclass(getattr(tu, n), tu.Noise)} - {"Noise", "SumNoise"}
+    assert {family.__name__ for family in known_families().values()} == noises
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("lplace(2)", "did you mean laplace"),
+        ("laplace(2", "expected"),
+        ("laplace()", "missing a required argument"),
+        ("laplace(-2)", "must be positive, got -2"),
+        ("laplace(wrong=3)", "laplace(scale) or laplace(epsilon, sensitivity)"),
+        ("laplace(1/0)", "divide by 0"),
+        ("laplace(2)(3)", "did not expect"),
+        ("laplace(scale=1, scale=2)", "given twice"),
+        ("laplace(scale=1, 2)", "without a name"),
+        ("laplace(x)", "must be a number"),
+        ("__import__('os').system('true')", "cannot read"),
+        ("noise(2)", "no noise family"),
+        ("", "expected a noise family"),
+        ("2", "expected a noise family"),
+        ("laplace(" + "9" * 5000 + ")", "expected a number"),
+    ],
+    ids=range(15),
+)
+def test_bad_noise_is_refused_at_its_place(text, problem):
+    with pytest.raises(TrueupError, match=r"(?s)character.*Hint: ") as caught:
+        read_noise(text)
+    assert problem in str(caught.value)
+
+
+@given(st.text(max_size=30), st.sampled_from([read_noise, read_domain]))
+def test_any_text_is_read_or_refused(text, read):
+    with contextlib.suppress(TrueupError):  # and no other error
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("n>=1", ("n", 1, None)),
+        ("n <= 9", ("n", None, 9)),
+        ("1<=n<=500", ("n", 1, 500)),
+        ("500 >= n >= 1/2", ("n", Fraction(1, 2), 500)),
+        ("n in [1, 500]", ("n", 1, 500)),
+        ("0 ≤ n", ("n", 0, None)),
+        ("`pay roll` >= -2.5", ("pay roll", -2.5, None)),
+        ("n in [1, inf]", ("n", 1, float("inf"))),
+    ],
+)
+def test_domain(text, bound):
+    assert read_domain(text) == bound
+
+
+@pytest.mark.parametrize("text", ["n>1", "n", "n in (1, 2)", "1<=n>=3", "n>=", ">=1", "n==1"])
+def test_bad_domain_is_refused(text):
+    with pytest.raises(TrueupError, match="character"):
+        read_domain(text)
+
+
+def test_an_open_bound_is_not_taken_for_a_closed_one():
+    with pytest.raises(TrueupError, match="a bound is closed: write >="):
+        read_domain("n>0")
+
+
+@pytest.mark.parametrize(
+    ("text", "pair"),
+    [
+        ("mean = s/n", ("mean", "s/n")),
+        ("mean=s/n", ("mean", "s/n")),
+        ("s/n", (None, "s/n")),
+        ("where(n == 1, 0, 1)", (None, "where(n == 1, 0, 1)")),
+        ("x <= 3", (None, "x <= 3")),
+        ("`a = b` = 1/n", ("a = b", "1/n")),
+        ("`q``r`=3", ("q`r", "3")),
+    ],
+)
+def test_assignment(text, pair):
+    assert assignment(text) == pair

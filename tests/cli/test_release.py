@@ -1,0 +1,145 @@
+"""The sidecar, and what options do to it."""
+
+import argparse
+
+import pytest
+
+import trueup as tu
+from trueup.cli.release import read_release, read_spec
+from trueup.errors import TrueupError
+
+SPEC = """
+[noise.n]
+family = "discrete_laplace"
+epsilon = 0.5
+sensitivity = 1
+bounds = [1, inf]
+column = "emp"
+scale_column = "emp_scale"
+
+[noise.pay]
+family = "laplace(epsilon=1, sensitivity=60)"
+
+[noise]
+s = "laplace(2)"
+
+[estimate]
+mean = "s/n"
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "release.toml"
+    path.write_text(SPEC)
+    return path
+
+
+def options(spec=None, **given):
+    empty = {"noise": [], "domain": [], "column": [], "scale": []}
+    return argparse.Namespace(spec=spec, **{**empty, **given})
+
+
+def test_spec(spec):
+    release = read_spec(spec)
+    n = release.statistics["n"]
+    assert n.noise == tu.DiscreteLaplace(2)
+    assert n.bounds == (1, float("inf"))
+    assert (n.column, n.scale_column) == ("emp", "emp_scale")
+    assert release.statistics["s"].noise == tu.Laplace(2)
+    assert release.statistics["pay"].noise == tu.Laplace(60)
+    assert release.estimates == {"mean": "s/n"}
+
+
+def test_options_override_the_spec_statistic_by_statistic(spec):
+    given = options(spec, noise=["n=laplace(3)"], domain=["n>=5"], column=["n=count"])
+    release = read_release(given, [])
+    n = release.statistics["n"]
+    assert (n.noise, n.bounds, n.column) == (tu.Laplace(3), (5, None), "count")
+    assert n.scale_column == "emp_scale"
+    assert release.statistics["s"].noise == tu.Laplace(2)
+    assert release.estimates == {"mean": "s/n"}
+
+
+def test_formulas_replace_those_of_the_spec(spec):
+    assert read_release(options(spec), ["inv = 1/n"]).estimates == {"inv": "1/n"}
+
+
+def test_a_scale_column_needs_no_scale():
+    release = read_release(options(noise=["n=laplace"], scale=["n=b"]), ["inv = 1/n**2"])
+    assert isinstance(release.statistics["n"].noise, tu.Laplace)
+    with pytest.raises(TrueupError, match="missing a required argument: 'scale'"):
+        read_release(options(noise=["n=laplace"]), [])
+
+
+def test_one_noise_for_every_statistic():
+    release = read_release(options(noise=["laplace(2)", "n=laplace(3)"], domain=["n>=1"]), [])
+    assert release.estimator("s/n").noise == {"n": tu.Laplace(3), "s": tu.Laplace(2)}
+
+
+def test_two_bounds_add_up():
+    release = read_release(options(noise=["n=laplace(3)"], domain=["n>=1", "n<=9"]), [])
+    assert release.statistics["n"].bounds == (1, 9)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"domain": ["n>=1", "1<=n<=9"]}, "a bound of 'n' is given twice"),
+        ({"column": ["emp"]}, "--column needs a name and a column, got 'emp'"),
+        ({"scale": ["n="]}, "--scale needs a name and a column"),
+    ],
+    ids=["bound twice", "column", "scale"],
+)
+def test_bad_options(given, problem):
+    with pytest.raises(TrueupError, match=problem):
+        read_release(options(**given), [])
+
+
+@pytest.mark.parametrize(
+    ("formulas", "problem"),
+    [(["s/n"], "has no name"), (["a=s/n", "a=1/n"], "two formulas have the name 'a'")],
+    ids=["nameless", "twice"],
+)
+def test_bad_formulas(formulas, problem):
+    with pytest.raises(TrueupError, match=problem):
+        read_release(options(), formulas)
+
+
+def test_a_misspelt_statistic_is_refused():
+    release = read_release(options(noise=["laplace(2)"], domain=["m>=1"]), ["inv = n**2"])
+    with pytest.raises(TrueupError, match="no formula reads the statistic 'm'"):
+        release.check_used(release.estimator("n**2").statistics)
+
+
+def test_a_statistic_without_noise_is_refused():
+    release = read_release(options(noise=["s=laplace(2)"]), [])
+    with pytest.raises(TrueupError, match="no noise is given for n in 's/n'"):
+        release.estimator("s/n")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[noise", "is not TOML"),
+        ("\xff", "is not TOML"),
+        ("[nois.n]\nfamily='laplace'", "did you mean noise"),
+        ("noise = 3", "noise must be a table"),
+        ("[noise]\nn = 3", "a noise is a table with a family"),
+        ("[noise.n]\nscale = 2", "a noise is a table with a family"),
+        ("[noise.n]\nfamily = 'lplace'\nscale = 2", "did you mean laplace"),
+        ("[noise.n]\nfamily = 'laplace'\nscal = 2", r"laplace\(scale\)"),
+        ("[noise.n]\nfamily = 'laplace'\nscale = -2", "must be positive, got -2"),
+        ("[noise.n]\nfamily = 'laplace'\nscale = 2\nbounds = [1]", "bounds are two numbers"),
+        ("[noise.n]\nfamily = 'laplace'\nscale = 2\nbounds = ['a', 2]", "bounds are two numbers"),
+        ("[noise.n]\nfamily = 'laplace'\nscale = 2\ncolumn = 3", "column is the name of a column"),
+        ("[estimate]\nmean = 3", "a formula is text, got 3"),
+    ],
+    ids=range(13),
+)
+def test_bad_spec_says_where(tmp_path, text, problem):
+    path = tmp_path / "bad.toml"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(TrueupError, match=r"bad\.toml") as caught:
+        read_spec(path)
+    assert caught.match(problem)

@@ -1,0 +1,105 @@
+"""``--engine spark``: the same numbers, folders written whole, errors in our words."""
+
+import csv
+import math
+import shutil
+
+import pytest
+
+from extras import missing, needs
+
+needs("pyspark", "the engine spark needs the extra spark")
+pq = needs("pyarrow.parquet")
+if shutil.which("java") is None:
+    missing("Spark needs Java")
+
+SPARK = ("--engine", "spark")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session():
+    """Keep one session for all tests here; runs use the one that is there."""
+    from trueup.cli.files.spark import _session
+
+    with _session() as spark:
+        yield spark
+
+
+def test_rows_totals_and_refusals(cells, tmp_path, debias, expected, hidden):
+    out = tmp_path / "out.parquet"
+    done = debias(cells, out, *SPARK)
+    assert done.code == 0, done.err
+    assert done.err.startswith("5 rows\nn: 1 (20 %) below 1\n")
+    rows = pq.read_table(out).to_pylist()
+    assert [r["zip"] for r in rows] == ["01001", "01002", "02139", "10001", "10002"]
+    assert [r["note"] for r in rows] == ["a, b", None, 'say "hi"', "é", None]
+    for row in rows:
+        if row["s"] is None:
+            assert row["mean"] is None
+            continue
+        value, variance = expected(float(row["s"]), float(row["n"]))
+        assert row["mean"] == pytest.approx(value, rel=1e-12)
+        assert row["mean_stderr"] == pytest.approx(math.sqrt(variance), rel=1e-9)
+
+    again = debias(cells, out, *SPARK)
+    assert again.code == 1
+    assert "exists already" in again.err
+    assert debias(cells, out, *SPARK, "--force", "--quiet").code == 0
+
+    totals = tmp_path / "totals"
+    by = ("--total", "--by", "state", "--to", "csv")
+    refused = debias(cells, totals, *SPARK, *by)
+    assert refused.code == 1
+    assert "1 of 5 rows miss a number" in refused.err
+    assert debias(cells, totals, *SPARK, *by, "--skip-missing").code == 0
+    (part,) = totals.glob("*.csv")
+    with part.open() as file:
+        found = list(csv.DictReader(file))
+    assert [(r["state"], r["rows"]) for r in found] == [("MA", "2"), ("NY", "2")]
+    total = sum(expected(s, n)[0] for s, n in ((51.7, 103), (30.25, 61)))
+    assert float(found[0]["mean"]) == pytest.approx(total)
+    assert hidden(tmp_path) == []
+
+
+def test_folders_with_partitions_and_scales(tmp_path, debias):
+    for state, rows in {"01": "9,3,1\n", "02": "8,2,2\n"}.items():
+        folder = tmp_path / "cells" / f"state={state}"
+        folder.mkdir(parents=True)
+        (folder / "part.csv").write_text("s,n,b\n" + rows)
+    out = tmp_path / "out"
+    noise = ("--noise", "s=laplace(1)", "--noise", "n=laplace", "--domain", "n>=1")
+    done = debias(tmp_path / "cells", out, *SPARK, "--scale", "n=b", noise=noise)
+    assert done.code == 0, done.err
+    found = {r["state"]: r["mean"] for r in pq.read_table(out).to_pylist()}
+    assert found == {
+        "01": pytest.approx(9 / 3 - 2 * 9 / 27),
+        "02": pytest.approx(8 / 2 - 2 * 4 * 8 / 8),
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [("abc,2", "'abc' in a column of numbers is no number"), ("1,2.5", "a value that cannot be")],
+    ids=["text", "broken"],
+)
+def test_bad_values(line, problem, tmp_path, debias, hidden):
+    source, out = tmp_path / "in.csv", tmp_path / "out"
+    source.write_text(f"s,n\n1,2\n{line}\n")
+    done = debias(source, out, *SPARK)
+    assert done.code == 1
+    assert problem in done.err
+    assert "Traceback" not in done.err
+    assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_what_spark_cannot_do(cells, tmp_path, debias):
+    assert "not pipes" in debias(cells, "-", *SPARK).err
+    assert "there is no file" in debias(tmp_path / "no.csv", tmp_path / "out", *SPARK).err
+    assert "does not write arrow" in debias(cells, tmp_path / "out.arrow", *SPARK).err
+
+
+def test_dry_run(cells, tmp_path, debias):
+    done = debias(cells, tmp_path / "out", *SPARK, "--dry-run")
+    assert done.code == 0
+    assert "`n`" in done.out
+    assert [p.name for p in tmp_path.iterdir()] == ["cells.csv"]

@@ -1,0 +1,151 @@
+"""``--total``: sums and means of debiased cells with standard errors, as ``tu.total`` has them."""
+
+import csv
+import io
+import math
+import sys
+
+import pytest
+
+import trueup as tu
+from extras import needs
+from trueup.cli.files.totals import aligned
+
+pa, pq, pc = needs("pyarrow"), needs("pyarrow.parquet"), needs("pyarrow.compute")
+np = needs("numpy")
+
+MEAN = {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2)}
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(8)
+    size = 3000
+    table = pa.table(
+        {
+            "state": rng.choice(["MA", "NY", "VT"], size),
+            "year": rng.integers(2020, 2023, size),
+            "n": rng.integers(-3, 60, size),
+            "s": rng.normal(300, 100, size),
+            "w": rng.uniform(0.5, 2, size),
+        }
+    )
+    pq.write_table(table, tmp_path / "cells.parquet")
+    return table
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def by_hand(table, expected, keep=lambda row: True, weighted=False, mean=False):
+    """Return Σ w·g and √Σ w²V̂ from the formulas of the theory."""
+    total = spread = over = count = 0.0
+    for row in table.to_pylist():
+        if keep(row):
+            w = row["w"] if weighted else 1.0
+            g, v = expected(row["s"], row["n"])
+            total, spread, over, count = total + w * g, spread + w * w * v, over + w, count + 1
+    unit = over if mean else 1.0
+    return count, total / unit, math.sqrt(spread) / unit
+
+
+@pytest.mark.parametrize("mean", [False, True], ids=["sum", "mean"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_groups(mean, weighted, table, tmp_path, debias, expected):
+    options = ["--weights", "w"] * weighted + ["--average"] * mean
+    done = debias(tmp_path / "cells.parquet", "-", "--total", "--by", "state", *options)
+    assert done.code == 0
+    found = rows(done.out)
+    assert list(found[0]) == ["state", "rows", "mean", "mean_stderr"]
+    assert [row["state"] for row in found] == ["MA", "NY", "VT"]
+    for row in found:
+        count, total, stderr = by_hand(
+            table, expected, lambda r, s=row["state"]: r["state"] == s, weighted, mean
+        )
+        assert int(row["rows"]) == count
+        assert float(row["mean"]) == pytest.approx(total, rel=1e-9)
+        assert float(row["mean_stderr"]) == pytest.approx(stderr, rel=1e-6)
+
+
+def test_agrees_with_the_library(table, tmp_path, debias):
+    est = tu.unbiased("s/n", MEAN, {"n": (1, None)})
+    for by, options in (([], []), (["state", "year"], ["--by", "state,year"])):
+        out = tmp_path / "out.parquet"
+        done = debias(tmp_path / "cells.parquet", out, "--total", "--force", *options)
+        assert done.code == 0
+        assert f"{len(table):,} rows" in done.err
+        ours = pq.read_table(out)
+        theirs = tu.total(table, by=by or None, mean=est)
+        theirs = theirs.sort_by([(name, "ascending") for name in by]) if by else theirs
+        assert ours.column_names == theirs.column_names
+        for name in ours.column_names:
+            if name in by or name == "rows":
+                assert ours[name].to_pylist() == theirs[name].to_pylist()
+            else:
+                np.testing.assert_allclose(
+                    ours[name].to_numpy(), theirs[name].to_numpy(), rtol=1e-7
+                )
+
+
+def test_several_formulas_and_variance(table, tmp_path, debias, expected):
+    done = debias(
+        *(tmp_path / "cells.parquet", "-", "--total", "--variance", "--no-stderr"),
+        formulas=["mean = s/n", "size = n"],
+    )
+    (row,) = rows(done.out)
+    assert list(row) == ["rows", "mean", "mean_variance", "size", "size_variance"]
+    _, total, stderr = by_hand(table, expected)
+    assert float(row["mean"]) == pytest.approx(total, rel=1e-9)
+    assert float(row["mean_variance"]) == pytest.approx(stderr**2, rel=1e-6)
+
+
+def test_missing_numbers_are_refused_or_skipped(cells, debias, expected):
+    done = debias(cells, "-", "--total", "--by", "state")
+    assert (done.code, done.out) == (1, "")
+    assert "1 of 5 rows miss a number: their total is unknown" in done.err
+    done = debias(cells, "-", "--total", "--by", "state", "--skip-missing")
+    assert [(row["state"], row["rows"]) for row in rows(done.out)] == [("MA", "2"), ("NY", "2")]
+    total = sum(expected(s, n)[0] for s, n in ((51.7, 103), (30.25, 61)))
+    assert float(rows(done.out)[0]["mean"]) == pytest.approx(total)
+
+
+def test_no_rows(tmp_path, debias):
+    source = tmp_path / "in.csv"
+    source.write_text("s,n\n")
+    (row,) = rows(debias(source, "-", "--total").out)
+    assert [float(row[name]) for name in ("rows", "mean", "mean_stderr")] == [0, 0, 0]
+
+
+def test_columns_that_are_not_there(table, tmp_path, debias):
+    for options in (["--by", "county"], ["--weights", "county"]):
+        done = debias(tmp_path / "cells.parquet", "-", "--total", *options)
+        assert done.code == 1
+        assert "no column 'county' for " + options[0] in done.err
+
+
+def test_text_in_the_weights(tmp_path, debias):
+    source = tmp_path / "in.csv"
+    source.write_text("s,n,w\n1,2,3\n1,2,x\n")
+    done = debias(source, "-", "--total", "--weights", "w")
+    assert done.code == 1
+    assert "line 3, column 'w': 'x' is no number" in done.err
+
+
+def test_an_existing_column_may_be_summed_under_its_name(table, tmp_path, debias):
+    noise = ("--noise", "s=laplace(2)")
+    done = debias(tmp_path / "cells.parquet", "-", "--total", formulas=["s = s"], noise=noise)
+    assert float(rows(done.out)[0]["s"]) == pytest.approx(pc.sum(table["s"]).as_py())
+
+
+def test_a_table_on_a_terminal(table, tmp_path, debias, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    done = debias(tmp_path / "cells.parquet", "-", "--total", "--by", "state")
+    head, *body = done.out.splitlines()
+    assert head.split() == ["state", "rows", "mean", "mean_stderr"]
+    assert [line.split()[0] for line in body] == ["MA", "NY", "VT"]
+
+
+def test_aligned():
+    text = aligned(["a", "bb"], [["long", 1], ["x", 22.5], ["", None]])
+    assert text.split("\n") == ["a       bb", "long     1", "x     22.5", ""]

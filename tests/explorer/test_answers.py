@@ -1,0 +1,226 @@
+"""What the page computes, against independent references; and errors beside their fields."""
+
+import io
+import math
+import sqlite3
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from contextlib import closing, redirect_stdout
+
+import pytest
+from scipy import integrate, stats
+
+from explorer.cases import MEAN, RECIPROCAL
+from trueup.explorer.worker import answer
+
+
+def at(form, name, **fields):
+    """A form with some fields of a statistic changed."""
+    statistics = {**form["statistics"], name: {**form["statistics"][name], **fields}}
+    return {**form, "statistics": statistics}
+
+
+def test_the_curve_is_the_closed_form():
+    answered = answer("curve", RECIPROCAL)
+    shown, (low, high) = answered["curve"], answered["range"]
+    for x, estimate, plugin in zip(shown["x"], shown["estimate"], shown["plugin"], strict=True):
+        assert estimate == pytest.approx(best(x), rel=1e-4)
+        if plugin is None:  # near the pole, far outside the picture
+            assert not low < 1 / x < high
+        else:
+            assert plugin == pytest.approx(1 / x, rel=1e-4)
+
+
+def moment(g, q, power):
+    """E g(q + Z)^power for Laplace noise of scale 2, by quadrature."""
+    law = stats.laplace(loc=q, scale=2)
+    middle = max(q, 1.001)
+    return sum(
+        integrate.quad(lambda x: g(x) ** power * law.pdf(x), *ends, limit=400)[0]
+        for ends in ((-80, 1), (1, middle), (middle, q + 120))
+    )
+
+
+def best(x):
+    return 3 if x <= 1 else 1 / x - 8 / x**3
+
+
+def clamped(x):
+    return 1 / max(x, 1)
+
+
+@pytest.mark.parametrize(("who", "g"), [("estimate", best), ("plugin", clamped)])
+def test_bias_and_sd_agree_with_quadrature(who, g):
+    risk = answer("risk", RECIPROCAL)
+    for i in (0, 9, 20):
+        q = risk["q"][i]
+        mean, square = moment(g, q, 1), moment(g, q, 2)
+        assert risk[who]["bias"][i] == pytest.approx(mean - 1 / q, abs=1e-7)
+        assert risk[who]["sd"][i] == pytest.approx(math.sqrt(square - mean**2), rel=1e-6)
+
+
+def test_several_statistics_are_held_or_run():
+    shown = answer("curve", {**MEAN, "vary": "s", "at": {"n": "10"}, "from": "0", "to": "30"})
+    assert shown["axis"]["held"] == {"n": 10.0}
+    curve = shown["curve"]
+    lam = math.exp(-0.5) / (1 - math.exp(-0.5)) ** 2
+    factor = 1 / 10 - lam * (1 / 11 - 2 / 10 + 1 / 9)
+    assert curve["estimate"][100] == pytest.approx(curve["x"][100] * factor, rel=1e-4)
+
+
+def test_a_budget_is_the_same_as_its_scale():
+    by_scale = answer("curve", RECIPROCAL)
+    fields = {"way": "epsilon", "epsilon": "0.5", "sensitivity": "1"}
+    by_budget = answer("curve", at(RECIPROCAL, "n", **fields))
+    assert by_budget["curve"] == by_scale["curve"]
+
+
+def test_where_there_is_no_estimator_the_reason_and_the_plugin_are_shown():
+    shown = answer("curve", {"formula": "abs(q)", "statistics": {"q": {"scale": "2"}}})
+    assert shown["error"]["kind"] == "none"
+    assert "kink at 0" in shown["error"]["message"]
+    assert shown["curve"]["plugin"][0] == -shown["curve"]["x"][0]
+    assert "estimate" not in shown["curve"]
+    risk = answer("risk", {"formula": "abs(q)", "statistics": {"q": {"scale": "2"}}})
+    assert max(risk["plugin"]["bias"]) == pytest.approx(2)  # b·e^{−|q|/b} at 0
+
+
+def test_infinite_variance_is_a_word_not_a_failure():
+    form = {"formula": "exp(q/3)", "statistics": {"q": {"scale": "2"}}}
+    shown = answer("curve", form)
+    assert any("infinite" in words for label, words in shown["explanation"] if label == "variance")
+    assert "stderr" not in shown["curve"]
+    assert set(answer("risk", form)["estimate"]["sd"]) == {None}
+
+
+def test_mathematics_is_well_formed_and_names_stay_text():
+    name = "<img src=x onerror=alert(1)>&"
+    form = {"formula": f"1/`{name}`", "statistics": {name: {"scale": "2", "low": "1"}}}
+    shown = answer("curve", form)
+    for markup in (shown["estimator"], shown["estimand"]):
+        tree = ElementTree.fromstring(markup)  # noqa: S314  (our own)
+        assert "img" not in {element.tag for element in tree.iter()}
+        assert name in {element.text for element in tree.iter()}
+
+
+@pytest.mark.parametrize(
+    ("formula", "tags"),
+    [
+        ("where(q < 3, q, 4)*sqrt(q + 9)", {"mtable", "msqrt"}),
+        ("exp(-q)/(1 + q**2) + abs(q + 2)", {"msup", "mfrac"}),
+        ("q1 + q_2**2*pi", {"msub"}),
+    ],
+)
+def test_mathematics_of_other_formulas(formula, tags):
+    laws = {n: {"family": "discrete_laplace", "low": "0"} for n in ("q", "q1", "q_2")}
+    shown = answer("curve", {"formula": formula, "statistics": laws})
+    tree = ElementTree.fromstring(shown["estimator"])  # noqa: S314  (our own)
+    assert tags <= {element.tag for element in tree.iter()}
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [
+        ({"formula": "1/("}, "formula"),
+        ({"formula": "3 + 4"}, "formula"),
+        ({"formula": 7}, "formula"),
+        ({"formula": "a+b+c+d+e+f+g"}, "formula"),
+        ({"formula": "__import__('os').system('true')"}, "formula"),
+        (at(RECIPROCAL, "n", family="cauchy"), "n"),
+        (at(RECIPROCAL, "n", scale="-1"), "n.scale"),
+        (at(RECIPROCAL, "n", scale="many"), "n.scale"),
+        (at(RECIPROCAL, "n", scale=""), "n.scale"),
+        (at(RECIPROCAL, "n", scale="1e999"), "n.scale"),
+        (at(RECIPROCAL, "n", scale={"a": 1}), "n.scale"),
+        (at(RECIPROCAL, "n", low="x"), "n.low"),
+        (at(RECIPROCAL, "n", high="0"), "n.high"),
+        (at(RECIPROCAL, "n", family="discrete_laplace", low="1.2", high="1.7"), "n.low"),
+        (at(RECIPROCAL, "n", way="epsilon", epsilon="0"), "n.epsilon"),
+        (at(RECIPROCAL, "n", family="gaussian", way="epsilon", delta="3"), "n.delta"),
+        ({**RECIPROCAL, "from": "9", "to": "3"}, "to"),
+        ({**MEAN, "vary": "s", "at": {"n": "2.5"}}, "at.n"),
+    ],
+)
+def test_an_error_stands_beside_its_field(form, field):
+    error = answer("curve", form)["error"]
+    assert error["field"] == field
+    assert error["message"]
+    assert error["hint"]
+    assert error["kind"] != "ours"
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"epsilon": "0"}, "plan.epsilon"),
+        ({"count": "2.5"}, "plan.count"),
+        ({"count": "3", "least": "9"}, "plan.count"),
+        ({"count": "99999999999"}, "plan.count"),
+        ({"low": "2", "high": "1"}, "plan.high"),
+        ({"target": "-1"}, "plan.target"),
+        ({"least": "x"}, "plan.least"),
+    ],
+)
+def test_an_error_of_a_plan_stands_beside_its_field(change, field):
+    assert answer("plan", change)["error"]["field"] == field
+
+
+def test_a_plan_agrees_with_the_known_table():
+    shown = answer("plan", {"epsilon": "1", "count": "50", "low": "0", "high": "1"})
+    sd = {o["name"]: o["sd"] for o in shown["options"]}
+    assert shown["options"][0]["name"] == "two totals"
+    assert shown["counts"] == sorted(set(shown["counts"]))
+    i = shown["counts"].index(50)
+    assert shown["curves"]["two totals"][i] == pytest.approx(sd["two totals"])
+    large = {"epsilon": "1", "count": "100000", "low": "0", "high": "1"}
+    best = answer("plan", large)["options"][0]
+    assert best["sd"] * 100000 == pytest.approx(math.sqrt(2), rel=1e-3)  # n·SD at m = 1
+
+
+@pytest.mark.parametrize("form", [RECIPROCAL, MEAN, at(RECIPROCAL, "n", scale="1/3")])
+def test_the_python_runs_and_gives_the_curve(form):
+    shown = answer("code", form)["python"]
+    names = {}
+    lines = shown.splitlines()
+    exec("\n".join(lines[:-1]), names)  # noqa: S102  (what the page offers to copy)
+    curve = answer("curve", form)
+    point = curve["curve"]["x"][200 % len(curve["curve"]["x"])]
+    values = {curve["axis"]["name"]: point, **curve["axis"]["held"]}
+    at_point = curve["curve"]["estimate"][200 % len(curve["curve"]["x"])]
+    assert names["est"](**values) == pytest.approx(at_point, rel=1e-3)
+    with redirect_stdout(io.StringIO()):
+        exec(lines[-1], names)  # noqa: S102
+
+
+@pytest.mark.parametrize("form", [RECIPROCAL, MEAN])
+def test_the_sql_gives_the_curve(form):
+    sql = answer("code", {**form, "dialect": "sqlite"})["sql"]
+    shown = answer("curve", form)
+    points = [0, 40, -1] if len(shown["curve"]["x"]) > 40 else [0, 9, -1]
+    name, held = shown["axis"]["name"], shown["axis"]["held"]
+    columns = ", ".join(f'? AS "{column}"' for column in (name, *held))
+    with closing(sqlite3.connect(":memory:")) as database:
+        for i in points:
+            values = (shown["curve"]["x"][i], *held.values())
+            (value,) = database.execute(f"SELECT {sql} FROM (SELECT {columns})", values).fetchone()  # noqa: S608
+            assert value == pytest.approx(shown["curve"]["estimate"][i], rel=1e-4)
+
+
+def test_every_dialect_is_one_of_the_library():
+    from trueup.explorer.families import DIALECTS
+
+    for dialect in DIALECTS:
+        assert "n" in answer("code", {**RECIPROCAL, "dialect": dialect})["sql"]
+    wrong = answer("code", {**RECIPROCAL, "dialect": "cobol"})["error"]
+    assert wrong["field"] == "dialect"
+
+
+def test_the_server_itself_stays_small():
+    code = (
+        "import sys\nfrom trueup.explorer.app import build\nbuild()\n"
+        "heavy = {'numpy', 'scipy', 'sympy', 'pandas'} & set(sys.modules)\n"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)  # noqa: S603
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -1,0 +1,272 @@
+"""The page in a real browser: what a person sees, and that nothing leaves the machine."""
+
+import csv
+import time
+from urllib.parse import urlsplit
+
+import pytest
+
+from explorer.cases import wait_for
+
+MEAN = "#f=s%2Fn&s.scale=2&n.family=discrete_laplace&n.scale=2&n.low=1"
+
+
+@pytest.fixture
+def page(browser, server):
+    """A fresh page; every request it makes stays on this machine, and no script fails."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.address)
+    page = context.new_page()
+    requests, failures = [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    yield page
+    hosts = {urlsplit(url).netloc for url in requests if not url.startswith(("data:", "blob:"))}
+    assert hosts == {server.host}
+    assert failures == []
+    context.close()
+
+
+def open_page(page, server, address="", ready=True):
+    page.goto("about:blank")
+    page.goto(server.address + address)
+    if ready:
+        page.wait_for_selector("html[data-ready=true]")
+        page.wait_for_selector("#results[aria-busy=false]", state="attached")
+    return page
+
+
+def curve(page, name="unbiased", chart="chart-curve"):
+    """The points of a line, as drawn."""
+    return page.evaluate(
+        """([chart, name]) => {
+            const trace = (document.getElementById(chart).data ?? []).find((t) => t.name === name);
+            return trace ? trace.x.map((x, i) => [x, trace.y[i]]) : null;
+        }""",
+        [chart, name],
+    )
+
+
+def no_sideways_scrolling(page):
+    return page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_formula_to_curve(page, server):
+    open_page(page, server)
+    page.fill("#formula", "n**2")
+    page.get_by_label("n has a lower bound").uncheck()
+    page.get_by_label("scale b", exact=True).fill("3")
+    wait_for(
+        lambda: page.evaluate(
+            "document.querySelector('#explanation').textContent.includes('n + Laplace(3)')"
+        )
+    )
+    wait_for(lambda: (points := curve(page)) and points[0][0] < -20)
+    for x, y in curve(page):
+        assert y == pytest.approx(x**2 - 18, rel=1e-4, abs=1e-4)  # q² − 2b²
+    assert page.locator("#math math mn").all_text_contents() == ["2", "18"]
+    drawn = page.locator("#chart-curve .scatterlayer path.js-line")
+    assert drawn.count() >= 2
+    page.wait_for_selector("#chart-bias .scatterlayer path.js-line", state="attached")
+    assert {y for _, y in wait_for(lambda: curve(page, "unbiased", "chart-bias"))} == {0}
+    assert curve(page, "plug-in", "chart-bias")[5][1] == pytest.approx(18)  # 2b²
+
+
+def test_the_slider_moves_the_curve(page, server):
+    open_page(page, server)
+    before = curve(page)
+    slider = page.get_by_role("slider", name="scale b of n, slider")
+    slider.focus()
+    for _ in range(20):
+        slider.press("ArrowRight")
+    wait_for(lambda: curve(page) != before)
+    assert float(page.get_by_label("scale b", exact=True).input_value()) > 2
+
+
+def test_a_new_statistic_gets_its_own_card(page, server):
+    open_page(page, server)
+    page.fill("#formula", "s/n")
+    page.wait_for_selector("fieldset[data-name=s]")
+    assert page.locator("fieldset.statistic").count() == 2
+    page.locator("fieldset[data-name=s] select").select_option("gaussian")
+    wait_for(
+        lambda: page.evaluate(
+            "document.querySelector('#explanation').textContent.includes('s + Gaussian(2)')"
+        )
+    )
+
+
+def test_errors_stand_beside_their_fields(page, server):
+    open_page(page, server)
+    page.fill("#formula", "1/(n")
+    error = page.locator("#error-formula")
+    error.get_by_text("The bracket of '(' is open").wait_for()
+    assert page.locator("#formula").get_attribute("aria-invalid") == "true"
+    page.fill("#formula", "1/n")
+    wait_for(lambda: error.inner_text() == "")
+    assert page.locator("#formula").get_attribute("aria-invalid") is None
+    scale = page.get_by_label("scale b", exact=True)
+    scale.fill("-3")
+    page.locator('[data-error="n.scale"]').get_by_text("Scale must be positive, got -3").wait_for()
+    assert scale.get_attribute("aria-invalid") == "true"
+    described = scale.get_attribute("aria-describedby")
+    assert "positive" in page.locator(f"#{described}").inner_text()
+
+
+def test_where_no_unbiased_estimator_exists_the_page_says_why(page, server):
+    open_page(page, server, "#f=abs(q)&q.scale=2")
+    page.locator("#none").get_by_text("kink at 0").wait_for()
+    assert page.locator("#math").inner_text() == ""
+    assert curve(page) is None
+    assert curve(page, "plug-in f(x)")[0][1] > 0
+
+
+def test_code_to_copy(page, server):
+    open_page(page, server, MEAN)
+    code = page.locator("#code")
+    code.get_by_text("import trueup as tu").wait_for()
+    page.get_by_role("tab", name="Shell").click()
+    assert "--domain 'n>=1'" in code.inner_text()
+    page.get_by_role("tab", name="SQL").click()
+    wait_for(
+        lambda: page.evaluate("document.querySelector('#code').textContent.includes('CASE WHEN')")
+    )
+    page.locator("#dialect").select_option("sqlite")
+    wait_for(lambda: page.evaluate("document.querySelector('#code').textContent.includes('9e999')"))
+    page.locator("[data-copy=code]").click()
+    copied = wait_for(lambda: page.evaluate("navigator.clipboard.readText()"))
+    assert copied == code.inner_text()
+
+
+def test_a_link_restores_the_view(page, server, browser):
+    open_page(page, server, MEAN)
+    page.get_by_label("Noise of s", exact=True).select_option("staircase")
+    page.get_by_label("n has an upper bound").check()
+    page.locator("#axis-card summary").click()
+    page.locator("#vary").select_option("s")
+    page.get_by_role("tab", name="Shell").click()
+    title = "document.querySelector('#chart-curve').layout.xaxis.title.text"
+    wait_for(lambda: page.evaluate(title).startswith("published s"))
+    page.click("#share")
+    link = wait_for(lambda: page.evaluate("navigator.clipboard.readText()"))
+    assert link.startswith(server.address)
+    before = curve(page)
+    other = browser.new_page()
+    try:
+        open_page(other, server, link.removeprefix(server.address))
+        wait_for(lambda: curve(other))
+        assert curve(other) == before
+        assert other.input_value("#formula") == "s/n"
+        assert other.get_by_label("Noise of s", exact=True).input_value() == "staircase"
+        assert other.get_by_role("tab", name="Shell").get_attribute("aria-selected") == "true"
+        assert "<" not in other.evaluate("location.hash")
+    finally:
+        other.close()
+
+
+def test_a_hostile_link_is_only_text(page, server):
+    name = "%3Cimg%20src%3Dx%20onerror%3Ddocument.title%3D1%3E"
+    open_page(page, server, f"#f=1/`{name}`&{name}.low=1&{name}.scale=2&__proto__.scale=7&tab=x")
+    page.locator("legend", has_text="<img src=x").wait_for()
+    assert page.locator("main img").count() == 0
+    assert page.title() == "trueup"
+    assert page.evaluate("({}).scale") is None
+
+
+def test_upload_to_download(page, server, tmp_path):
+    source = tmp_path / "cells.csv"
+    source.write_text("town,s,emp\nAy,51.7,103\nBe,20.0,50\n", "utf-8")
+    open_page(page, server, f"{MEAN}&tab=file")
+    page.set_input_files("#file", source)
+    page.locator("#preview").get_by_text("51.7").wait_for()
+    page.click("#debias")
+    page.locator('[data-error="columns.n"]').get_by_text("The file has no column").wait_for()
+    page.get_by_label("n", exact=True).select_option("emp")
+    page.fill("#new-column", "mean")
+    page.click("#debias")
+    page.wait_for_selector("#ready:not([hidden])", timeout=60_000)
+    assert page.locator("#bar").evaluate("bar => bar.value") == 1
+    assert page.locator("#preview th.new").all_inner_texts() == ["mean", "mean_stderr"]
+    with page.expect_download() as download:
+        page.click("#download")
+    assert download.value.suggested_filename == "debiased-cells.csv"
+    with download.value.path().open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert float(rows[0]["mean"]) == pytest.approx(0.501571, abs=1e-6)
+    page.click("#remove")
+    page.wait_for_selector("#mapping", state="hidden")
+
+
+def test_a_file_that_cannot_be_read_is_refused_beside_it(page, server, tmp_path):
+    source = tmp_path / "broken.parquet"
+    source.write_bytes(b"PAR1nothing")
+    open_page(page, server, f"{MEAN}&tab=file")
+    page.set_input_files("#file", source)
+    page.locator('[data-error="file"]').get_by_text("The file cannot be read as Parquet").wait_for()
+
+
+def test_a_plan(page, server):
+    open_page(page, server, f"{MEAN}&tab=plan&plan:epsilon=1&plan:count=50")
+    page.locator("#best").get_by_text("two totals").wait_for(timeout=30_000)
+    assert page.locator("#options tbody tr").count() == 5
+    assert page.locator("#chart-plan .scatterlayer path.js-line").count() == 5
+    page.get_by_label("largest value").fill("-1")
+    page.locator('[data-error="plan.high"]').get_by_text("Must exceed").wait_for()
+
+
+def test_tabs_by_keyboard(page, server):
+    open_page(page, server)
+    page.get_by_role("tab", name="Estimator").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "tab-file"
+    assert page.locator("#view-file").is_visible()
+    assert page.locator("#view-estimator").is_hidden()
+    page.keyboard.press("End")
+    assert page.locator("#view-plan").is_visible()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#view-estimator").is_visible()
+
+
+@pytest.mark.parametrize("tab", ["estimator", "file", "plan"])
+def test_every_field_has_a_name_and_no_id_twice(page, server, tab):
+    open_page(page, server, f"{MEAN}&tab={tab}")
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("main input, main select, main button")]
+            .filter((e) => !e.labels?.length && !e.ariaLabel && !e.textContent.trim())
+            .map((e) => e.outerHTML)"""
+    )
+    assert nameless == []
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("tab", ["estimator", "file", "plan"])
+def test_phone_width(page, server, tab):
+    page.set_viewport_size({"width": 400, "height": 800})
+    open_page(page, server, f"{MEAN}&tab={tab}&plan:epsilon=1&plan:count=50")
+    if tab == "plan":
+        page.locator("#best").get_by_text("two totals").wait_for(timeout=30_000)
+    else:
+        page.wait_for_selector("#chart-sd .scatterlayer path.js-line", state="attached")
+    assert no_sideways_scrolling(page)
+    page.set_viewport_size({"width": 360, "height": 700})
+    time.sleep(0.3)
+    assert no_sideways_scrolling(page)
+
+
+def test_light_and_dark(page, server):
+    page.emulate_media(color_scheme="dark")
+    open_page(page, server)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    line = (
+        "document.querySelector('#chart-curve').data.find((t) => t.name === 'unbiased').line.color"
+    )
+    dark, dark_line = page.evaluate(ground), page.evaluate(line)
+    page.get_by_role("button", name="Switch between light and dark").click()
+    light, light_line = page.evaluate(ground), page.evaluate(line)
+    assert max(map(int, dark[4:-1].split(", "))) < 60
+    assert min(map(int, light[4:-1].split(", "))) > 200
+    assert dark_line != light_line
+    page.reload()
+    page.wait_for_selector("html[data-ready=true]")
+    assert page.evaluate(ground) == light

@@ -1,0 +1,154 @@
+"""Upload, debias, download, remove: the table comes back right and nothing stays."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from explorer.cases import MEAN, Server, wait_for
+from extras import needs
+from trueup import DiscreteLaplace, Laplace, unbiased
+
+needs("duckdb")
+pyarrow = needs("pyarrow")
+parquet = needs("pyarrow.parquet")
+
+CELLS = 'town,s,emp\nAy,51.7,103\nBe,20.0,50\n"C,e",3.0,7\nDe,,4\n'
+FORM = {**MEAN, "columns": {"n": "emp"}, "output": "mean"}
+
+
+def upload(server, body, name="cells.csv"):
+    """Send a file."""
+    return server.ask("POST", f"/api/files?name={name}", body)
+
+
+def debiased(server, key, form):
+    """Start, wait, and return the state at the end."""
+    started = server.post(f"/api/files/{key}", form)
+    assert started.status == 202, started.text
+    path = f"/api/files/{key}"
+    return wait_for(lambda: (s := server.get(path).json)["state"] != "running" and s, 60)
+
+
+def expected(s, n):
+    laws = {"s": Laplace(2), "n": DiscreteLaplace(2)}
+    mean = unbiased("s/n", laws, domain={"n": (1, None)})
+    return mean(s=s, n=n), mean.stderr(s=s, n=n)
+
+
+def test_csv_in_csv_out(server):
+    sent = upload(server, CELLS)
+    assert sent.status == 201
+    assert sent.json["table"]["columns"] == ["town", "s", "emp"]
+    assert sent.json["table"]["rows"][2] == ["C,e", "3.0", "7"]
+    key = sent.json["id"]
+    state = debiased(server, key, FORM)
+    assert state["state"] == "done", state
+    assert state["progress"] == 1
+    assert state["result"]["columns"] == ["town", "s", "emp", "mean", "mean_stderr"]
+    result = server.get(f"/api/files/{key}/result")
+    assert 'filename="debiased-cells.csv"' in result.headers["content-disposition"]
+    rows = list(csv.DictReader(io.StringIO(result.text)))
+    assert [row["town"] for row in rows] == ["Ay", "Be", "C,e", "De"]
+    for row in rows[:3]:
+        value, stderr = expected(float(row["s"]), int(row["emp"]))
+        assert float(row["mean"]) == pytest.approx(value, rel=1e-12)
+        assert float(row["mean_stderr"]) == pytest.approx(stderr, rel=1e-9)
+    assert rows[3]["mean"] == ""
+    assert server.ask("DELETE", f"/api/files/{key}").status == 204
+    assert server.get(f"/api/files/{key}/result").status == 404
+
+
+def test_parquet_in_parquet_out(server, tmp_path):
+    table = pyarrow.table({"s": [51.7, 20.0], "n": [103, 50], "b": [1.0, 4.0]})
+    parquet.write_table(table, tmp_path / "cells.parquet")
+    sent = upload(server, (tmp_path / "cells.parquet").read_bytes(), "cells.parquet").json
+    assert sent["table"]["count"] == 2
+    form = {**MEAN, "scales": {"s": "b"}, "output": "mean"}
+    assert debiased(server, sent["id"], form)["state"] == "done"
+    result = server.get(f"/api/files/{sent['id']}/result").body
+    back = parquet.read_table(io.BytesIO(result)).to_pydict()
+    assert back["mean"] == pytest.approx([expected(51.7, 103)[0], expected(20.0, 50)[0]])
+    laws = {"s": Laplace(4), "n": DiscreteLaplace(2)}
+    wider = unbiased("s/n", laws, domain={"n": (1, None)}).stderr(s=20.0, n=50)
+    assert back["mean_stderr"][1] == pytest.approx(wider)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"columns": {"n": "no such"}}, "columns.n"),
+        ({"columns": {}}, "columns.n"),
+        ({"scales": {"s": "no such"}}, "scales.s"),
+        ({"output": "emp"}, "output"),
+        ({"output": ""}, "output"),
+        ({"output": "a`b"}, "output"),
+        ({"output": ["x"]}, "output"),
+        ({"formula": "abs(q)"}, "formula"),
+        ({"formula": "s/"}, "formula"),
+    ],
+)
+def test_a_choice_that_cannot_be_is_refused_beside_its_field(server, change, field):
+    key = upload(server, CELLS).json["id"]
+    answer = server.post(f"/api/files/{key}", {**FORM, **change})
+    assert answer.status == 422
+    assert answer.json["error"]["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "status"),
+    [
+        ("cells.csv", b"", 422),
+        ("cells.csv", b"\xff\xfe\x00bad", 422),
+        ("cells.csv", b"\n\n", 422),
+        ("cells.csv", b"a," + b"x" * 2**20, 413),
+        ("cells.parquet", b"PAR1 no PAR1", 422),
+        ("cells.parquet", b"\x00" * 4096, 422),
+        ("cells.xlsx", b"PK", 415),
+        ("cells", b"a,b", 415),
+        ("", b"a,b", 415),
+        ("../../../tmp/evil.csv", b"a,b\n1,2\n", 201),
+    ],
+)
+def test_uploads_that_are_refused_say_why(server, name, body, status):
+    answer = upload(server, body, name)
+    assert answer.status == status, answer.text
+    if status == 201:
+        assert answer.json["name"] == "evil.csv"
+        assert not Path("/tmp/evil.csv").exists()  # noqa: S108
+    else:
+        assert answer.json["error"]["hint"]
+
+
+def test_a_failure_of_the_command_is_told(server):
+    key = upload(server, "s,n\n1,2\n3,words\n").json["id"]
+    state = debiased(server, key, {**MEAN, "output": "mean"})
+    assert state["state"] == "failed"
+    assert "words" in state["error"]["message"]
+    assert state["error"]["hint"]
+
+
+def test_unknown_ids_are_not_found(server):
+    for method in ("GET", "DELETE"):
+        assert server.ask(method, "/api/files/none").status == 404
+    assert server.post("/api/files/none", FORM).status == 404
+
+
+def test_nothing_stays_in_the_temporary_folder(tmp_path):
+    server = Server(environment={"TMPDIR": str(tmp_path)})
+    try:
+        ids = [upload(server, CELLS).json["id"] for _ in range(6)]
+        (folder,) = tmp_path.glob("trueup-explore-*")
+        assert folder.stat().st_mode & 0o077 == 0
+        kept = {entry.name for entry in folder.iterdir()}
+        assert kept == set(ids[-4:])  # the oldest made room
+        too_large = upload(server, b"x" * (2**20 + 1))
+        assert too_large.status == 413
+        assert {entry.name for entry in folder.iterdir()} == kept
+        server.post(f"/api/files/{ids[-1]}", FORM)  # and it is running when the server ends
+    finally:
+        code, said = server.stop()
+    assert code in (0, -15)
+    assert said == ""
+    assert list(tmp_path.glob("trueup-explore-*")) == []

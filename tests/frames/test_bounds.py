@@ -1,0 +1,87 @@
+"""The warning about bounds that the data contradict."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from frames.backends import BACKENDS
+
+pl = pytest.importorskip("polars")
+
+LAPLACE = tu.unbiased("1/q", tu.Laplace(2), (1, None))
+DISCRETE = tu.unbiased("1/q", tu.DiscreteLaplace(2), (1, None))
+BOTH = tu.unbiased("q**2", tu.Laplace(2), (0, 10))
+
+
+def warned(estimator, values, **scales):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        columns = {"q": values} | ({"b": scales["b"]} if scales else {})
+        tu.debias(pl.DataFrame(columns), scales={"q": "b"} if scales else None, e=estimator)
+    assert all(w.category is tu.BoundWarning for w in caught)
+    return [str(w.message) for w in caught]
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("size", [1, 10, 1000, 100_000])
+def test_true_values_at_the_bound_do_not_warn(seed, size):
+    """The worst case that the bounds allow, hundreds of times at odds of one in a million."""
+    rng = np.random.default_rng([seed, size])
+    assert not warned(LAPLACE, 1 + tu.Laplace(2).sample(size, rng))
+    assert not warned(DISCRETE, 1 + tu.DiscreteLaplace(2).sample(size, rng))
+    ends = rng.choice([0, 10], size) + tu.Laplace(2).sample(size, rng)
+    assert not warned(BOTH, ends)
+    b = rng.choice([0.5, 2.0, 9.0], size)
+    assert not warned(LAPLACE, 1 + b * tu.Laplace(1).sample(size, rng), b=b)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_true_values_beyond_the_bound_do(seed):
+    rng = np.random.default_rng(seed)
+    assert warned(LAPLACE, -1 + tu.Laplace(2).sample(2000, rng))
+    assert warned(DISCRETE, -1 + tu.DiscreteLaplace(2).sample(2000, rng))
+    below, above = warned(BOTH, rng.choice([-3, 13], 2000) + tu.Laplace(2).sample(2000, rng))
+    assert "below the bound 0" in below
+    assert "above the bound 10" in above
+    b = rng.choice([0.5, 2.0, 9.0], 2000)
+    assert warned(LAPLACE, -3 + b * tu.Laplace(1).sample(2000, rng), b=b)
+
+
+def test_one_impossible_value_is_enough():
+    (message,) = warned(LAPLACE, [5.0] * 50 + [-400.0])
+    assert re.match(
+        r"1 of 51 values of 'q' lie far below the bound 1 of q; .*Laplace\(2\)", message
+    )
+    assert "Hint:" in message
+    assert not warned(LAPLACE, [5.0] * 50 + [-9.0])
+
+
+def test_a_number_repeated_in_many_cells_is_one_draw():
+    """1 of 20 states is a bit below its bound, with a thousand cells each: no reason to warn."""
+    n = np.repeat([40.0 + i for i in range(19)] + [-8.5], 1000)
+    assert not warned(LAPLACE, n)
+    assert not warned(DISCRETE, np.floor(n).astype(int))
+
+
+def test_clamped_releases_do_not_warn():
+    values = np.maximum(1, 1 + tu.Laplace(2).sample(10_000, 3))
+    assert not warned(LAPLACE, values)
+
+
+def test_unbounded_and_unknown_laws_do_not_warn():
+    assert not warned(tu.unbiased("q", tu.Laplace(1)), [-1e9] * 10)
+    assert not warned(tu.unbiased("q", tu.Moments([0, 2]), (0, None)), [-1e9] * 10)
+
+
+@pytest.mark.parametrize("backend", [b for b in BACKENDS if b.eager], ids=repr)
+def test_the_warning_points_at_the_caller(backend):
+    frame = backend({"q": [-1e3] * 3 + [2.0], "g": [1, 1, 2, 2]})
+    with pytest.warns(tu.BoundWarning, match="'q'") as caught:
+        tu.debias(frame, e=LAPLACE)
+    assert caught[0].filename == __file__
+    with pytest.warns(tu.BoundWarning, match="'q'") as caught:
+        tu.total(frame, by="g", e=LAPLACE)
+    assert caught[0].filename == __file__

@@ -1,0 +1,62 @@
+"""What a small bias costs, and from where on it is cheap."""
+
+import numpy as np
+import pytest
+from extras import needs
+from near.laws import sums
+
+import trueup as tu
+
+
+@pytest.fixture(scope="module")
+def steep():
+    return tu.frontier("1/n", tu.DiscreteGaussian(5), (1, 100), biases=[0.05, 0.2, 0.0001])
+
+
+def test_rows_are_estimators(steep):
+    assert steep.biases.tolist() == [0.2, 0.05, 0.0001]
+    for i in (0, 1):
+        bias = float(steep.biases[i])
+        est = tu.nearly_unbiased("1/n", tu.DiscreteGaussian(5), (1, 100), bias, relative=True)
+        assert steep.bounds[i] == pytest.approx(est.bias_bound)
+        q = np.arange(1, 101)
+        deviations = np.sqrt(sums(est, 5, 1, 100)[1]) * q
+        assert steep.largest_sd[i] == pytest.approx(deviations.max(), rel=1e-6)
+        assert steep.worst[i] == q[deviations.argmax()]
+        average = np.sqrt(((deviations**2) / q).sum() / (1 / q).sum())
+        assert steep.average_sd[i] == pytest.approx(average, rel=0.05)
+    assert 14 < steep.largest_sd[1] < 53  # down to 1 at 5 %: what the theory says
+    assert np.isnan(steep.bounds[2])
+    assert "cannot be reached" in repr(steep)
+
+
+def test_the_advice_is_where_it_becomes_cheap(steep):
+    low = float(steep.advice.split("n = ")[1].split(" ")[0])
+    assert 1 < low < 40
+
+    def price(bound):
+        est = tu.nearly_unbiased("1/n", tu.DiscreteGaussian(5), (bound, 100), 0.01, relative=True)
+        q = np.arange(bound, 101)
+        return (np.sqrt(sums(est, 5, bound, 100)[1]) / (5 / q**2)).max()
+
+    assert price(int(low)) <= 1.5 < price(int(low) - 1)
+
+
+def test_absolute_bias_and_the_picture():
+    needs("matplotlib")
+    front = tu.frontier("log(n)", tu.Gaussian(2), (1, None), biases=[0.1, 0.02])
+    assert (np.diff(front.largest_sd) > 0).all()
+    axes = front.plot()
+    assert axes.get_xlabel() == "bias bound"
+    assert len(axes.get_lines()) == 2
+
+
+def test_bad_input():
+    with pytest.raises(tu.TrueupError, match="biases is empty"):
+        tu.frontier("1/n", tu.Gaussian(1), (2, 9), biases=[])
+    with pytest.raises(tu.TrueupError, match="a bias must be positive, got -1"):
+        tu.frontier("1/n", tu.Gaussian(1), (2, 9), biases=[-1])
+    with pytest.raises(tu.TrueupError, match="for one statistic"):
+        tu.frontier("s/n", {"s": tu.Gaussian(1), "n": tu.Gaussian(1)}, {"n": (2, 9)})
+    with pytest.raises(tu.TrueupError, match="not bounded"):
+        tu.frontier("1/n", tu.Gaussian(1), (0, 9))

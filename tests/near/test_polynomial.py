@@ -1,0 +1,75 @@
+"""Noise known by moments only: the bias is the distance of a polynomial."""
+
+import math
+
+import numpy as np
+import pytest
+from near.laws import largest
+
+import trueup as tu
+
+MOMENTS = tu.Moments([0, 2, 0, 24, 0, 720, 0, 40320])  # those of Laplace(1)
+
+
+@pytest.mark.parametrize(
+    ("f", "truth", "bias", "relative"),
+    [
+        ("1/q", lambda q: 1 / q, 0.05, True),
+        ("log(q)", np.log, 0.02, False),
+        ("sqrt(q)", np.sqrt, 0.01, True),
+    ],
+    ids=["inverse", "log", "root"],
+)
+def test_the_bias_is_the_distance_of_a_polynomial(f, truth, bias, relative):
+    est = tu.nearly_unbiased(f, MOMENTS, (5, 20), bias, relative=relative)
+    q = np.linspace(5, 20, 31)
+    p = np.polynomial.Polynomial.fit(q, est.expectation(q), 8)
+    size = truth if relative else np.ones_like
+    found = largest(lambda x: (p(x) - truth(x)) / size(x), 5.0, 20.0)
+    assert 0.98 * est.bias_bound < found <= est.bias_bound * (1 + 1e-8)
+    assert est.bias_bound <= bias
+    assert est.bias(q) == pytest.approx(est.expectation(q) - truth(q), abs=1e-12)
+
+
+def test_any_noise_with_these_moments_gives_that_expectation():
+    est = tu.nearly_unbiased("1/q", MOMENTS, (5, 20), 0.05, relative=True)
+    z = tu.Laplace(1).quantile((np.arange(200_000) + 0.5) / 200_000)
+    for q in (5.0, 9.0, 20.0):
+        values = est(q + z)
+        assert values.mean() == pytest.approx(est.expectation(q), rel=1e-3)
+        assert values.std() == pytest.approx(est.sd(q), rel=1e-2)
+        variances = est.variance(q + z)
+        assert variances.mean() == pytest.approx(est.sd(q) ** 2, rel=2e-2)
+
+
+def test_without_a_bound_the_mean_squared_error_is_least():
+    est = tu.nearly_unbiased("1/q", MOMENTS, (5, 20), prior="uniform")
+    q = np.linspace(5, 20, 301)
+    error = lambda e: float(np.mean(e.sd(q) ** 2 + e.bias(q) ** 2))  # noqa: E731
+    least = error(est)
+    for bias in (0.3, 0.1, 0.05, 0.03):
+        other = tu.nearly_unbiased("1/q", MOMENTS, (5, 20), bias, relative=True, prior="uniform")
+        assert error(other) > least
+    assert least < 0.5 * error(other)
+    assert est.bias_bound == pytest.approx(np.abs(est.bias(q)).max(), rel=1e-2)
+
+
+def test_student_t_by_its_moments_and_by_its_law():
+    moments = tu.nearly_unbiased("log(q)", tu.StudentT(9), (5, 20))
+    assert math.isfinite(moments.sd(7.0))
+    law = tu.nearly_unbiased("log(q)", tu.StudentT(9), (5, 20), 0.01)
+    assert law.bias_bound <= 0.01 < moments.bias_bound
+
+
+def test_what_moments_cannot_do():
+    with pytest.raises(tu.TrueupError, match=r"(?s)least that was reached is 0\.\d+.*max_bias=0\.\d+ works") as e:
+        tu.nearly_unbiased("1/q", MOMENTS, (1, 20), 0.001, relative=True)
+    works = float(e.value.hint.split("max_bias=")[1].split(" ")[0])
+    est = tu.nearly_unbiased("1/q", MOMENTS, (1, 20), works, relative=True)
+    assert est.bias_bound <= works
+    with pytest.raises(tu.TrueupError, match="bounded on both sides"):
+        tu.nearly_unbiased("1/q", MOMENTS, (1, None), 0.1)
+    with pytest.raises(tu.TrueupError, match="two moments"):
+        tu.nearly_unbiased("1/q", tu.Moments([0]), (1, 2), 0.1)
+    with pytest.raises(tu.TrueupError, match="not smooth"):
+        tu.nearly_unbiased("abs(q - 6)", MOMENTS, (5, 20), 0.1)

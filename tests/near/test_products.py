@@ -1,0 +1,105 @@
+"""Several statistics: exact factors times nearly unbiased ones."""
+
+import numpy as np
+import pytest
+from near.laws import sums
+
+import trueup as tu
+
+NOISES = {"s": tu.Laplace(2), "n": tu.DiscreteGaussian(2), "m": tu.DiscreteGaussian(1)}
+DOMAIN = {"n": (5, 40), "m": (4, 30), "s": (-50, 50)}
+
+
+def made(f, bias=0.02, relative=True, domain=DOMAIN):
+    used = {name: noise for name, noise in NOISES.items() if name in f.replace("min", "")}
+    domain = {name: bounds for name, bounds in domain.items() if name in used}
+    return tu.nearly_unbiased(f, used, domain, bias, relative=relative)
+
+
+def over_n(est, s, n, sigma=2):
+    """Return E over n of the estimate at fixed published s, by direct sums."""
+    return sums(lambda x: est(s=np.full(np.shape(x), float(s)), n=x), sigma, n, n)[0][0]
+
+
+def test_a_ratio_is_bounded_relative_to_it():
+    est = made("s/n", domain={"n": (5, None)})
+    for n in (5, 7, 11, 30, 200):
+        for s in (-40.0, 3.0):
+            expected = over_n(est, s, n)  # linear in s: the Laplace noise drops out
+            assert est.expectation(s=s, n=n) == pytest.approx(expected, rel=1e-9)
+            assert abs(expected - s / n) <= est.bias_bound * abs(s / n)
+    assert est.bias_bound <= 0.02
+
+
+def test_an_absolute_bound_needs_bounds_on_everything():
+    est = made("s/n", bias=0.1, relative=False)
+    assert est.bias_bound <= 0.1
+    worst = max(abs(over_n(est, s, n) - s / n) for n in range(5, 41) for s in (-50.0, 50.0))
+    assert worst <= est.bias_bound
+    assert worst > 0.5 * est.bias_bound
+    with pytest.raises(tu.TrueupError, match=r"(?s)not bounded on the domain.*relative=True"):
+        made("s/n", bias=0.1, relative=False, domain={"n": (5, None)})
+
+
+def test_the_exact_factor_is_debiased_too():
+    est = made("s**2/n**2")
+    x = np.array([10, 20])
+    plain = made("s/n**2") if False else est(s=np.array([7.0, 7.0]), n=x)
+    g = plain / (7.0**2 - 2 * 2**2)  # T[s²] = s² − 2b² under Laplace noise
+    again = est(s=np.array([1.0, -3.0]), n=x) / (np.array([1.0, 9.0]) - 8)
+    assert g == pytest.approx(again, rel=1e-9)
+
+
+@pytest.mark.parametrize("f", ["s/n", "s**2/n", "1/(n*m)", "s*log(n)/m"])
+def test_exact_law_of_a_product(f):
+    est = made(f)
+    truth = {"s": 12.0, "n": 8, "m": 6}
+    point = {k: v for k, v in truth.items() if k in est.statistics}
+    rng = np.random.default_rng(5)
+    draws = {k: v + NOISES[k].sample(300_000, rng) for k, v in point.items()}
+    values = est(**draws)
+    assert values.std() == pytest.approx(est.sd(**point), rel=0.02)
+    error = 4.5 * values.std() / np.sqrt(len(values))
+    assert values.mean() == pytest.approx(est.expectation(**point), abs=error)
+    exact = {"s/n": 12 / 8, "s**2/n": 144 / 8, "1/(n*m)": 1 / 48, "s*log(n)/m": 2 * np.log(8)}[f]
+    assert abs(est.bias(**point)) <= est.bias_bound * exact <= 0.02 * exact
+    assert est.expectation(**point) - exact == pytest.approx(est.bias(**point))
+
+
+def test_the_variance_of_a_product():
+    est = made("s/n", domain={"n": (5, None)})
+    rng = np.random.default_rng(6)
+    for n, s in ((8, 12.0), (60, 12.0)):
+        draws = {"s": s + NOISES["s"].sample(300_000, rng), "n": n + NOISES["n"].sample(300_000, rng)}
+        average = est.variance(**draws).mean()
+        assert average == pytest.approx(est.sd(s=s, n=n) ** 2, rel=0.15 if n < 20 else 0.02)
+
+
+def test_sums_of_products_share_the_bias():
+    est = made("s/n + m", bias=0.5, relative=False)
+    assert len(est._answer.terms) == 2
+    for n in (5, 12, 40):
+        expected = over_n(made("s/n", bias=0.5, relative=False), 50.0, n)
+        assert est.expectation(s=50.0, n=n, m=7) == pytest.approx(expected + 7, rel=1e-6)
+    assert est.sd(s=5.0, n=20, m=7) > 1.0
+    assert est.variance(s=5.0, n=20, m=7) > 1.0
+
+
+def test_one_statistic_in_several_terms():
+    est = made("s/n + n", bias=0.5, relative=False)
+    rng = np.random.default_rng(8)
+    draws = {"s": 9.0 + NOISES["s"].sample(300_000, rng), "n": 8 + NOISES["n"].sample(300_000, rng)}
+    values = est(**draws)
+    assert values.std() == pytest.approx(est.sd(s=9.0, n=8), rel=0.02)
+    assert values.mean() == pytest.approx(est.expectation(s=9.0, n=8), abs=0.03)
+    with pytest.raises(tu.TrueupError, match="terms share statistics"):
+        est.variance(s=9.0, n=8)
+
+
+def test_what_does_not_separate_is_refused():
+    with pytest.raises(tu.NoUnbiasedEstimator, match="no sum of products"):
+        made("1/(n + m)")
+    with pytest.raises(tu.TrueupError, match="cancel"):
+        made("s/n - m")
+    with pytest.raises(tu.TrueupError, match="max_bias is missing"):
+        tu.nearly_unbiased("s/n", {"s": tu.Laplace(1), "n": tu.Gaussian(1)}, {"n": (5, 9)})

@@ -1,0 +1,187 @@
+"""Noise given by a table of masses: what it says, what it is made from, what it refuses."""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trueup.errors import TrueupError
+from trueup.noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Gaussian,
+    Laplace,
+    Mass,
+    Noise,
+    RoundedLaplace,
+    StudentT,
+)
+from trueup.noise.mass import support
+from trueup.noise.record import from_record, to_record
+
+SKEW = {-2: Fraction(1, 10), 0: Fraction(1, 2), 1: Fraction(3, 10), 5: Fraction(1, 10)}
+
+
+@st.composite
+def tables(draw):
+    """Draw integers with masses of sum 1, as floats or as fractions."""
+    places = draw(st.lists(st.integers(-12, 12), min_size=1, max_size=9, unique=True))
+    parts = [draw(st.integers(1, 50)) for _ in places]
+    exact = draw(st.booleans())
+    total = sum(parts)
+    return {
+        k: Fraction(p, total) if exact else p / total for k, p in zip(places, parts, strict=True)
+    }
+
+
+@settings(max_examples=60)
+@given(tables())
+def test_the_law_is_the_table(masses):
+    noise = Mass(masses)
+    k = np.arange(-15, 16)
+    exact = np.array([float(masses.get(int(j), 0)) for j in k])
+    np.testing.assert_allclose(noise.pmf(k), exact, rtol=1e-12)
+    np.testing.assert_allclose(noise.cdf(k), np.cumsum(exact), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(noise.cdf(k + 0.5), np.cumsum(exact), rtol=1e-12, atol=1e-15)
+    for order in range(5):
+        moment = float(sum(Fraction(p) * j**order for j, p in masses.items()))
+        assert float(noise.moment(order)) == pytest.approx(moment, rel=1e-12, abs=1e-12)
+    with mpmath.workdps(30):
+        for c in (0.3, -1.1, 2j, 0.2 + 1j):
+            mgf = mpmath.fsum(mpmath.mpf(float(p)) * mpmath.exp(c * j) for j, p in masses.items())
+            assert abs(complex(noise.mgf(c)) - complex(mgf)) <= 1e-12 * abs(mpmath.exp(12 * 1.1))
+    for p in (0.01, 0.3, 0.77):
+        smallest = next(int(j) for j in k if noise.cdf(int(j)) >= p)
+        assert noise.quantile(p) == smallest
+
+
+def test_exact_masses_stay_exact():
+    noise = Mass(SKEW)
+    assert noise.moment(1) == Fraction(3, 5)
+    assert noise.variance == Fraction(16, 5) - Fraction(9, 25)
+    assert noise.tilted(0, 2)[2] == Fraction(16, 5)
+    assert not noise.symmetric
+    assert noise == Mass(reversed(SKEW.items())) == Mass({**SKEW, 7: 0})
+    assert hash(noise) == hash(Mass(SKEW))
+
+
+def test_floats_are_divided_by_a_sum_close_to_one_once():
+    noise = Mass({0: 0.3 + 1e-12, 1: 0.7})
+    assert math.fsum(p for _, p in noise.masses) == pytest.approx(1, abs=1e-16)
+    assert Mass(dict(noise.masses)) == noise
+
+
+def test_half_a_table():
+    assert Mass.mirrored({0: 0.5, 1: 0.25}) == Mass({-1: 0.25, 0: 0.5, 1: 0.25})
+    assert Mass.mirrored({0: 0.5, 1: 0.25}).symmetric
+    assert Mass.mirrored({-1: 0.25, 0: 0.5, 1: 0.25}).symmetric
+    with pytest.raises(
+        TrueupError, match=r"not symmetric: the mass at -1 is 0\.2, at 1 it is 0\.3"
+    ):
+        Mass.mirrored({-1: 0.2, 0: 0.5, 1: 0.3})
+
+
+@pytest.mark.parametrize(
+    "noise", [DiscreteLaplace(1.5), DiscreteGaussian(2), RoundedLaplace(0.7)], ids=repr
+)
+def test_truncated_and_clamped(noise):
+    k = np.arange(-4, 7)
+    masses = noise.pmf(k)
+    truncated, clamped = Mass.truncated(noise, -4, 6), Mass.clamped(noise, -4, 6)
+    np.testing.assert_allclose(truncated.pmf(k), masses / masses.sum(), rtol=1e-14)
+    assert clamped.pmf(-4) == pytest.approx(noise.cdf(-4), rel=1e-14)
+    assert clamped.pmf(6) == pytest.approx(noise.cdf(-6), rel=1e-11)
+    np.testing.assert_allclose(clamped.pmf(k[1:-1]), masses[1:-1], rtol=1e-11)
+
+
+@pytest.mark.parametrize("noise", [Laplace(2), Laplace(0.3), Gaussian(1.5)], ids=repr)
+def test_floored(noise):
+    """An integer n plus noise, cut off to an integer, is n plus the noise rounded down."""
+    table = Mass.floored(noise)
+    for k in (-7, -1, 0, 3):
+        assert table.pmf(k) == pytest.approx(noise.cdf(k + 1) - noise.cdf(k), rel=1e-9, abs=1e-17)
+    assert table.moment(1) == pytest.approx(-0.5, abs=1e-3 if noise.scale == 0.3 else 1e-12)
+    draws = np.floor(noise.sample(20_000, rng=3))
+    assert abs(draws.mean() - float(table.moment(1))) < 5 * math.sqrt(
+        float(table.variance) / 20_000
+    )
+
+
+def test_the_table_of_a_sum():
+    total = Mass.of(DiscreteLaplace(1) + RoundedLaplace(2) + DiscreteGaussian(0.7))
+    parts = (DiscreteLaplace(1), RoundedLaplace(2), DiscreteGaussian(0.7))
+    assert float(total.variance) == pytest.approx(sum(float(p.variance) for p in parts), rel=1e-12)
+    for t in (0.05, 1j):
+        product = math.prod([complex(p.mgf(t)) for p in parts], start=1 + 0j)
+        assert abs(complex(total.mgf(t)) - product) < 1e-12
+
+
+def test_support_of_what_leans():
+    first, masses = support(Noise.from_scipy(scipy.stats.poisson(3, loc=-2)))
+    assert first == -2
+    assert masses.sum() == pytest.approx(1, abs=1e-15)
+    assert masses[1] == pytest.approx(3 * math.exp(-3), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [Mass(SKEW), Mass({-1: 0.25, 0: 0.5, 1: 0.25}), Mass.floored(Laplace(0.1))],
+    ids=lambda n: str(n)[:30],
+)
+def test_records_read_back(noise):
+    assert from_record(to_record(noise)) == noise
+
+
+@pytest.mark.parametrize(
+    ("masses", "message"),
+    [
+        ({0: 0.5, 1: 0.4}, "sum to 0.9, not to 1"),
+        ({0: Fraction(1, 3), 1: Fraction(1, 3)}, "sum to 2/3, not to 1"),
+        ({}, "sum to 0"),
+        ({0: 1.5, 1: -0.5}, "negative"),
+        ({0: math.nan, 1: 1.0}, "finite"),
+        ({0: math.inf}, "finite"),
+        ({0.5: 1.0}, "integers, got one at 0.5"),
+        ({"0": 1.0}, "place in the table"),
+        ({0: "1"}, "mass at 0"),
+        ({None: 1.0}, "place in the table"),
+        ([(0, 0.5), (0, 0.5)], "two masses at 0"),
+        ({2**40: 1.0}, "reaches to"),
+        ([0.5, 0.5], "must be a table"),
+        (3, "must be a table"),
+        (None, "must be a table"),
+        ("abc", "must be a table"),
+    ],
+    ids=str,
+)
+def test_bad_tables(masses, message):
+    with pytest.raises(TrueupError, match=message) as caught:
+        Mass(masses)
+    assert "\nHint: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Mass.truncated(Laplace(1), -3, 3),
+        lambda: Mass.truncated(DiscreteLaplace(1), 3, -3),
+        lambda: Mass.truncated(DiscreteLaplace(1), -0.5, 3),
+        lambda: Mass.truncated(DiscreteLaplace(1), 5000, 6000),
+        lambda: Mass.truncated(DiscreteLaplace(1), -(2**21), 2**21),
+        lambda: Mass.clamped(Gaussian(1), -3, 3),
+        lambda: Mass.floored(DiscreteLaplace(1)),
+        lambda: Mass.floored(Laplace(1e7)),
+        lambda: Mass.of(Laplace(1)),
+        lambda: Mass.of(StudentT(3)),
+        lambda: Mass.of(DiscreteLaplace(1e7)),
+        lambda: Mass.mirrored([0.5]),
+    ],
+)
+def test_what_has_no_table(make):
+    with pytest.raises(TrueupError, match=r"(?m)^Hint: "):
+        make()

@@ -1,0 +1,231 @@
+"""Doubles that break things, and what every engine must make of them."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import random
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import count, islice
+from typing import Any
+
+import mpmath
+import numpy as np
+import sympy
+
+from backends.kinds import Column, Kind, around, kinds
+from backends.reference import exact
+from trueup.kernels.arrays import UFUNCS
+from trueup.kernels.grid import Grid
+from trueup.noise.extension import LaguerreExtension
+from trueup.sql import render
+
+MAX = 1.7976931348623157e308
+_POSITIVE = [
+    5e-324, 1e-310, 2.2250738585072014e-308, 1e-200, 1.5e-154, 1e-100, 1e-20, 1e-3, 0.5, 2.0, 3.0,
+    20.5, 350.0, 709.5, 710.5, 745.5, 1e4, 1e8, 2.0**53, 1e20, 1e50, 1e77, 1e103, 1.3e154, 1.4e154,
+    1e200, 1e300, MAX / 4, MAX, math.inf,
+]  # fmt: skip
+EXTREMES: Column = [
+    *(None, math.nan, 0.0, -0.0, *_POSITIVE, *(-x for x in _POSITIVE)),
+    *around(1.0, 50.0, 199.0),
+]
+NAMES = ("select", 'a"b`c', "ünï cödé \\ 1", "t.n")
+"""Four columns."""
+
+
+@lru_cache(maxsize=1)
+def table() -> dict[str, Column]:
+    """Every extreme in the first column, and random companions in the others."""
+    rng = np.random.default_rng(5)
+    first = EXTREMES * 6
+    others = [[EXTREMES[k] for k in rng.integers(0, len(EXTREMES), len(first))] for _ in NAMES[1:]]
+    return dict(zip(NAMES, (first, *others), strict=True))
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A function of the first columns; ``scales`` of its inputs, the last ones, are scales."""
+
+    name: str
+    grid: Any
+    root: bool = False
+    scales: int = 0
+    kind: Kind | None = None
+
+    def sql(self, dialect: Any) -> str:
+        names = dict(zip((s.name for s in self.grid.inputs), NAMES, strict=False))
+        if self.kind is None:
+            return render(self.grid, names, dialect, root=self.root)
+        own = {n: NAMES[i] for i, n in enumerate(self.kind.est.statistics)}
+        scales = {n: NAMES[len(own) + i] for i, n in enumerate(self.kind.scales)}
+        return self.kind.est.sql(dialect, "stderr" if self.root else "value", own, scales)
+
+    @property
+    def columns(self) -> list[Column]:
+        return list(table().values())[: len(self.grid.inputs)]
+
+
+x, y = sympy.symbols("x y", real=True)
+UNARY = [
+    sympy.sqrt, sympy.exp, sympy.log, sympy.sin, sympy.cos, sympy.tan, sympy.asin, sympy.acos,
+    sympy.atan, sympy.sinh, sympy.cosh, sympy.tanh, sympy.asinh, sympy.acosh, sympy.atanh,
+    sympy.Abs, sympy.sign,
+]  # fmt: skip
+FORMULAS = [
+    *(f(x) for f in UNARY),
+    *(x + y, x - y, x * y, x / y, 3 * x - 1e300 * y, 1e-200 * x / y),
+    *(x**2, x**5, x**-3, x**9 - y**7, (x + y) ** 4, (1 + x**2) ** -5, 1e-100 / x**4),
+    *(1 / sympy.sqrt(x), x ** sympy.Rational(1, 3), x**2.5, sympy.Integer(2) ** x, x**y),
+    *(sympy.exp(-(x**2) / 2), sympy.log(1 + sympy.exp(x)), 1 / (1 + sympy.exp(-x))),
+    sympy.exp(x * y),
+    *(sympy.Max(x, y, 3), sympy.Min(x, y**2), sympy.Max(x - y, x * y)),
+    sympy.Piecewise((x, x < y), (2 * y, sympy.And(x > 1, y > 1)), (x * y, True)),
+    sympy.Piecewise((x, sympy.Or(x >= y, sympy.Not(y <= 0))), (y, sympy.Ne(x, 3))),
+    sympy.Piecewise((1, sympy.atan(x) - y / 3 > 0), (0, True)),
+    sympy.Add(*(sympy.cos(k * x) / (k + y**2) for k in range(1, 13))),
+    *(LaguerreExtension(7, 1, x), LaguerreExtension(16, 2, (1 - x) / 2)),
+]  # fmt: skip
+
+
+_SHAPES = [
+    *UNARY, lambda e: 1 / e, lambda e: e**5, lambda e: e**-3, lambda e: e ** sympy.Rational(1, 3),
+    lambda e: sympy.log(1 + e**2), lambda e: 1 / (1 + sympy.exp(-e)),
+]  # fmt: skip
+_PAIRS = [
+    sympy.Add, sympy.Mul, lambda a, b: a - b, lambda a, b: a / b, lambda a, b: a / (1 + b**2),
+    sympy.Max, sympy.Min, lambda a, b: sympy.Piecewise((a, a < b), (b, True)),
+    lambda a, b: sympy.Piecewise((a, sympy.And(a > 1, b > 1)), (a * b, True)),
+]  # fmt: skip
+_LEAVES = [
+    x,
+    y,
+    x,
+    y,
+    sympy.Integer(2),
+    sympy.Rational(1, 3),
+    sympy.Float(1e-150),
+    sympy.Float(1e160),
+]
+
+
+def drawn(seed: int, depth: int = 4) -> sympy.Expr:
+    """A random formula in x and y."""
+    rng = random.Random(seed)
+
+    def grown(depth: int) -> sympy.Expr:
+        if depth == 0:
+            return rng.choice(_LEAVES)
+        if rng.random() < 0.45:
+            return rng.choice(_SHAPES)(grown(depth - 1))
+        return rng.choice(_PAIRS)(grown(depth - 1), grown(rng.randint(0, depth - 1)))
+
+    return grown(depth)
+
+
+def _real_formulas() -> Iterator[sympy.Expr]:
+    """Yield random formulas in both variables that are real somewhere."""
+    for seed in count():
+        try:
+            f = drawn(seed)
+        except TypeError:  # a comparison of what is not real
+            continue
+        if f.free_symbols == {x, y} and not f.has(sympy.I, sympy.nan, sympy.zoo, sympy.oo):
+            yield f
+
+
+@lru_cache(maxsize=1)
+def questions() -> tuple[Question, ...]:
+    """Every kind of estimator, and every operation."""
+    return (*_estimators(), *_operations())
+
+
+def _estimators() -> Iterator[Question]:
+    for kind in kinds():
+        for root, what in ((False, "value"), (True, "variance")):
+            name = f"{kind.name}, {'stderr' if root else 'value'}"
+            yield Question(name, kind.grid(what), root, len(kind.scales), kind)
+
+
+def _operations() -> Iterator[Question]:
+    for f in FORMULAS:
+        inputs = tuple(sorted(f.free_symbols, key=str))
+        reads = tuple(range(len(inputs)))
+        grid = Grid(inputs, [([], reads, lambda region, f=f: f)], frozenset())
+        yield Question(str(f)[:60], grid)
+    for f in islice(_real_formulas(), 24):
+        grid = Grid((x, y), [([], (0, 1), lambda region, f=f: f)], frozenset())
+        yield Question(str(f)[:120], grid)
+    grid = Grid((x, y), [([], (i,), lambda region, f=f: f) for i, f in enumerate((x**3, 1 / y))],
+                frozenset())  # fmt: skip
+    yield Question("sum of parts", grid, root=True)
+
+
+def in_doubles(question: Question) -> list[float]:
+    """Return what plain doubles give, without the rescue of what overflows on the way."""
+    grid = copy.copy(question.grid)
+    grid._exactly = lambda values: math.nan
+    columns = [np.array([math.nan if v is None else v for v in c]) for c in question.columns]
+    found = np.empty(len(columns[0]))
+    with np.errstate(all="ignore"):
+        grid.block(columns, found)
+        found = np.sqrt(found) if question.root else found
+        for i in grid.whole:
+            found[np.floor(columns[i]) != columns[i]] = math.nan
+        for scale in columns[len(columns) - question.scales :]:
+            found[~((scale > 0) & (scale < math.inf))] = math.nan
+    return [float(v) for v in found]
+
+
+def undefined(grid: Any, row: Any) -> bool:
+    """Whether a step on the way divides by zero, is at a pole, or is no number."""
+    values: list[Any] = []
+    with np.errstate(all="ignore"):
+        for node in grid.parts[0].piece(()).tape.nodes:
+            args = [values[a] for a in node.args]
+            if node.op == "input":
+                values.append(np.float64(row[node.data]))
+            elif node.op in ("const", "truth"):
+                values.append(np.float64(node.data))
+            elif node.op == "where":
+                values.append(args[1] if args[0] else args[2])
+            elif (node.op == "div" and args[1] == 0) or (node.op == "atanh" and abs(args[0]) == 1):
+                return True
+            else:
+                values.append(UFUNCS[node.op](*args))
+            if values[-1] != values[-1]:
+                return True
+    return False
+
+
+def problems(question: Question, answers: Column) -> list[str]:
+    """Return what is wrong with a column of answers."""
+    wrong = []
+    rows = zip(*question.columns, strict=True)
+    for row, got, near in zip(rows, answers, in_doubles(question), strict=True):
+        if not _fits(question, row, got, near):
+            wrong.append(f"{question.name} at {row}: got {got!r}, doubles give {near!r}")
+    return wrong
+
+
+def _fits(question: Question, row: Any, got: float | None, near: float) -> bool:
+    """Whether an answer is right: NULL for no number, else near the exact value."""
+    finite = all(v is not None and math.isfinite(v) for v in row)
+    if got is None:
+        if question.kind is not None or not math.isfinite(near):
+            return not math.isfinite(near)
+        return not finite or undefined(question.grid, row)
+    if not math.isfinite(got) or any(v is None or math.isnan(v) for v in row):
+        return False
+    if math.isfinite(near) and abs(got - near) <= 1e-11 * abs(near) + 1e-290:
+        return True
+    if not finite:
+        return not question.kind
+    expected = exact(question.grid, list(row))
+    if expected is None:
+        return False
+    value, size = expected
+    allowed = mpmath.mpf("1e-10") * size + mpmath.mpf("1e-290")
+    return bool(abs(mpmath.mpf(got) ** (2 if question.root else 1) - value) <= allowed)

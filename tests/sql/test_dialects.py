@@ -1,0 +1,236 @@
+"""Text for eleven engines: it parses back, its numbers are doubles, its names are quoted."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import sys
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+import trueup as tu
+from backends.engines import ENGINES, engine
+from backends.kinds import Kind, kinds
+from extras import needs
+from trueup.kernels.grid import Grid
+from trueup.noise.extension import LaguerreExtension
+from trueup.sql import DIALECTS, MAX_LENGTH, render
+from trueup.sql.dialects import dialect_of
+from trueup.sql.glot import number
+
+sqlglot = needs("sqlglot")
+HOSTILE = [
+    "select",
+    'a"b',
+    "ünï cödé",
+    "with space",
+    "t.n",
+    "a`b",
+    "a]b",
+    "x'; DROP TABLE t; --",
+    "\\",
+]
+x, y = sympy.symbols("x y", real=True)
+
+
+def of(f: Any, *inputs: sympy.Symbol) -> Grid:
+    reads = tuple(range(len(inputs)))
+    return Grid(inputs, [([], reads, lambda region: f)], frozenset())
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("kind", kinds(), ids=lambda k: k.name)
+def test_the_text_parses_back(kind: Kind, dialect: str) -> None:
+    executed = dialect in ENGINES  # there stderr has to prove itself
+    for output in ("value",) if executed else ("value", "stderr"):
+        text = kind.est.sql(dialect, output, scales=kind.scales or None)
+        query = sqlglot.parse_one(f"SELECT {text} AS y FROM t", dialect=dialect)
+        again = query.expressions[0].this.sql(dialect, unsupported_level=sqlglot.ErrorLevel.RAISE)
+        assert again == text
+        assert len(text) <= MAX_LENGTH
+        check_numbers(query, dialect)
+
+
+def check_numbers(query: Any, dialect: str) -> None:
+    """Every number has an exponent (in Snowflake it is read from text), so none is a decimal."""
+    exp = sqlglot.exp
+    for literal in query.find_all(exp.Literal):
+        if isinstance(literal.parent, exp.Offset):
+            continue
+        if literal.is_string:
+            assert isinstance(literal.parent, exp.Cast)
+            assert dialect == "snowflake" or literal.this in ("Infinity", "-Infinity")
+        else:
+            assert dialect != "snowflake"
+            assert re.fullmatch(r"\d+(\.\d+)?e-?\d+", literal.this), literal.this
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_is_one_quoted_identifier(name: str, dialect: str) -> None:
+    est = tu.unbiased("q**2", tu.Laplace(1))
+    if dialect == "bigquery" and "." in name:
+        with pytest.raises(tu.TrueupError, match="in BigQuery a name cannot hold a dot"):
+            est.sql(dialect, columns={"q": name})
+        return
+    text = est.sql(dialect, columns={"q": (name, name)})
+    query = sqlglot.parse_one(f"SELECT {text} FROM t", dialect=dialect)
+    columns = [c for c in query.find_all(sqlglot.exp.Column) if c.table]
+    assert columns
+    assert all(c.name == c.table == name and c.this.quoted for c in columns)
+    assert not list(query.find_all(sqlglot.exp.Drop))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_read_back(value: float) -> None:
+    for name, dialect in DIALECTS.items():
+        text = number(value, dialect).sql(name)
+        assert float(re.sub(r"CAST\('|' AS DOUBLE\)", "", text)) == value
+
+
+def test_without_sqlglot_there_is_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [m for m in sys.modules if m.startswith("trueup.sql")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(tu, "sql", raising=False)
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    with pytest.raises(tu.MissingExtra, match="writing SQL needs the package sqlglot") as caught:
+        tu.unbiased("q", tu.Laplace(1)).sql()
+    assert caught.value.hint == "pip install 'trueup[tables]'"
+
+
+def test_aliases_and_unknown_dialects() -> None:
+    for alias, name in (("postgresql", "postgres"), ("Databricks", "spark"), ("MSSQL", "tsql")):
+        assert dialect_of(alias).name == name
+    with pytest.raises(tu.TrueupError, match="'oracle' is no SQL dialect") as caught:
+        tu.unbiased("q", tu.Laplace(1)).sql("oracle")
+    assert all(name in str(caught.value) for name in DIALECTS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"output": "mean"}, "'mean' is no output"),
+        ({"columns": {"n": "n"}}, "columns are given for 'n', which is no statistic"),
+        ({"scales": {"n": "n"}}, "scales are given for 'n', which is no statistic"),
+        ({"columns": {"q": ""}}, "a column is a name, or a tuple of names"),
+        ({"columns": {"q": 3}}, "a column is a name, or a tuple of names"),
+        ({"columns": {"q": "a\0b"}}, "a column is a name, or a tuple of names"),
+        ({"columns": {"q": ()}}, "a column is a name, or a tuple of names"),
+    ],
+    ids=lambda a: str(sorted(a)) if isinstance(a, dict) else "",
+)
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(tu.TrueupError, match=message):
+        tu.unbiased("q", tu.Laplace(1)).sql(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name"),
+    [("mysql", "asinh"), ("tsql", "atanh"), ("trino", "acosh"), ("redshift", "asinh")],
+)
+def test_functions_that_are_missing_are_refused_by_name(dialect: str, name: str) -> None:
+    with pytest.raises(tu.TrueupError, match=f"{dialect} has no function {name}"):
+        render(of(getattr(sympy, name)(x), x), {}, dialect)
+
+
+def test_python_functions_are_refused_by_name() -> None:
+    def doubled(k: float) -> float:
+        return 2 * k
+
+    est = tu.unbiased(doubled, tu.DiscreteLaplace(1), (0, None))
+    with pytest.raises(
+        tu.TrueupError, match="the Python function doubled cannot be written as SQL"
+    ):
+        est.sql()
+
+
+@pytest.mark.parametrize("f", [sympy.sinh, sympy.cosh, sympy.tanh], ids=["sinh", "cosh", "tanh"])
+def test_missing_hyperbolic_functions_are_composed(f: Any) -> None:
+    """To the last digits, also where differences of exponentials would lose them."""
+    poor = dataclasses.replace(
+        DIALECTS["sqlite"], lacks=frozenset({"sinh", "cosh", "tanh"}), name="sqlite"
+    )
+    text = render(of(f(x), x), {}, poor)
+    assert f.__name__.upper() not in text
+    points = [s * p for p in np.geomspace(1e-9, 700, 200) for s in (-1.0, 1.0)] + [0.0, 1.0, -1.0]
+    (got,) = engine("sqlite").select({"x": [float(p) for p in points]}, [text])
+    exact = [float(getattr(mpmath, f.__name__)(mpmath.mpf(p))) for p in points]
+    assert got == pytest.approx(exact, rel=2e-14)
+
+
+def laguerre(k: int, t: Fraction) -> list[Fraction]:
+    """Lag₀(t) … Lagₖ(t), exactly."""
+    values = [Fraction(1), 1 - t]
+    for n in range(1, k):
+        values.append(((2 * n + 1 - t) * values[n] - n * values[n - 1]) / (n + 1))
+    return values[: k + 1]
+
+
+@pytest.mark.parametrize("degree", [2, 7, 20, 40])
+def test_extensions_keep_their_digits(degree: int) -> None:
+    """Σ cₙLagₙ(t) in powers of t has lost all digits long before degree 40."""
+    points = [float(t) for t in (*np.linspace(0, 150, 151), *np.geomspace(1e-6, 1e5, 50))]
+    series = [LaguerreExtension(degree, j, x) for j in (1, 2)]
+    texts = [render(of(s, x), {}, "sqlite") for s in series]
+    for s, got in zip(series, engine("sqlite").select({"x": points}, texts), strict=True):
+        for t, value in zip(points, got, strict=True):
+            basis = laguerre(degree, Fraction(t))
+            terms = [c * p for c, p in zip(s.coefficients, basis, strict=True)]
+            assert abs(Fraction(value) - sum(terms)) <= Fraction(1e-13) * sum(map(abs, terms))
+
+
+def test_extensions_of_high_degree_are_refused() -> None:
+    est = tu.unbiased("1/q", tu.Laplace(1), (1, None), extension=41)
+    with pytest.raises(tu.TrueupError, match="degree 41 is too long for SQL, at most 40"):
+        est.sql()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_long_table_is_a_shallow_tree(dialect: str) -> None:
+    values = {k: math.sin(k) + k for k in range(-300, 700)}
+    est = tu.unbiased(values, tu.DiscreteLaplace(3))
+    text = est.sql(dialect)
+    assert text.count("CASE") < 400
+    depth = max(text[:i].count("CASE") - text[:i].count("END") for i in range(0, len(text), 50))
+    assert depth <= 8
+    if dialect == "duckdb":
+        k = [float(k) for k in range(-310, 710)]
+        (got,) = engine("duckdb").select({est.statistics[0]: k}, [text])
+        assert got == [est(v) for v in k]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_is_too_long_is_refused(dialect: str) -> None:
+    nested = x
+    for k in range(12):
+        nested = sympy.sqrt(nested**2 + k) / (1 + sympy.log(nested + 2) ** 2)
+    with pytest.raises(tu.TrueupError, match=r"too long for SQL|stops at overflow"):
+        render(of(nested, x), {}, dialect)
+
+
+def test_shared_powers_do_not_multiply() -> None:
+    text = render(of((x + y) ** 64 + (x + y) ** 63, x, y), {}, "duckdb")
+    assert len(text) < 2000
+
+
+FORBIDDEN = [name for name, dialect in DIALECTS.items() if dialect.overflow == "forbidden"]
+
+
+@pytest.mark.parametrize("dialect", FORBIDDEN)
+def test_the_first_line_says_how_large_an_input_may_be(dialect: str) -> None:
+    """Engines that stop at overflow give NULL beyond a limit, which is its own for each input."""
+    noise = {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2), "z": tu.Laplace(1)}
+    text = tu.unbiased("s/n + exp(z/3)", noise, {"n": (1, None)}).sql(dialect)
+    first = text[: text.index("THEN")]
+    limits = [float(t) for t in re.findall(r"<= (?:CAST\(')?([\d.e]+)", first)]
+    assert len(limits) == 3
+    assert min(limits[:2]) >= 1e100
+    assert 100 <= limits[2] <= 3000
