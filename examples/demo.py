@@ -76,9 +76,8 @@ def main() -> None:
         columns = ["region", "industry", "pay_per_employee", "pay_per_employee_stderr"]
         show(pq.read_table("debiased.parquet", columns=columns))
         say("3. The national figures: averages over all cells.")
-        trueup_(
-            "debias release.parquet nation.csv --spec release.toml --total --average --quiet --force"
-        )
+        options = "--spec release.toml --total --average --quiet --force"
+        trueup_(f"debias release.parquet nation.csv {options}")
         compare(truth, release, csv.read_csv("nation.csv"))
 
 

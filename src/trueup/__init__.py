@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     )
     from trueup.estimator import Estimator, unbiased
     from trueup.frames.debias import debias
-    from trueup.near import Frontier, NearlyUnbiased, frontier, nearly_unbiased
+    from trueup.near.estimator import NearlyUnbiased, nearly_unbiased
+    from trueup.near.frontier import Frontier, frontier
     from trueup.noise import (
         DiscreteGaussian,
         DiscreteLaplace,
@@ -118,7 +119,8 @@ _HOMES = {
         "TrueupError",
     ),
     "trueup.estimator": ("Estimator", "unbiased"),
-    "trueup.near": ("Frontier", "NearlyUnbiased", "frontier", "nearly_unbiased"),
+    "trueup.near.estimator": ("NearlyUnbiased", "nearly_unbiased"),
+    "trueup.near.frontier": ("Frontier", "frontier"),
     "trueup.noise": (
         "DiscreteGaussian",
         "DiscreteLaplace",

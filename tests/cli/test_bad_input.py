@@ -331,6 +331,13 @@ def test_formulas_that_cannot_be(text, refused):
     assert "reads no statistic" in refused(source, formulas=["a = 2"])
 
 
+def test_estimators_too_long_for_sql(text, refused):
+    noise = ("--noise", "n=rounded_laplace(1)", "--noise", "s=laplace(1)", "--domain", "1<=n<=60")
+    message = refused(text("s,n\n1,2\n"), noise=noise)
+    assert "mean, stderr: the estimator is too long for SQL" in message
+    assert "add --no-stderr" in message
+
+
 @pytest.mark.parametrize("module", ["duckdb", "pyspark.sql"])
 def test_missing_extra(module, text, refused, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)

@@ -2,6 +2,7 @@
 
 import csv
 import math
+import os
 import shutil
 
 import pytest
@@ -10,7 +11,7 @@ from extras import missing, needs
 
 needs("pyspark", "the engine spark needs the extra spark")
 pq = needs("pyarrow.parquet")
-if shutil.which("java") is None:
+if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
     missing("Spark needs Java")
 
 SPARK = ("--engine", "spark")

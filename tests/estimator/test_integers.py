@@ -570,6 +570,22 @@ REFUSED = {
         lambda: tu.unbiased("1/n", tu.RoundedLaplace(1), (1.2, 1.8)),
         r"holds no integer",
     ),
+    "values only, extended": (
+        lambda: tu.unbiased(math.sqrt, tu.Laplace(1), tu.Integers(1, None), extension=4),
+        r"known by its values only",
+    ),
+    "values only, of two statistics": (
+        lambda: tu.unbiased(
+            lambda s, n: s / n,
+            {"s": tu.Laplace(1), "n": tu.Laplace(1)},
+            {"s": tu.Integers(1, 9), "n": tu.Integers(1, 9)},
+        ),
+        r"known by its values only",
+    ),
+    "values only, hardly any noise": (
+        lambda: tu.unbiased({1: 2.0, 2: 3.0}, tu.Laplace(1e-9), tu.Integers(1, 2)),
+        r"known by its values only",
+    ),
     "extension": (
         lambda: tu.unbiased("1/n", tu.RoundedLaplace(1), (1, None), extension=3),
         r"for Laplace noise only",

@@ -8,6 +8,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from contextlib import closing, redirect_stdout
 
+import numpy as np
 import pytest
 from scipy import integrate, stats
 
@@ -84,6 +85,68 @@ def test_where_there_is_no_estimator_the_reason_and_the_plugin_are_shown():
     assert "estimate" not in shown["curve"]
     risk = answer("risk", {"formula": "abs(q)", "statistics": {"q": {"scale": "2"}}})
     assert max(risk["plugin"]["bias"]) == pytest.approx(2)  # b·e^{−|q|/b} at 0
+
+
+NEARLY = {
+    "formula": "1/n",
+    "statistics": {"n": {"family": "gaussian", "scale": "2", "low": "6", "high": "60"}},
+}
+
+
+def test_the_nearly_unbiased_estimator_keeps_its_bound():
+    assert answer("curve", NEARLY)["error"]["kind"] == "none"
+    shown = answer("frontier", {**NEARLY, "bias": "0.05", "from": "-14", "to": "80"})
+    assert shown["relative"]
+    near = shown["near"]
+    assert near["bound"] <= 0.05
+    x, g = (np.array(near["curve"][key]) for key in ("x", "estimate"))
+    points = zip(near["risk"]["q"], near["risk"]["bias"], near["risk"]["sd"], strict=True)
+    for q, bias, sd in [p for p in points if p[0] < 55]:
+        law = stats.norm.pdf(x, loc=q, scale=2)  # the drawn curve against the density
+        mean = np.trapezoid(g * law, x)
+        spread = math.sqrt(np.trapezoid((g - mean) ** 2 * law, x))
+        assert mean - 1 / q == pytest.approx(bias, abs=2e-3 / q)
+        assert abs(mean - 1 / q) <= 0.0525 / q
+        assert spread == pytest.approx(sd, rel=1e-2)
+    plain = 1 / np.maximum(x, 6)  # and the plug-in does not keep it
+    assert abs(np.trapezoid(plain * stats.norm.pdf(x, 6, 2), x) - 1 / 6) > 0.05 / 6
+
+
+def test_the_frontier_falls_with_the_bias_and_its_python_runs():
+    shown = answer("frontier", NEARLY)
+    biases, largest, average, worst = zip(*shown["points"], strict=True)
+    assert len(biases) >= 3
+    assert list(biases) == sorted(biases, reverse=True)
+    assert list(largest) == sorted(largest)
+    assert all(a <= b for a, b in zip(average, largest, strict=True))
+    assert all(6 <= q <= 60 for q in worst)
+    names = {}
+    exec(shown["python"], names)  # noqa: S102  (what the page offers to copy)
+    assert names["est"].bias_bound <= shown["bias"] == 0.05
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [
+        ({"formula": "abs(q)", "statistics": {"q": {"scale": "2"}}}, "frontier"),
+        ({**NEARLY, "bias": "much"}, "bias"),
+    ],
+)
+def test_a_frontier_that_cannot_be_says_why(form, field):
+    error = answer("frontier", form)["error"]
+    assert error["field"] == field
+    assert error["hint"]
+
+
+def test_a_bias_that_cannot_be_is_refused_beside_its_field():
+    assert answer("frontier", {**NEARLY, "bias": "-1"})["refused"]["field"] == "bias"
+
+
+def test_a_table_is_told_in_words():
+    law = {"family": "discrete_gaussian", "scale": "1", "low": "3", "high": "12"}
+    shown = answer("curve", {"formula": "1/n", "statistics": {"n": law}})
+    assert shown["estimator"] == ""
+    assert any("table" in words for label, words in shown["explanation"] if label == "estimate")
 
 
 def test_infinite_variance_is_a_word_not_a_failure():

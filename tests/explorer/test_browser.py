@@ -121,6 +121,20 @@ def test_where_no_unbiased_estimator_exists_the_page_says_why(page, server):
     assert curve(page, "plug-in f(x)")[0][1] > 0
 
 
+def test_what_a_little_bias_buys(page, server):
+    open_page(page, server, "#f=1/n&n.family=gaussian&n.scale=2&n.low=6&n.high=60")
+    near = wait_for(lambda: curve(page, "nearly unbiased"), 60)
+    x, y = min(near, key=lambda point: abs(point[0] - 20))
+    assert y == pytest.approx(1 / x, rel=0.1)
+    assert len(curve(page, "largest sd", "chart-frontier")) >= 3
+    assert wait_for(lambda: curve(page, "nearly unbiased", "chart-sd"))
+    page.fill("#bias", "nothing")
+    page.locator("#error-bias").get_by_text("Not a finite number").wait_for()
+    page.fill("#bias", "0.02")
+    page.locator("#frontier-code").get_by_text("max_bias=0.02").wait_for(timeout=60_000)
+    assert "bias=0.02" in page.evaluate("location.hash")
+
+
 def test_code_to_copy(page, server):
     open_page(page, server, MEAN)
     code = page.locator("#code")

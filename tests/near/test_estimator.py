@@ -80,7 +80,7 @@ def test_intervals_cover(counts, ratio):
         assert ((low <= 1 / n) & (1 / n <= high)).mean() > 0.94
         s = 30 + tu.Laplace(2).sample(4000, rng)
         low, high = ratio.interval(s=s, n=x)
-        assert ((low <= 30 / n) & (30 / n <= high)).mean() > 0.92
+        assert ((low <= 30 / n) & (30 / n <= high)).mean() > (0.88 if n < 20 else 0.93)
     assert counts.interval_method == "exact"
     low, high = ratio.interval(s=30.0, n=20)
     assert low < ratio(s=30.0, n=20) < high
@@ -97,11 +97,10 @@ def test_sql_gives_the_same_numbers(counts, reals, ratio, output):
     )
     found = frame.query("t", f"SELECT {query} FROM t").fetchnumpy()
     ask = {"value": "__call__"}.get(output, output)
-    assert found["v0"].filled() == pytest.approx(getattr(counts, ask)(n), rel=1e-9)
-    assert found["v1"].filled() == pytest.approx(getattr(reals, ask)(x), rel=1e-9)
-    assert found["v2"].filled(np.nan) == pytest.approx(
-        getattr(ratio, ask)(s=x, n=n), rel=1e-9, nan_ok=True
-    )
+    wanted = [getattr(counts, ask)(n), getattr(reals, ask)(x), getattr(ratio, ask)(s=x, n=n)]
+    for i, values in enumerate(wanted):
+        column = np.ma.filled(found[f"v{i}"], np.nan)
+        assert column == pytest.approx(values, rel=1e-9, abs=1e-15, nan_ok=True)
 
 
 def test_tables(counts, ratio):

@@ -9,6 +9,7 @@ from trueup.cli.options import NOISE_HELP, SPEC_HELP, add_columns, add_release
 if TYPE_CHECKING:
     import argparse
 
+    from trueup.cli.release import Release
     from trueup.estimator import Estimator
 
 HELP = "Show the unbiased estimator of a formula: theorem, error, plug-in bias, SQL."
@@ -59,10 +60,11 @@ def run(args: argparse.Namespace) -> int:
     estimator = release.estimator(formula)
     release.check_used(estimator.statistics)
     points = _points(estimator, args.at)
+    sql = None if args.no_sql else _sql(release, estimator, args.dialect)
     print(estimator.explain())
     print(f"\nAt true values\n{_table(estimator, points)}")
-    if not args.no_sql:
-        print("\n" + _sql(release, estimator, args.dialect))
+    if sql is not None:
+        print(f"\nSQL ({args.dialect})\n{sql}")
     return 0
 
 
@@ -162,15 +164,21 @@ def _number(value: float) -> str:
     return f"{value:.6g}" if abs(value) < float("inf") else "infinite"
 
 
-def _sql(release: Any, estimator: Estimator, dialect: str) -> str:
-    from trueup.errors import InfiniteVariance
+def _sql(release: Release, estimator: Estimator, dialect: str) -> str:
+    """Return the SQL of the estimate and its error, or why there is none."""
+    from trueup.errors import MissingExtra, TrueupError
 
+    try:
+        from trueup.sql import dialect_of
+    except MissingExtra as error:
+        return f"  none: {error.message}\n  {error.hint}"
+    dialect_of(dialect)
     columns, scales = release.columns(estimator.statistics), release.scales(estimator.statistics)
-    lines = [f"SQL ({dialect})"]
+    lines = []
     for output in ("value", "stderr"):
         try:
             sql = estimator.sql(dialect, output=output, columns=columns, scales=scales or None)
-        except InfiniteVariance as error:
+        except TrueupError as error:
             sql = f"none: {error.message}"
         lines.append(f"  {output}:\n    {sql}")
     return "\n".join(lines)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import sympy
 
 from trueup.errors import NoUnbiasedEstimator, TrueupError
+from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
 from trueup.inverse import laplace_on_integers, least_norm, rounded_laplace, spectral
 from trueup.inverse.component import Cell, Component, Coordinate
@@ -149,6 +150,7 @@ def chosen(
                 products = separated(f, s.symbol)
                 if products is not None and _settles(products, s, laplace_on_integers.reach_of):
                     return s, products
+            _check_slopes(f, s)
         elif s.noise.lattice and s.noise.inverse(s.domain, extension) is None:
             free = s.domain.bounds == (None, None) or not isinstance(s.noise, RoundedLaplace)
             if free and spectral.decompose(f, [s.symbol]) is not None:
@@ -199,6 +201,19 @@ def _rates(products: Products, s: Statistic) -> tuple[float, float]:
 
 def _settles(products: Products, s: Statistic, reach_of: Callable[..., float]) -> bool:
     return _rates(products, s)[0] < reach_of(s.noise)
+
+
+def _check_slopes(f: sympy.Expr, s: Statistic) -> None:
+    """Refuse a function known by its values only where its derivatives would be needed."""
+    for e in f.atoms(Opaque):
+        slope = e.derivative
+        if s.symbol in e.free_symbols and (slope is None or slope.derivative is None):
+            raise TrueupError(
+                f"{e} is known by its values only, which under {s.noise!r} is enough for one "
+                f"integer statistic with a scale from {_LEAST:g} to {WIDEST:g} and "
+                "extension='optimal'",
+                "write it as a formula, or give derivatives=(f1, f2)",
+            )
 
 
 def _check_scale(noise: RoundedLaplace) -> None:

@@ -59,10 +59,11 @@ class Solution:
 def construct(question: Question) -> Solution:
     """Return the estimator of least variance whose bias is certified, or say what can be had."""
     check_bounded(question)
-    found = attempt(question)
+    closed = spectral.decompose(question.f, [question.symbol]) is not None
+    found = attempt(question, EFFORTS[:1] if closed else EFFORTS)
     if isinstance(found, Solution):
         return found
-    if spectral.decompose(question.f, [question.symbol]) is not None:
+    if closed:
         with contextlib.suppress(TrueupError):
             return exact(question)
     raise unreachable(question, _reachable(question, found))
@@ -159,11 +160,11 @@ def unreachable(question: Question, reached: float | None) -> TrueupError:
 
 
 def _reachable(question: Question, least: float) -> float | None:
-    """Return a bias that can be reached, not far from the least: by doubling, then by halving."""
+    """Return a bias that can be reached, not far from the least: by steps that become smaller."""
     below = least if math.isfinite(least) else question.max_bias
     above: float | None = None
     for _ in range(10):
-        tried = 2 * below if above is None else math.sqrt(below * above)
+        tried = 4 * below if above is None else math.sqrt(below * above)
         found = attempt(dataclasses.replace(question, max_bias=tried), EFFORTS[:1])
         if isinstance(found, Solution):
             above = found.certificate.bound

@@ -13,7 +13,6 @@ import numpy as np
 from trueup.arguments import read_arguments
 from trueup.errors import TrueupError
 from trueup.exact import number
-from trueup.extras import optional
 from trueup.formula.text import text
 from trueup.inverse.jets import derivative
 from trueup.kernels.evaluate import evaluate
@@ -213,26 +212,10 @@ class Frontier:
         return "\n".join([title, *rows, f"  {self.advice}"])
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw standard deviation against bias bound; return the axes.
+        """Draw standard deviation against bias bound (:func:`trueup.plots.frontier`)."""
+        from trueup.plots.trade import frontier as draw
 
-        Examples
-        --------
-        >>> from trueup import DiscreteGaussian
-        >>> front = frontier("1/n", DiscreteGaussian(3), (12, 400), biases=[0.05, 0.01])
-        >>> front.plot().get_xlabel()
-        'bias bound, relative to |f|'
-        """
-        if axes is None:
-            figure = optional("matplotlib.figure", "plots", "drawing").Figure()
-            axes = figure.subplots()
-        kind = ", relative to |f|" if self.question.relative else ""
-        for values, label in ((self.largest_sd, "largest"), (self.average_sd, "average")):
-            axes.loglog(self.biases, values, marker="o", label=label)
-        axes.set_xlabel(f"bias bound{kind}")
-        axes.set_ylabel(f"standard deviation{kind}")
-        axes.set_title(f"What a small bias costs: {text(self.question.f)}", loc="left")
-        axes.legend()
-        return axes
+        return draw(self, ax=axes)
 
 
 def cheap_from(question: Question, bias: float) -> tuple[float, float] | None:

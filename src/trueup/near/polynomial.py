@@ -121,15 +121,25 @@ def approximate(question: Question, bounded: bool) -> Polynomial:
     squared error.
     """
     _check(question)
+    fits = _fits(question)
+    if not bounded:
+        return _fitted(question, fits)
+    found = _within(question, fits)
+    if isinstance(found, Polynomial):
+        return found
+    raise unreachable(question, _reached(question, found))
+
+
+def _fits(question: Question) -> list[_Fit]:
+    """Return the polynomials of every degree whose variance is known."""
     known = question.noise.highest_moment
     highest = HIGHEST if known is None else min(HIGHEST, known // 2)
-    fits = [_Fit(question, degree) for degree in range(1, highest + 1)]
-    if not fits:
+    if not highest:
         raise TrueupError(
             f"two moments of the noise must be known for a variance, here are {known}",
             "give at least the mean and the mean square: Moments([m1, m2])",
         )
-    return _within(question, fits) if bounded else _fitted(question, fits)
+    return [_Fit(question, degree) for degree in range(1, highest + 1)]
 
 
 def _check(question: Question) -> None:
@@ -221,8 +231,22 @@ def _fitted(question: Question, fits: Iterable[_Fit]) -> Polynomial:
     return Polynomial(question, p, best[0].degree, distance(question, p))
 
 
-def _within(question: Question, fits: Iterable[_Fit]) -> Polynomial:
-    """Return the polynomial of least variance among those close enough to f."""
+def _reached(question: Question, least: float) -> float | None:
+    """Return a distance that can be reached, not far from the least that was seen."""
+    for factor in (1.01, 1.05, 1.3, 2.0, 4.0):
+        if math.isfinite(least):
+            asked = dataclasses.replace(question, max_bias=least * factor)
+            found = _within(asked, _fits(asked))
+            if isinstance(found, Polynomial):
+                return found.bound
+    return None
+
+
+def _within(question: Question, fits: Iterable[_Fit]) -> Polynomial | float:
+    """Return the polynomial of least variance among those close enough to f.
+
+    If there is none, the least distance that seems possible.
+    """
     best, least, closest = None, math.inf, math.inf
     for fit in fits:
         programme = _programme(fit)
@@ -236,9 +260,7 @@ def _within(question: Question, fits: Iterable[_Fit]) -> Polynomial:
             closest = min(closest, bound)
         elif variance < least * _BETTER:
             best, least = Polynomial(question, p, fit.degree, bound), variance
-    if best is None:
-        raise unreachable(question, closest * 1.01 if math.isfinite(closest) else None)
-    return best
+    return closest if best is None else best
 
 
 def _programme(fit: _Fit) -> Programme:

@@ -8,5 +8,6 @@ from trueup.plots.estimate import estimate
 from trueup.plots.paper_figures import figures as paper
 from trueup.plots.policy import policy
 from trueup.plots.risk import risk
+from trueup.plots.trade import frontier
 
-__all__ = ["calibration", "estimate", "paper", "policy", "risk"]
+__all__ = ["calibration", "estimate", "frontier", "paper", "policy", "risk"]

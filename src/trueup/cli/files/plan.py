@@ -39,12 +39,17 @@ class Task:
     ) -> str:
         """Return an output as SQL; ``numbers`` and ``scales`` call the columns otherwise."""
         numbers, scales = numbers or {}, scales or {}
-        return self.estimator.sql(
-            dialect,
-            output=output,
-            columns={s: numbers.get(c, c) for s, c in self.columns.items()},
-            scales={s: scales.get(c, c) for s, c in self.scales.items()} or None,
-        )
+        try:
+            return self.estimator.sql(
+                dialect,
+                output=output,
+                columns={s: numbers.get(c, c) for s, c in self.columns.items()},
+                scales={s: scales.get(c, c) for s, c in self.scales.items()} or None,
+            )
+        except TrueupError as error:
+            hint = "in Python tu.debias has no such limit"
+            hint = f"{hint}; or add --no-stderr" if output != "value" else hint
+            raise TrueupError(f"{self.name}, {output}: {error.message}", hint) from None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,14 +33,14 @@ export function draw(id, make, label) {
   Plotly.react(place, traces, merged(base(colours), layout), CONFIG);
 }
 
-/** Add a line to a chart that is drawn, or draw it alone. */
-export function add(id, make) {
+/** Put a line into a chart, in place of the one of that name; without `make` only take it away. */
+export function put(id, name, make) {
   const before = drawn.get(id);
+  if (!before && !make) return;
   const label = $(`#${id}`).getAttribute("aria-label") ?? "";
   draw(id, (c) => {
     const { traces, layout } = before ? before(c) : { traces: [], layout: {} };
-    const extra = make(c);
-    return { traces: [...traces.filter((t) => t.name !== extra.name), extra], layout };
+    return { traces: [...traces.filter((t) => t.name !== name), ...(make ? [make(c)] : [])], layout };
   }, label);
 }
 

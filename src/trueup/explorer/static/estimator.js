@@ -1,7 +1,7 @@
 // The estimator's view: ask, then show mathematics, words, curves, numbers and code.
 
 import { ask, drop } from "./api.js";
-import { add, blank, draw, escaped, line, outside } from "./charts.js";
+import { blank, draw, escaped, line, outside, put } from "./charts.js";
 import { $, $$, clearErrors, h, say, sentence, showError, shown } from "./dom.js";
 import { follow, showAxis } from "./form.js";
 import { math } from "./mathml.js";
@@ -17,6 +17,7 @@ let since = 0;
 let code = {};
 
 let latest;
+let nearly = null;
 
 export const currentNames = () => names;
 export const currentEstimator = () => latest;
@@ -49,6 +50,7 @@ export async function update() {
   if (!answer) return;
   clearErrors(root());
   latest = answer;
+  nearly = null;
   if (answer.statistics) {
     names = answer.statistics.map((s) => s.name);
     follow(names);
@@ -171,6 +173,7 @@ async function updateRisk(asked) {
   if (some(risk.estimate.bias) && !some(risk.estimate.sd)) notes.push("The estimator has no finite variance.");
   if (!risk.finished) notes.push("Computing took long: the curves have fewer points.");
   $("#risk-note").textContent = notes.join(" ");
+  if (nearly) showNear(nearly);
   showNumbers(risk, plugin);
 }
 
@@ -237,10 +240,11 @@ export async function updateFrontier(asked = request(), error = latest?.error) {
   $("#bias-label").textContent = answer.relative ? "bias allowed, relative to f" : "bias allowed";
   input.placeholder = String(answer.bias ?? "");
   $("#bias-note").textContent = answer.near ? `certified: at most ${shown(answer.near.bound)}` : "";
+  nearly = answer.axis ? answer : null;
+  if (nearly) showNear(nearly);
   if (answer.error) return;
   $("#frontier-code code").textContent = answer.python;
   if (answer.points.length) showFrontier(answer);
-  if (answer.near) showNear(answer);
 }
 
 function showFrontier({ points, relative, bias }) {
@@ -260,13 +264,12 @@ function showFrontier({ points, relative, bias }) {
   }), "Standard deviation against the bound on the bias.");
 }
 
-/** Add the nearly unbiased estimator to the charts of the plug-in. */
+/** Show the nearly unbiased estimator beside the plug-in, or take it away. */
 function showNear({ near, axis }) {
-  const whole = axis.whole;
   const name = "nearly unbiased";
-  const colour = (c) => c.ours;
-  add("chart-curve", (c) => line(name, near.curve.x, near.curve.estimate, colour(c), { whole, legendrank: 900 }));
-  for (const [what, id] of [["bias", "chart-bias"], ["sd", "chart-sd"]]) {
-    add(id, (c) => line(name, near.risk.q, near.risk[what], colour(c), { whole, legendrank: 900 }));
-  }
+  const style = { whole: axis.whole, legendrank: 900 };
+  const shownAt = (id, x, y) => put(id, name, near && ((c) => line(name, x, y, c.ours, style)));
+  shownAt("chart-curve", near?.curve.x, near?.curve.estimate);
+  shownAt("chart-bias", near?.risk.q, near?.risk.bias);
+  shownAt("chart-sd", near?.risk.q, near?.risk.sd);
 }
