@@ -27,6 +27,7 @@ screenshots: $(VENV)/developed
 bench: $(VENV)/developed
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/arrays.py
+	$(BIN)/python benchmarks/files.py
 
 clean:
 	rm -rf $(VENV) $(ADAPTERS) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -195,9 +195,9 @@ class Plan:
         value, slope, bend, _ = (float(evaluate(part, at)[0]) for part in series.jet)
         return value, slope, bend
 
-    def truths(self) -> Floats:
-        """Return the true values at which the bias is bounded."""
-        question, step = self.question, self.width / ROWS
+    def truths(self) -> tuple[Floats, Floats]:
+        """Return the true values at which the bias is bounded, and the width each stands for."""
+        question = self.question
         series, low, high = self.stretch
         ends = [(question.low, question.high)]
         if series is not None:
@@ -206,28 +206,40 @@ class Plan:
                 ends.append((question.low, min(question.high, low + self.reach)))
             if math.isfinite(high):
                 ends.append((max(question.low, high - self.reach), question.high))
-        grids = [np.empty(0)]
-        for a, b in ends:
-            if question.whole:
-                whole = np.floor(step) if step > 1 and self.smoothing.unit >= TABLE else 1.0
-                grids.append(np.append(np.arange(math.ceil(a), b, whole), math.floor(b)))
-            else:
-                grids.append(np.linspace(a, b, max(2, math.ceil((b - a) / step) + 1)))
-        return np.unique(np.concatenate(grids))
+        q, widths = (
+            np.concatenate(part) for part in zip(*(self._rows(*e) for e in ends), strict=True)
+        )
+        q, first = np.unique(q, return_index=True)
+        return q, widths[first]
+
+    def _rows(self, low: float, high: float) -> tuple[Floats, Floats]:
+        """Return true values from one end to the other, and the width that each stands for."""
+        unit, step = self.smoothing.unit, self.width / ROWS
+        if self.question.whole:
+            step = max(1.0, np.floor(step)) if unit >= TABLE else 1.0
+            q = np.append(np.arange(math.ceil(low), high, step), math.floor(high))
+        else:
+            q = np.linspace(low, high, max(2, math.ceil((high - low) / step) + 1))
+            for end, inwards in ((self.question.low, 1), (self.question.high, -1)):
+                if end in (low, high):  # f may change fast at a bound
+                    near = end + inwards * np.arange(0.0, 2 * unit, step / 3)
+                    q = np.concatenate([q, near[(near >= low) & (near <= high)]])
+        q = np.unique(q)
+        return q, np.gradient(q) if len(q) > 1 else np.ones(1)
 
     def _programme(self) -> Programme | None:
         """Return the programme, None if there is nothing to choose."""
         if not self.zones:
             return None
         question, series = self.question, self.stretch.series
-        q = self.truths()
+        q, widths = self.truths()
         nodes = self.smoothing.nodes(q, np.concatenate([z.edges for z in self.zones]))
         values = np.zeros(len(nodes.x))
         if series is not None:
             rows = ~np.logical_or.reduce([z.holds(nodes.x) for z in self.zones])
             values[rows] = evaluate(series.expr, {question.symbol: nodes.x[rows]})
         size = question.size(q)
-        weights = question.prior(q)
+        weights = question.prior(q) * widths
         weights = (weights / weights.sum() + 1e-9 / len(q)) / size**2
         start = np.concatenate([zone.start(self._plug_in) for zone in self.zones])
         tolerance = question.max_bias * size

@@ -103,7 +103,7 @@ def _stretch(solution: Solution) -> Stretch:
 
 def _checked(question: _OfVariance, plan: Plan, curve: Curve) -> Spread:
     """Return the estimator with its bias at the rows of the programme and between them."""
-    rows = plan.truths()
+    rows, _ = plan.truths()
     q = rows if question.whole else np.unique(np.concatenate([rows, (rows[1:] + rows[:-1]) / 2]))
     mean = plan.smoothing.law(curve, q, curve.knots)[0]
     return Spread(curve, float(np.abs((mean - question.truth(q)) / question.size(q)).max()))
