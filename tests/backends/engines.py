@@ -75,6 +75,7 @@ class DuckDB(Engine):
 
     def __init__(self) -> None:
         self.connection = needs("duckdb").connect()
+        atexit.register(self.connection.close)
 
     def run(self, text: str) -> list[Any]:
         return self.connection.execute(text).fetchall()

@@ -32,7 +32,7 @@ JOBS: Final = 400
 
 SECONDS: Final = {
     "curve": 6.0,
-    "risk": 12.0,
+    "risk": 20.0,
     "frontier": 40.0,
     "code": 6.0,
     "plan": 30.0,

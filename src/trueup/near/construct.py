@@ -38,7 +38,7 @@ _NEAR_MISS = 1.2
 """… and up to which factor above it a bound is brought down by tightening τ further."""
 
 
-_MANY = 250
+_MANY = 120
 """With more unknowns a second try is not worth its time."""
 
 _USELESS = 0.9

@@ -127,7 +127,7 @@ def _solve(curvature: Floats, linear: Floats, rows: Floats, limits: Floats) -> A
     clarabel = optional("clarabel", "near", "solving the programme")
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.max_iter = 100
+    settings.max_iter = 60
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
     unit = max(float(np.abs(linear).max()), 1e-12)
     solver = clarabel.DefaultSolver(

@@ -265,6 +265,11 @@ def _abs(a: Span) -> Span:
     return Span(low, a.top, a.least, a.zero, a.null, a.nan)
 
 
+def _floor(a: Span) -> Span:
+    low, high = (x if math.isinf(x) else float(math.floor(x)) for x in (a.low, a.high))
+    return span(low, high, 1.0, zero=low <= 0 <= high).with_losses(a)
+
+
 def _sign(a: Span) -> Span:
     return Span(-1.0 if a.low < 0 else 0.0, 1.0 if a.high > 0 else 0.0, 1.0, a.zero, a.null, a.nan)
 
@@ -314,6 +319,7 @@ _RULES: dict[str, Callable[..., Span]] = {
     "atanh": _odd(math.atanh, -1, 1),
     "abs": _abs,
     "sign": _sign,
+    "floor": _floor,
     "max": _max,
     "min": _min,
     "where": lambda c, a, b: union(a, b).with_losses(c),

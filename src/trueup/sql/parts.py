@@ -6,7 +6,7 @@ import dataclasses
 import math
 import sys
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from trueup.kernels.arrays import ArrayProgram
     from trueup.kernels.grid import Part, Region
     from trueup.kernels.tape import Tape
     from trueup.sql.dialects import Dialect
@@ -75,6 +76,7 @@ class PartWriter:
         branches = ([0, *sorted({b.below, b.above} - {0})] for b in part.bounds)
         self.regions: list[Region] = list(product(*branches))
         self.tapes: dict[tuple[Region, bool], Tape] = {}
+        self.known: dict[Region, Values] = {}
 
     def tape(self, region: Region, *, faithful: bool = False) -> Tape:
         """Return the rewritten tape of a region."""
@@ -103,8 +105,7 @@ class PartWriter:
             if given is None:
                 continue
             if self._is_table(region):
-                _, values = self._values(region)
-                found = magnitudes.union(found, magnitudes.hull(values))
+                found = magnitudes.union(found, magnitudes.hull(self._values(region).values))
                 continue
             tape = self.tape(region)
             spans = magnitudes.spans(tape, given)
@@ -141,9 +142,10 @@ class PartWriter:
         if given is None:
             return glot.typed(math.nan, self.dialect)
         if self._is_table(region):
-            low, values = self._values(region)
+            known = self._values(region)
             k = self.inputs[self.part.reads[0]].leaf
-            return lookup(k.copy, low, [finish.number(v) for v in values], self.dialect)
+            values = [finish.number(v) for v in known.values]
+            return lookup(k.copy, known.low, values, self.dialect, known.beyond)
         tape = self.tape(region, faithful=beyond)
         if tape.constant is not None:
             return glot.typed(finish.number(tape.constant), self.dialect)
@@ -165,18 +167,50 @@ class PartWriter:
         """Whether the values at the whole numbers of a table say everything."""
         tables = self._tables(region)
         alone = len(self.part.reads) == 1 and self.inputs[self.part.reads[0]].whole
-        return alone and bool(tables) and all(isinstance(t, Table) for t in tables)
+        read = alone and bool(tables) and all(isinstance(t, Table) for t in tables)
+        return read and self._values(region).settled
 
-    def _values(self, region: Region) -> tuple[int, NDArray[np.float64]]:
-        """Return the first whole number at which the part is known, and its values from there."""
-        tables = self._tables(region)
-        first = min(t.low for t in tables) - 1
-        last = max(t.low + len(t.values) for t in tables)
-        k = np.arange(first, last + 1, dtype=float)
+    def _values(self, region: Region) -> Values:
+        """Return the values of the part at and around its tables."""
+        if region not in self.known:
+            tables = self._tables(region)
+            first = min(t.low for t in tables) - 1
+            last = max(t.low + len(t.values) for t in tables)
+            self.known[region] = _read(self.part.piece(region).array, first, last)
+        return self.known[region]
+
+
+class Values(NamedTuple):
+    """A part at the whole numbers from ``low`` on.
+
+    ``beyond`` says on which side the last value goes on for ever, ``settled`` that it does so, or
+    is undefined, on both sides.
+    """
+
+    low: int
+    values: NDArray[np.float64]
+    beyond: tuple[bool, bool]
+    settled: bool
+
+
+_FAR = np.array([0.0, 1.0, 2.0, 13.0, 1e6])
+
+
+def _read(program: ArrayProgram, first: int, last: int) -> Values:
+    """Return the values between two numbers, and what happens beyond them."""
+
+    def at(k: NDArray[np.float64]) -> NDArray[np.float64]:
         values = np.empty(len(k))
         with np.errstate(all="ignore"):
-            self.part.piece(region).array.run([k], values)
-        known = np.flatnonzero(np.isfinite(values))
-        if not len(known):
-            return first, np.array([np.nan])
-        return first + int(known[0]), values[known[0] : known[-1] + 1]
+            program.run([k], values)
+        return values
+
+    sides = [at(first - _FAR), at(last + _FAR)]
+    beyond = [bool(np.isfinite(side).all() and (side == side[0]).all()) for side in sides]
+    settled = all(b or not np.isfinite(side).any() for b, side in zip(beyond, sides, strict=True))
+    values = at(np.arange(first, last + 1, dtype=float))
+    known = np.flatnonzero(np.isfinite(values))
+    if not len(known):
+        return Values(first, np.array([np.nan]), (False, False), settled)
+    values = values[known[0] : known[-1] + 1]
+    return Values(first + int(known[0]), values, (beyond[0], beyond[1]), settled)

@@ -243,6 +243,14 @@ class Writer:
 
     # -- choices -------------------------------------------------------------------------------
 
+    def _floor(self, node: Node, a: int) -> Sql:
+        """Write ⌊a⌋; where FLOOR gives a bounded integer, round and step back."""
+        rounded = glot.function(self.dialect.floor, self.use(a))
+        if self.dialect.floor == "FLOOR":
+            return rounded
+        above = glot.compare("gt", rounded.copy(), self.use(a))
+        return glot.case([(above, glot.sub(rounded, self.number(1.0)))], rounded.copy())
+
     def _sign(self, node: Node, a: int) -> Sql:
         zero = self.number(0.0)
         signs = (("gt", 1.0), ("lt", -1.0), ("eq", 0.0))
@@ -294,8 +302,17 @@ class Writer:
         return lookup(lambda: self.use(args[0]), node.data.low, values, self.dialect)
 
 
-def lookup(k: Callable[[], Sql], low: int, values: Sequence[float], dialect: Dialect) -> Sql:
-    """Return the value at a whole number k: a tree of CASE, NULL outside the table."""
+def lookup(
+    k: Callable[[], Sql],
+    low: int,
+    values: Sequence[float],
+    dialect: Dialect,
+    beyond: tuple[bool, bool] = (False, False),
+) -> Sql:
+    """Return the value at a whole number k: a tree of CASE.
+
+    Outside the table it is NULL, or, where ``beyond`` says so, the first and the last value.
+    """
 
     def tree(first: int, some: Sequence[float]) -> Sql:
         if len(some) == 1:
@@ -309,8 +326,13 @@ def lookup(k: Callable[[], Sql], low: int, values: Sequence[float], dialect: Dia
         ]
         return glot.case(branches, last)
 
-    ends = (float(low), float(low + len(values) - 1))
-    inside = glot.between(k(), *(glot.number(e, dialect) for e in ends))
+    first, last = (glot.number(float(e), dialect) for e in (low, low + len(values) - 1))
+    if beyond == (True, True):
+        inside = glot.compare("eq", k(), k())
+    elif beyond[0]:
+        inside = glot.compare("le", k(), last)
+    else:
+        inside = glot.compare("ge", k(), first) if beyond[1] else glot.between(k(), first, last)
     return glot.case([(inside, tree(low, values))])
 
 

@@ -63,18 +63,23 @@ export async function showPlan() {
   show(plan, request);
 }
 
+/** A mechanism, and below it how it splits the budget. */
+function named(option) {
+  return h("div", {}, option.name, h("small", {}, option.split));
+}
+
 function show(plan, request) {
   const [best, second] = plan.options;
   $("#best").textContent = best.name;
   const ahead = second && best.sd ? ` The next best, ${second.name}, has ${shown(second.sd / best.sd, 3)} times its error.` : "";
   $("#best-words").textContent = `With about ${request.count} records its error has a standard deviation of at most ${shown(best.sd, 3)}.${ahead}`;
   const bound = plan.options.some((o) => o.wrong_bound !== null);
-  const head = ["mechanism", "budget", "sd of the mean", "sd of the count", `sd < ${shown(plan.target)} from`, "bias, bound wrong"];
-  const cells = (tag, words) => words.slice(0, bound ? 6 : 5).map((word) => h(tag, tag === "th" ? { scope: "col" } : {}, word));
+  const head = ["mechanism", "sd of the mean", "sd of the count", `sd < ${shown(plan.target)} from`, "bias, bound wrong"];
+  const cells = (tag, words) => words.slice(0, bound ? 5 : 4).map((word) => h(tag, tag === "th" ? { scope: "col" } : {}, word));
   $("#options").replaceChildren(h("table", { class: "options" },
     h("thead", {}, h("tr", {}, ...cells("th", head))),
     h("tbody", {}, ...plan.options.map((o, i) => h("tr", i ? {} : { class: "best" }, ...cells("td", [
-      o.name, o.split, shown(o.sd, 3), shown(o.sd_count, 3),
+      named(o), shown(o.sd, 3), shown(o.sd_count, 3),
       o.useful_from === null ? "never" : `n = ${o.useful_from.toLocaleString()}`, shown(o.wrong_bound, 3)]))))));
   $("#options-note").textContent = `Standard deviations are exact, the worst over means ${plan.means.map((m) => shown(m)).join(", ")}.${bound ? " The last column is the bias of the mean if there are only half as many records as promised." : ""}`;
   $("#plan-code code").textContent = plan.python;
