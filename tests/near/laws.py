@@ -1,4 +1,4 @@
-"""Expectations written down from the definitions of the noises, sharing no code with the library."""
+"""Expectations written down from the definitions of the noises; no code of the library."""
 
 import math
 
@@ -62,7 +62,9 @@ def mean(g, law, q):
 
 def largest(bias, low, high, count=160, peaks=4):
     """Return the largest |bias| that a search over [low, high] can find."""
-    q = np.unique(np.concatenate([np.linspace(low, high, count), low + np.geomspace(1e-3, high - low, 40)]))
+    q = np.unique(
+        np.concatenate([np.linspace(low, high, count), low + np.geomspace(1e-3, high - low, 40)])
+    )
     found = np.abs(bias(q))
     best = float(found.max())
     for i in np.argsort(found)[-peaks:]:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from near.laws import Gaussian, Staircase, largest, mean, sums
 
 import trueup as tu
+from near.laws import Gaussian, Staircase, largest, mean, sums
 
 CASES = {
     "log": ("log(n)", np.log, (2, 60), 0.02, False),

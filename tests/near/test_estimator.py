@@ -4,10 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
-from extras import needs
-from near.laws import Gaussian, mean, sums
 
 import trueup as tu
+from extras import needs
+from near.laws import Gaussian, mean, sums
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_sql_gives_the_same_numbers(counts, reals, ratio, output):
         f"{est.sql(output=output, columns=columns)} AS v{i}"
         for i, (est, columns) in enumerate([(counts, None), (reals, None), (ratio, {"s": "x"})])
     )
-    found = frame.query("t", f"SELECT {query} FROM t").fetchnumpy()
+    found = frame.query("t", f"SELECT {query} FROM t").fetchnumpy()  # noqa: S608
     ask = {"value": "__call__"}.get(output, output)
     wanted = [getattr(counts, ask)(n), getattr(reals, ask)(x), getattr(ratio, ask)(s=x, n=n)]
     for i, values in enumerate(wanted):

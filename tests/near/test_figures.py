@@ -4,9 +4,9 @@ import time
 
 import numpy as np
 import pytest
-from near.laws import sums
 
 import trueup as tu
+from near.laws import sums
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,6 @@ def test_noise_of_many_integers_takes_a_spline():
     q = np.arange(600, 3000)
     mean, variance = sums(est, 100, 600, 2999)
     assert np.abs(mean * q - 1).max() <= est.bias_bound <= 0.005
-    assert (np.sqrt(variance) * q).max() <= 0.18  # as for sigma 10 from 60 on: only the ratio counts
+    assert (
+        np.sqrt(variance) * q
+    ).max() <= 0.18  # as for sigma 10 from 60 on: only the ratio counts

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from extras import needs
-from near.laws import sums
 
 import trueup as tu
+from extras import needs
+from near.laws import sums
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from extras import needs
-from near.laws import discrete_gaussian
 
 import trueup as tu
+from extras import needs
+from near.laws import discrete_gaussian
 
 cp = needs("cvxpy")
 
@@ -22,7 +22,9 @@ def best(sigma, low, high, tolerance, weights, truth):
     g = cp.Variable(matrix.shape[1])
     roots = [np.sqrt(w * mass) for w in weights]
     spread = sum(
-        cp.sum_squares(cp.multiply(roots[i], g[i : i + len(k)] - matrix[i, i : i + len(k)] @ g[i : i + len(k)]))
+        cp.sum_squares(
+            cp.multiply(roots[i], g[i : i + len(k)] - matrix[i, i : i + len(k)] @ g[i : i + len(k)])
+        )
         for i in range(len(q))
     )
     off = cp.multiply(1 / tolerance, matrix @ g - truth)

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from near.laws import largest
 
 import trueup as tu
+from near.laws import largest
 
 MOMENTS = tu.Moments([0, 2, 0, 24, 0, 720, 0, 40320])  # those of Laplace(1)
 
@@ -62,7 +62,9 @@ def test_student_t_by_its_moments_and_by_its_law():
 
 
 def test_what_moments_cannot_do():
-    with pytest.raises(tu.TrueupError, match=r"(?s)least that was reached is 0\.\d+.*max_bias=0\.\d+ works") as e:
+    with pytest.raises(
+        tu.TrueupError, match=r"(?s)least that was reached is 0\.\d+.*max_bias=0\.\d+ works"
+    ) as e:
         tu.nearly_unbiased("1/q", MOMENTS, (1, 20), 0.001, relative=True)
     works = float(e.value.hint.split("max_bias=")[1].split(" ")[0])
     est = tu.nearly_unbiased("1/q", MOMENTS, (1, 20), works, relative=True)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from near.laws import sums
 
 import trueup as tu
+from near.laws import sums
 
 NOISES = {"s": tu.Laplace(2), "n": tu.DiscreteGaussian(2), "m": tu.DiscreteGaussian(1)}
 DOMAIN = {"n": (5, 40), "m": (4, 30), "s": (-50, 50)}
@@ -69,7 +69,10 @@ def test_the_variance_of_a_product():
     est = made("s/n", domain={"n": (5, None)})
     rng = np.random.default_rng(6)
     for n, s in ((8, 12.0), (60, 12.0)):
-        draws = {"s": s + NOISES["s"].sample(300_000, rng), "n": n + NOISES["n"].sample(300_000, rng)}
+        draws = {
+            "s": s + NOISES["s"].sample(300_000, rng),
+            "n": n + NOISES["n"].sample(300_000, rng),
+        }
         average = est.variance(**draws).mean()
         assert average == pytest.approx(est.sd(s=s, n=n) ** 2, rel=0.15 if n < 20 else 0.02)
 
