@@ -73,7 +73,9 @@ def test_priors_need_the_right_domain():
 
 @pytest.mark.parametrize("noise", [tu.DiscreteGaussian(5), tu.Gaussian(5)], ids=repr)
 def test_what_can_be_reached_is_said(noise):
-    with pytest.raises(tu.TrueupError, match=r"cannot be reached .* least that was reached is") as e:
+    with pytest.raises(
+        tu.TrueupError, match=r"cannot be reached .* least that was reached is"
+    ) as e:
         tu.nearly_unbiased("1/n", noise, (1, 60), 1e-5, relative=True)
     works = float(e.value.hint.split("max_bias=")[1].split(" ")[0])
     assert 1e-5 < works < 0.1

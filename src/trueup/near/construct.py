@@ -88,7 +88,7 @@ def attempt(question: Question, efforts: Sequence[tuple[int, float]] = EFFORTS) 
     for pieces, further in efforts:
         where = stretch(question, smoothing, terms, further)
         plan = Plan(question, smoothing, where, pieces)
-        if math.isfinite(least) and sum(zone.size for zone in plan.zones) > _MANY:
+        if (pieces, further) != efforts[0] and sum(zone.size for zone in plan.zones) > _MANY:
             break
         found = _tightened(plan)
         if isinstance(found, Solution):
@@ -129,7 +129,8 @@ def _tightened(plan: Plan) -> Solution | float:
         if plan.programme is not None:
             solved = plan.programme.least_variance(shrink)
             if solved is None:
-                return max(plan.programme.least_bias(), 1.0) * question.max_bias
+                least = plan.programme.least_bias()
+                return math.inf if math.isnan(least) else max(least, 1.0) * question.max_bias
             unknowns = solved
         curve = plan.curve(unknowns)
         certificate = certify(question, curve, smoothing, question.max_bias)
