@@ -126,7 +126,7 @@ def test_what_a_little_bias_buys(page, server):
     near = wait_for(lambda: curve(page, "nearly unbiased"), 60)
     x, y = min(near, key=lambda point: abs(point[0] - 20))
     assert y == pytest.approx(1 / x, rel=0.1)
-    assert len(curve(page, "largest sd", "chart-frontier")) >= 3
+    assert len(wait_for(lambda: curve(page, "largest sd", "chart-frontier"), 60)) >= 3
     assert wait_for(lambda: curve(page, "nearly unbiased", "chart-sd"))
     page.fill("#bias", "nothing")
     page.locator("#error-bias").get_by_text("Not a finite number").wait_for()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-COMPUTED = ("curve", "risk", "frontier", "code", "plan")
+COMPUTED = ("curve", "risk", "near", "frontier", "code", "plan")
 
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 

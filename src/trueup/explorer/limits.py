@@ -33,6 +33,7 @@ JOBS: Final = 400
 SECONDS: Final = {
     "curve": 6.0,
     "risk": 20.0,
+    "near": 30.0,
     "frontier": 40.0,
     "code": 6.0,
     "plan": 30.0,

@@ -125,7 +125,7 @@ def _tightened(plan: Plan) -> Solution | float:
     """Solve the programme with a slightly smaller τ, until the bound holds between its rows too."""
     question, smoothing = plan.question, plan.smoothing
     shrink, unknowns = _TIGHTER[question.whole], np.empty(0)
-    for _ in range(3):
+    for _ in range(5):
         if plan.programme is not None:
             solved = plan.programme.least_variance(shrink)
             if solved is None:
@@ -139,7 +139,7 @@ def _tightened(plan: Plan) -> Solution | float:
             return Solution(question, smoothing, curve, certificate)
         if not excess < _NEAR_MISS or plan.programme is None:
             break
-        shrink = 1 - (1 - shrink) / excess * (1 - 2e-4)
+        shrink = 1 - (1 - shrink) / excess * (1 - 5e-4)
     return certificate.bound
 
 

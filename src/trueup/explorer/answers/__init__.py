@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trueup.explorer.answers import code, curve, frontier, job, planning, risk
+from trueup.explorer.answers import code, curve, frontier, job, near, planning, risk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "curve": curve.answer,
     "risk": risk.answer,
+    "near": near.answer,
     "frontier": frontier.answer,
     "code": code.answer,
     "plan": planning.answer,

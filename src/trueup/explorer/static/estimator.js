@@ -66,12 +66,12 @@ export async function update() {
   $("#results").dataset.took = Math.round(performance.now() - since);
   if (!answer.statistics) {
     for (const chart of $$(".chart.empty", root())) chart.replaceChildren();
-    for (const kind of ["risk", "code", "frontier"]) drop(kind);
+    for (const kind of ["risk", "code", "near", "frontier"]) drop(kind);
     return;
   }
   updateRisk(asked);
   updateCode();
-  updateFrontier(asked, answer.error);
+  updateBias(asked, answer.error);
 }
 
 function showEstimator(answer) {
@@ -173,7 +173,7 @@ async function updateRisk(asked) {
   if (some(risk.estimate.bias) && !some(risk.estimate.sd)) notes.push("The estimator has no finite variance.");
   if (!risk.finished) notes.push("Computing took long: the curves have fewer points.");
   $("#risk-note").textContent = notes.join(" ");
-  if (nearly) showNear(nearly);
+  if (nearly) showNear();
   showNumbers(risk, plugin);
 }
 
@@ -212,42 +212,60 @@ export function showCode() {
   $("#code").classList.toggle("wrapped", kind === "sql");
 }
 
-/** Where there is no unbiased estimator: the best one with a little bias, and the frontier. */
-export async function updateFrontier(asked = request(), error = latest?.error) {
-  const card = $("#card-frontier");
+/** Where there is no unbiased estimator: the best one with a little bias, then the frontier. */
+function updateBias(asked, error) {
   const none = error?.kind === "none";
-  card.hidden = !none;
-  if (!none) {
+  $("#card-frontier").hidden = !none;
+  if (none) {
+    const input = $("#bias");
+    if (document.activeElement !== input) input.value = state.bias;
+    updateNear(asked);
+    updateFrontier(asked);
+  } else {
+    drop("near");
     drop("frontier");
+  }
+}
+
+/** Ask for the estimator whose bias stays below the bound allowed. */
+export async function updateNear(asked = request()) {
+  let near;
+  try {
+    near = await ask("near", { ...asked, bias: state.bias });
+  } catch {
     return;
   }
-  const input = $("#bias");
-  if (document.activeElement !== input) input.value = state.bias;
-  card.setAttribute("aria-busy", "true");
+  if (!near) return;
+  const card = $("#card-frontier");
+  $("#error-bias").replaceChildren();
+  $("#bias").removeAttribute("aria-invalid");
+  $("#frontier-copy").hidden = Boolean(near.error);
+  nearly = near.error ? null : near;
+  showNear();
+  if (near.error) {
+    $("#bias-note").textContent = "";
+    showError(card, near.error, "bias");
+    return;
+  }
+  $("#bias-label").textContent = near.relative ? "bias allowed, relative to f" : "bias allowed";
+  $("#bias").placeholder = String(near.bias);
+  $("#bias-note").textContent = `certified: at most ${shown(near.bound)}`;
+  $("#frontier-code code").textContent = near.python;
+}
+
+async function updateFrontier(asked) {
   let answer;
   try {
-    answer = await ask("frontier", { ...asked, bias: state.bias });
+    answer = await ask("frontier", asked);
   } catch {
     return;
   }
   if (!answer) return;
-  card.setAttribute("aria-busy", "false");
-  clearErrors(card);
-  const problem = answer.error ?? answer.refused;
-  if (problem) showError(card, problem, "frontier");
-  $("#frontier-copy").hidden = !answer.near;
   $("#chart-frontier").hidden = !answer.points?.length;
-  $("#bias-label").textContent = answer.relative ? "bias allowed, relative to f" : "bias allowed";
-  input.placeholder = String(answer.bias ?? "");
-  $("#bias-note").textContent = answer.near ? `certified: at most ${shown(answer.near.bound)}` : "";
-  nearly = answer.axis ? answer : null;
-  if (nearly) showNear(nearly);
-  if (answer.error) return;
-  $("#frontier-code code").textContent = answer.python;
-  if (answer.points.length) showFrontier(answer);
+  if (answer.points?.length) showFrontier(answer);
 }
 
-function showFrontier({ points, relative, bias }) {
+function showFrontier({ points, relative }) {
   const unit = relative ? ", relative to f" : "";
   const column = (i) => points.map((point) => point[i]);
   draw("chart-frontier", (c) => ({
@@ -259,17 +277,16 @@ function showFrontier({ points, relative, bias }) {
       xaxis: { type: "log", title: { text: `bias bound${unit}` }, tickvals: column(0),
         ticktext: column(0).map((b) => (relative ? `${shown(100 * b, 2)} %` : shown(b, 2))) },
       yaxis: { title: { text: `sd${unit}` }, rangemode: "tozero" },
-      shapes: [{ type: "line", xref: "x", yref: "paper", x0: bias, x1: bias, y0: 0, y1: 1, line: { color: c.truth, width: 1, dash: "dot" } }],
     },
   }), "Standard deviation against the bound on the bias.");
 }
 
 /** Show the nearly unbiased estimator beside the plug-in, or take it away. */
-function showNear({ near, axis }) {
+function showNear() {
   const name = "nearly unbiased";
-  const style = { whole: axis.whole, legendrank: 900 };
-  const shownAt = (id, x, y) => put(id, name, near && ((c) => line(name, x, y, c.ours, style)));
-  shownAt("chart-curve", near?.curve.x, near?.curve.estimate);
-  shownAt("chart-bias", near?.risk.q, near?.risk.bias);
-  shownAt("chart-sd", near?.risk.q, near?.risk.sd);
+  const style = { whole: nearly?.axis.whole, legendrank: 900 };
+  const at = (id, x, y) => put(id, name, x && ((c) => line(name, x, y, c.ours, style)));
+  at("chart-curve", nearly?.curve.x, nearly?.curve.estimate);
+  at("chart-bias", nearly?.risk.q, nearly?.risk.bias);
+  at("chart-sd", nearly?.risk.q, nearly?.risk.sd);
 }

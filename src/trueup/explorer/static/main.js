@@ -3,7 +3,7 @@
 import { fetchJson } from "./api.js";
 import { redraw } from "./charts.js";
 import { $, $$, copy, h, tabs } from "./dom.js";
-import { changed, currentNames, showCode, update, updateCode, updateFrontier } from "./estimator.js";
+import { changed, currentNames, showCode, update, updateCode, updateNear } from "./estimator.js";
 import { setUpFiles, showFile } from "./files.js";
 import { firstView, refresh, setUp } from "./form.js";
 import { setUpPlan, showPlan } from "./plan.js";
@@ -39,7 +39,7 @@ function setUpBias() {
     state.bias = event.target.value;
     writeAddress(currentNames());
     clearTimeout(timer);
-    timer = setTimeout(() => updateFrontier(), 300);
+    timer = setTimeout(() => updateNear(), 200);
   });
 }
 
