@@ -121,3 +121,10 @@ def test_arrays_in_arrays_out():
     bias = tu.plugin_bias("abs(q)", tu.Laplace(2))
     assert bias([[0.0, 1.0]]).shape == (1, 2)
     assert math.isnan(bias(math.nan))
+
+
+@pytest.mark.parametrize("f", ["1/q", "log(q)", "sqrt(q)", "1/(q - 7)", "q/(q**2 - 3)"])
+@pytest.mark.parametrize("noise", [tu.Laplace(2), tu.Gaussian(1), tu.StudentT(5)], ids=repr)
+def test_a_pole_far_away_is_still_reached_by_noise(f, noise):
+    assert math.isnan(tu.plugin_bias(f, noise)(1000.0))
+    assert math.isfinite(tu.plugin_bias(f, tu.Uniform(2))(1000.0))

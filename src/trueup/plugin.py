@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     Truth = Mapping[sympy.Symbol, float]
 
+_NEAR = Fraction(1, 64)
 _PLAIN = Operator((Branch("inside", None, {IDENTITY: sympy.Integer(1)}),), "the plug-in")
 
 
@@ -133,7 +135,7 @@ class _Difference:
         self.f, self.statistics = f, statistics
         self.cells = [Cell(s.symbol, _PLAIN, s.noise) for s in statistics]
         self.rates = {s.symbol: self._rates(s) for s in statistics}
-        self.exists = all(self._carried(s) for s in statistics)
+        self.exists = all(self._carried(s) and not self._poles(s) for s in statistics)
 
     def __call__(self, truth: Truth) -> float:
         found = self.singular(truth)
@@ -158,7 +160,7 @@ class _Difference:
             left, right = reach(s.noise, self.rates[s.symbol])
             q = truth[s.symbol]
             found += singularities(self.f, s.symbol, Interval(q - left, q + right))
-        if any(p.kind == "undefined" or (p.kind == "pole" and p.exponent <= -1) for p in found):
+        if any(map(_fatal, found)):
             return None
         return None if self._entangled() else found
 
@@ -169,6 +171,19 @@ class _Difference:
             (g.divides or g.signed) and len(g.expr.free_symbols) > 1 and definite(g.expr, box) == 0
             for g in guards(self.f)
         )
+
+    def _poles(self, s: Statistic) -> bool:
+        """Whether f has a pole, or is undefined, somewhere on the line: noise gets everywhere."""
+        if s.noise.lattice or not math.isinf(float(s.noise.quantile(0))):
+            return False
+        for guard in guards(self.f):
+            if guard.expr.free_symbols == {s.symbol} and guard.expr.is_polynomial(s.symbol):
+                roots = sympy.Poly(sympy.nsimplify(guard.expr, rational=True), s.symbol)
+                for root in {float(r) for r in roots.real_roots()}:
+                    near = Interval(root - _NEAR, root + _NEAR)
+                    if any(map(_fatal, singularities(self.f, s.symbol, near))):
+                        return True
+        return False
 
     def _rates(self, s: Statistic) -> tuple[float, float]:
         left, right = (max(growth(self.f, s.symbol, d).rate, 0.0) for d in (-1, 1))
@@ -185,6 +200,11 @@ class _Difference:
             elif not size.below(s.noise.mgf_radius, -1):
                 return False
         return True
+
+
+def _fatal(p: Singularity) -> bool:
+    """Whether E f(x) does not exist because of what happens at a point."""
+    return p.kind == "undefined" or (p.kind == "pole" and p.exponent <= -1)
 
 
 def _value(expr: sympy.Expr, truth: Truth) -> float:
