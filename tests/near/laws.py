@@ -6,6 +6,8 @@ import numpy as np
 from scipy import optimize
 
 GAUSS = np.polynomial.legendre.leggauss(6)
+PANELS = 8
+"""Panels on each step of a staircase."""
 
 
 def discrete_gaussian(sigma):
@@ -41,8 +43,10 @@ class Staircase:
     def __init__(self, epsilon):
         self.epsilon, self.gamma = epsilon, 1 / (1 + math.exp(epsilon / 2))
         steps = np.arange(0, math.ceil(40 / epsilon))
-        cuts = np.concatenate([steps, steps + self.gamma, steps + (1 + self.gamma) / 2])
-        fine = np.concatenate([cuts + part for part in (0.0, 0.05, 0.1)])
+        parts = np.arange(PANELS) / PANELS
+        low = steps[:, None] + self.gamma * parts
+        high = steps[:, None] + self.gamma + (1 - self.gamma) * parts
+        fine = np.concatenate([low.ravel(), high.ravel()])
         self.edges = np.unique(np.concatenate([-fine, fine]))
 
     def density(self, z):

@@ -98,3 +98,8 @@ def test_an_exponential_beyond_the_programme_is_unbiased():
     est = tu.nearly_unbiased("exp(n)", tu.Gaussian(2), (1, 50), 0.1, relative=True)
     assert est(3.0) == pytest.approx(np.exp(3 - 2))
     assert est.bias_bound == 0
+    falling = tu.nearly_unbiased("exp(-n/7)", tu.Staircase(3), (4, None), 0.1, relative=True)
+    assert falling.bias_bound == 0
+    assert falling.sd(9.0) > 0
+    with pytest.raises(tu.InfiniteVariance, match="no finite variance"):
+        tu.nearly_unbiased("exp(-n/7)", tu.Staircase(0.2), (4, None), 0.1, relative=True)

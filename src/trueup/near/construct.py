@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trueup.domain import Interval
-from trueup.errors import TrueupError
+from trueup.errors import InfiniteVariance, MissingExtra, TrueupError
 from trueup.formula.enclosure import enclose, zeros
 from trueup.formula.opaque import Opaque
 from trueup.formula.spline import Spline
@@ -59,20 +58,36 @@ class Solution:
 def construct(question: Question) -> Solution:
     """Return the estimator of least variance whose bias is certified, or say what can be had."""
     check_bounded(question)
-    closed = spectral.decompose(question.f, [question.symbol]) is not None
-    found = attempt(question, EFFORTS[:1] if closed else EFFORTS)
+    if spectral.decompose(question.f, [question.symbol]) is not None:
+        return _closed(question)
+    found = attempt(question)
     if isinstance(found, Solution):
         return found
-    if closed:
-        with contextlib.suppress(TrueupError):
-            return exact(question)
     raise unreachable(question, _reachable(question, found))
+
+
+def _closed(question: Question) -> Solution:
+    """Return the estimator of an exponential polynomial: the unbiased one if nothing is better."""
+    try:
+        found = attempt(question, EFFORTS[:1])
+    except MissingExtra:
+        raise
+    except TrueupError:  # its series does not settle
+        found = math.inf
+    return found if isinstance(found, Solution) else exact(question)
 
 
 def exact(question: Question) -> Solution:
     """Return the unbiased estimator of an exponential polynomial, in the shape of a solution."""
     statistic = Statistic(question.symbol, question.noise, Interval())
-    (component,) = invert(question.f, [statistic]).components
+    inverse = invert(question.f, [statistic])
+    if inverse.infinite:
+        raise InfiniteVariance(
+            f"the unbiased estimator of {text(question.f)} has no finite variance: "
+            f"{inverse.infinite}",
+            "bound the domain on both sides, or use less noise",
+        )
+    (component,) = inverse.components
     series = Exact(question.symbol, component.value(()), component.variance(()))
     curve = Curve(question.symbol, series, None, None, -math.inf, math.inf)
     return Solution(question, Smoothing(question.noise), curve, Certificate(0.0, math.nan))

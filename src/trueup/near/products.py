@@ -1,8 +1,9 @@
 """Several statistics: f as a sum of products, each factor exact or nearly unbiased.
 
 E of a product of independent factors is the product of their expectations, so a product whose
-factors are off by ρᵢ·|hᵢ| at most is off by (Π(1 + ρᵢ) − 1)·|Πhᵢ|. A tolerance for the whole is
-shared out among the factors, and the certificate is put together again from theirs.
+factors are off by ρᵢ·|hᵢ| at most is off by (Π(1 + ρᵢ) − 1)·|Πhᵢ|, and a·h with h off by β is off
+by |a|·β. A tolerance for the whole is shared out among the factors, and the certificate is put
+together again from theirs.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ class Product:
     def expr(self) -> sympy.Expr:
         """The term as a formula."""
         return sympy.Mul(self.exact, *(h for _, h in self.near))
+
+    @property
+    def without_help(self) -> sympy.Expr:
+        """The factors that have an unbiased estimator."""
+        return sympy.Mul(self.exact, *(h for s, h in self.near if not needs_help(h, s)))
 
 
 def needs_help(h: sympy.Expr, statistic: Statistic) -> bool:
@@ -112,20 +118,24 @@ def compose(
     products = split(f, statistics)
     box = {s.symbol: s.domain for s in statistics}
     near = [p for p in products if p.helped]
+    budget = max_bias if relative else max_bias / max(len(near), 1)
     terms, total = [], 0.0
     for p in products:
         size = _share(f, p, near, box, relative) if p.helped else 1.0
-        each = _each(max_bias, size, p.helped) if p.helped else max_bias
-        factors = tuple(_factor(s, h, each, prior) for s, h in p.near)
+        alone = p.helped == 1 and not relative
+        each = budget / size * (1 - 1e-9) if alone else _each(budget, size, max(p.helped, 1))
+        questions = [_question(s, h, each, not alone, prior) for s, h in p.near]
+        factors = tuple(_factor(s, q) for (s, _), q in zip(p.near, questions, strict=True))
         terms.append(_term(p, statistics, factors))
-        off = math.prod(1 + x.solution.certificate.bound for x in factors) - 1
+        offs = [x.solution.certificate.bound for x in factors]
+        off = (max(offs) if alone else math.prod(1 + x for x in offs) - 1) if offs else 0.0
         total = max(total, off * size) if relative else total + off * size
     return Composed(tuple(terms), total)
 
 
-def _factor(statistic: Statistic, h: sympy.Expr, each: float, prior: Any) -> Factor:
-    question = _question(statistic, h, each, prior)
-    return Factor(construct(question) if needs_help(h, statistic) else exact(question))
+def _factor(statistic: Statistic, question: Question) -> Factor:
+    helped = needs_help(question.f, statistic)
+    return Factor(construct(question) if helped else exact(question))
 
 
 def _each(max_bias: float, size: float, count: int) -> float:
@@ -140,10 +150,10 @@ def _share(
     box: Mapping[sympy.Symbol, Any],
     relative: bool,
 ) -> float:
-    """Return what a term's relative bias is multiplied by in the bias of the whole.
+    """Return what the bias of a term's factors is multiplied by in the bias of the whole.
 
-    Relative to |f| that is sup Σ|tₖ|/|f| over the terms; absolutely it is the number of terms times
-    sup|t|.
+    Relative to |f| that is sup Σ|tₖ|/|f| over the terms. Absolutely it is sup|t|, and the bias of
+    the factors is relative; a single factor h needs only the sup of what it is multiplied by.
     """
     if relative:
         rest = sympy.Add(*(abs(q.expr) for q in near))
@@ -152,9 +162,10 @@ def _share(
         hint = "use relative=False with bounds on all statistics, or estimate the terms one by one"
         what = f"the terms of {text(f)} cancel, and its bias cannot be bounded relative to it"
     else:
-        size = len(near) * largest(p.expr, box)
+        times = p.expr if p.helped > 1 else p.without_help
+        size = largest(times, box)
         hint = "use relative=True, or bound every statistic in the domain"
-        what = f"{text(p.expr)} is not bounded on the domain, and neither is a bias relative to it"
+        what = f"the bias is multiplied by {text(times)}, which is not bounded on the domain"
     if not math.isfinite(size):
         raise TrueupError(what, hint)
     return max(size, 1e-300)
@@ -204,13 +215,16 @@ def _cells(
     }
 
 
-def _question(statistic: Statistic, h: sympy.Expr, each: float, prior: Any) -> Question:
+def _question(
+    statistic: Statistic, h: sympy.Expr, each: float, relative: bool, prior: Any
+) -> Question:
     own = prior
     if isinstance(prior, Mapping) and all(isinstance(k, str) for k in prior):
         own = prior.get(statistic.symbol.name)
     whole = statistic.noise.lattice or statistic.domain.lattice
     weights = read_prior(own, statistic.domain, whole)
-    return Question(h, statistic.symbol, statistic.noise, statistic.domain, each, True, weights)
+    given = (h, statistic.symbol, statistic.noise, statistic.domain)
+    return Question(*given, each, relative, weights)
 
 
 def _term(p: Product, statistics: Sequence[Statistic], factors: tuple[Factor, ...]) -> Term:
