@@ -8,7 +8,7 @@ from trueup.errors import FormulaError
 from trueup.formula.grammar import parse
 from trueup.formula.text import text
 
-SECONDS = 0.5
+SECONDS = 1.0
 """Of processor time: other programs on the machine do not count."""
 
 
@@ -118,7 +118,7 @@ READ = {
 
 
 def timed(given):
-    start = time.process_time()
+    start = time.thread_time()
     try:
         return parse(given)
     except FormulaError as error:
@@ -126,7 +126,7 @@ def timed(given):
         assert len(str(error)) < 700  # noqa: PT017
         return None
     finally:
-        assert time.process_time() - start < SECONDS
+        assert time.thread_time() - start < SECONDS
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -144,6 +144,6 @@ def test_refused(name):
 def test_read_in_time(name):
     expr = timed(READ[name])
     assert expr is not None
-    start = time.process_time()
+    start = time.thread_time()
     assert text(expr)
-    assert time.process_time() - start < SECONDS
+    assert time.thread_time() - start < SECONDS
