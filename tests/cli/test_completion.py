@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from extras import missing
 from trueup.cli import COMMANDS, build_parser
 from trueup.cli.completion import commands
 
@@ -33,7 +34,7 @@ def test_commands_are_read_from_the_parser():
 def test_the_shell_reads_it(shell, run, tmp_path):
     program = shutil.which(shell)
     if program is None:
-        pytest.skip(f"{shell} is not installed here; bash always is")
+        missing(f"{shell} is not installed here")
     script = tmp_path / "script"
     script.write_text(run("completion", shell).out)
     subprocess.run([program, "-n", str(script)], check=True, capture_output=True)  # noqa: S603
