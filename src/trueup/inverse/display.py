@@ -86,7 +86,7 @@ def explain(estimator: Any) -> str:
     )
     if estimator._source.note:
         rows.append(("note", estimator._source.note))
-    return "\n".join([f"Unbiased estimator of {text(estimator.estimand)}", *_table(rows)])
+    return "\n".join([f"Unbiased estimator of {text(estimator.estimand)}", *table(rows)])
 
 
 def _variance_lines(inverse: Inverse) -> list[str]:
@@ -116,7 +116,7 @@ def _gain(estimator: Any) -> Iterator[str]:
             )
 
 
-def _table(rows: list[tuple[str, str]]) -> list[str]:
+def table(rows: list[tuple[str, str]]) -> list[str]:
     """Return labelled lines; a label that repeats is left blank."""
     lines, last = [], ""
     for label, content in rows:

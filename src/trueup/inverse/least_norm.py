@@ -217,7 +217,7 @@ def operator(noise: Noise, domain: Interval) -> Operator:
     """Return the least-norm inverse on a finite set of integers."""
     theorem = (
         f"{noise!r} on {domain}: the unbiased estimator of least variance under "
-        f"{prior.name(domain)}, by weighted least norm"
+        f"a {prior.name(domain)} prior, by weighted least norm"
     )
     branch = Solved("inside", None, {}, noise, domain)
     ends = symbolic(domain.low), symbolic(domain.high)

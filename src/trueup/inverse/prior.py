@@ -26,10 +26,10 @@ def weights(domain: Interval, q: Floats) -> Floats:
     array([0.  , 1.  , 0.25])
     """
     inside = domain.contains(q)
-    size = np.where(inside, q, 1.0) if domain.low > 0 else np.ones_like(q)
+    size = np.where(inside, q, 1.0) if name(domain) == "log-uniform" else np.ones_like(q)
     return np.where(inside, 1 / size, 0.0)
 
 
 def name(domain: Interval) -> str:
-    """Return the prior in words."""
-    return "a log-uniform prior" if domain.low > 0 else "a uniform prior"
+    """Return the name of the default prior."""
+    return "log-uniform" if domain.low > 0 else "uniform"

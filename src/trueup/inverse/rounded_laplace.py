@@ -56,7 +56,7 @@ def operator(
     if low is not None or high is not None:
         theorem += (
             "; constant beyond L − 1 and U + 1, and of least variance under "
-            f"{prior.name(domain)} among all that are unbiased"
+            f"a {prior.name(domain)} prior among all that are unbiased"
         )
     ends = symbolic(domain.low), symbolic(domain.high)
     if low is not None and high is not None and high - low < 2 * depth:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trueup.formula.opaque import Table
-from trueup.kernels.tape import Node
+from trueup.kernels.tape import Emitter, Node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,21 +94,13 @@ def _cost(node: Node) -> float:
     return _COSTS.get(node.op, _FUNCTION)
 
 
-class _Fusion:
+class _Fusion(Emitter):
     """The state of one fusion: nodes so far, each made once."""
 
     def __init__(self, inputs: int) -> None:
+        super().__init__()
         self.inputs = inputs
-        self.nodes: list[Node] = []
-        self.numbers: dict[Node, int] = {}
         self.registers = [self.emit("input", data=i) for i in range(inputs)]
-
-    def emit(self, op: str, *args: int, data: Any = None) -> int:
-        node = Node(op, args, data)
-        if node not in self.numbers:
-            self.numbers[node] = len(self.nodes)
-            self.nodes.append(node)
-        return self.numbers[node]
 
     def grid(self, grid: Grid) -> int | None:
         total: int | None = None

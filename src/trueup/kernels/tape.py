@@ -90,13 +90,28 @@ def lower(expr: sympy.Expr, inputs: Sequence[sympy.Symbol]) -> Tape:
     return Tape(walk.inputs, *walk.finish(walk.visit(expr)))
 
 
-class _Walk:
+class Emitter:
+    """Nodes so far, each made once: what is computed twice shares a register."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.numbers: dict[Node, int] = {}
+
+    def emit(self, op: str, *args: int, data: Any = None) -> int:
+        """Return the register of an operation."""
+        node = Node(op, args, data)
+        if node not in self.numbers:
+            self.numbers[node] = len(self.nodes)
+            self.nodes.append(node)
+        return self.numbers[node]
+
+
+class _Walk(Emitter):
     """The state of one lowering: nodes so far, and where each expression's value is."""
 
     def __init__(self, inputs: tuple[sympy.Symbol, ...]) -> None:
+        super().__init__()
         self.inputs = inputs
-        self.nodes: list[Node] = []
-        self.numbers: dict[Node, int] = {}
         self.memo: dict[sympy.Basic, int] = {}
         for i, symbol in enumerate(inputs):
             self.memo[symbol] = self.emit("input", data=i)
@@ -105,16 +120,13 @@ class _Walk:
         return tuple(self.nodes), output
 
     def emit(self, op: str, *args: int, data: Any = None) -> int:
-        node = Node(op, args, data)
-        if node not in self.numbers:
-            if len(self.nodes) >= MAX_OPERATIONS:
-                raise TrueupError(
-                    f"the formula needs more than {MAX_OPERATIONS} operations per row",
-                    "write it more simply, or debias its parts one by one",
-                )
-            self.numbers[node] = len(self.nodes)
-            self.nodes.append(node)
-        return self.numbers[node]
+        register = super().emit(op, *args, data=data)
+        if len(self.nodes) > MAX_OPERATIONS:
+            raise TrueupError(
+                f"the formula needs more than {MAX_OPERATIONS} operations per row",
+                "write it more simply, or debias its parts one by one",
+            )
+        return register
 
     def visit(self, expr: sympy.Basic) -> int:
         if expr not in self.memo:

@@ -9,6 +9,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.text import text
+from trueup.inverse.display import piecewise, table
 from trueup.near.answer import Answer
 from trueup.near.polynomial import Polynomial
 from trueup.near.series import Series
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 def formula(answer: Answer | Polynomial) -> sympy.Expr:
     """Return the estimator as one expression, tables and splines by name."""
-    from trueup.inverse.display import piecewise
-
     if isinstance(answer, Polynomial):
         return piecewise(answer.inverse, "value")
     return sympy.Add(*(_cases(term) for term in answer.terms))
@@ -65,7 +64,7 @@ def explain(estimator: NearlyUnbiased) -> str:
         )
     )
     title = f"Nearly unbiased estimator of {text(estimator.estimand)}"
-    return "\n".join([title, *_table(rows)])
+    return "\n".join([title, *table(rows)])
 
 
 def _bias(estimator: NearlyUnbiased) -> str:
@@ -129,12 +128,3 @@ def _spread(estimator: NearlyUnbiased) -> list[tuple[str, str]]:
     name = estimator.statistics[0]
     average = f"{estimator.average_sd:.4g}{unit} on average"
     return [("sd", f"{largest:.4g}{unit} at most (at {name} = {worst:.6g}), {average}")]
-
-
-def _table(rows: list[tuple[str, str]]) -> list[str]:
-    """Return labelled lines; a label that repeats is left blank."""
-    lines, last = [], ""
-    for label, content in rows:
-        lines.append(f"  {label + ':' if label != last else '':<12}{content}")
-        last = label
-    return lines

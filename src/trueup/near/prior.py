@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trueup.errors import TrueupError
 from trueup.exact import number
+from trueup.inverse import prior as default
 
 if TYPE_CHECKING:
     from trueup.domain import Interval
@@ -60,7 +61,7 @@ def read_prior(prior: object, domain: Interval, whole: bool) -> Prior:
     """
     positive = domain.low > 0
     if prior is None:
-        prior = "log-uniform" if positive else "uniform"
+        prior = default.name(domain)
     if isinstance(prior, str):
         return _named(prior, domain, positive)
     if callable(prior):

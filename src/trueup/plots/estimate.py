@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trueup.errors import InfiniteVariance
 from trueup.formula.text import text
 from trueup.kernels.evaluate import evaluate
 from trueup.plots.ranges import Slice
@@ -90,9 +91,10 @@ def _inside(cut: Slice, points: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _stderr(est: Estimator, cut: Slice, points: NDArray[np.float64]) -> Any:
-    if est._inverse.infinite:
+    try:
+        return est.stderr(**cut.arguments(points))
+    except InfiniteVariance:
         return None
-    return est.stderr(**cut.arguments(points))
 
 
 def _limits(axes: Axes, values: NDArray[np.float64]) -> tuple[float, float]:

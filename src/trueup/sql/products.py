@@ -9,10 +9,10 @@ it has where this keeps the digits, and refused by name otherwise.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trueup.errors import TrueupError
-from trueup.kernels.tape import Node, Tape
+from trueup.kernels.tape import Emitter, Node, Tape
 
 if TYPE_CHECKING:
     from trueup.sql.dialects import Dialect
@@ -60,13 +60,12 @@ class _Product:
         return result
 
 
-class _Rewriting:
+class _Rewriting(Emitter):
     """The state of one rewriting."""
 
     def __init__(self, tape: Tape, dialect: Dialect) -> None:
+        super().__init__()
         self.tape, self.dialect = tape, dialect
-        self.nodes: list[Node] = []
-        self.numbers: dict[Node, int] = {}
         self.products: dict[int, _Product] = {}
         self.registers: dict[int, int] = {}
         self.inner = _inner_sums(tape)
@@ -91,13 +90,6 @@ class _Rewriting:
                 needed.add(i)
                 stack += self.tape.nodes[i].args
         return sorted(needed)
-
-    def emit(self, op: str, *args: int, data: Any = None) -> int:
-        node = Node(op, args, data)
-        if node not in self.numbers:
-            self.numbers[node] = len(self.nodes)
-            self.nodes.append(node)
-        return self.numbers[node]
 
     def number(self, x: float) -> int:
         return self.emit("const", data=x)
