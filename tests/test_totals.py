@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import trueup as tu
+from extras import needs
 from frames.backends import BACKENDS, same
 from trueup.frames import of_polars
 from trueup.frames.wanted import read_wanted
 from trueup.totals import _Cells, _covariances
 
-pl = pytest.importorskip("polars")
+pl = needs("polars")
 
 D = tu.DiscreteLaplace
 MEAN = tu.unbiased("s/n", {"s": tu.Laplace(2), "n": D(2)}, {"n": (1, None)})

@@ -55,7 +55,7 @@ def test_the_shell_reads_it(shell, run, tmp_path):
 def test_bash_completes(words, expected, run, tmp_path):
     bash = shutil.which("bash")
     if bash is None:
-        pytest.skip("bash is not installed")
+        missing("bash is not installed")
     script = run("completion", "bash").out
     given = " ".join(f"'{w}'" for w in words)
     code = f"{script}\nCOMP_WORDS=({given}); COMP_CWORD={len(words) - 1}; _trueup\n"

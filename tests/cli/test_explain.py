@@ -22,7 +22,7 @@ def test_one_statistic(run):
     first = table(done.out)[0]
     assert first[:3] == ["1", "1", "none"]
     # E 1/max(x, 1) − 1 at q = 1, b = 2, and √Var: integrals done by hand with mpmath
-    mp = pytest.importorskip("mpmath").mp
+    mp = needs("mpmath").mp
     density = lambda x: mp.exp(-abs(x - 1) / 2) / 4  # noqa: E731
     above = mp.quad(lambda x: density(x) / x, [1, 3, 9, mp.inf])
     assert float(first[3]) == pytest.approx(float(0.5 + above - 1), abs=1e-5)

@@ -3,6 +3,7 @@
 import pytest
 
 import trueup as tu
+from extras import needs
 
 MEAN = tu.unbiased("s/n", {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2)}, {"n": (1, None)})
 COUNT = tu.unbiased("1/n", tu.DiscreteLaplace(2), (1, None))
@@ -66,18 +67,18 @@ def test_new_columns_are_not_written_twice(constructor):
 
 
 def test_engines_that_ignore_case_refuse_twins():
-    duckdb = pytest.importorskip("duckdb")
+    duckdb = needs("duckdb")
     relation = duckdb.connect().sql("SELECT 5.0 AS s, 7 AS n, 1 AS mean")
     with pytest.raises(tu.TrueupError, match="there is a column 'Mean' already"):
         tu.debias(relation, Mean=MEAN)
 
 
 def test_duplicate_columns():
-    pd = pytest.importorskip("pandas")
+    pd = needs("pandas")
     frame = pd.DataFrame([[1.0, 2, 3]], columns=["s", "n", "n"])
     with pytest.raises(tu.TrueupError, match="the table has 2 columns 'n'"):
         tu.debias(frame, m=MEAN)
-    pa = pytest.importorskip("pyarrow")
+    pa = needs("pyarrow")
     table = pa.Table.from_arrays([pa.array([1.0])] * 3, names=["s", "n", "n"])
     with pytest.raises(tu.TrueupError, match="the table has 2 columns 'n'"):
         tu.debias(table, m=MEAN)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import trueup as tu
+from extras import needs
 from frames.backends import BACKENDS
 
-pl = pytest.importorskip("polars")
+pl = needs("polars")
 
 LAPLACE = tu.unbiased("1/q", tu.Laplace(2), (1, None))
 DISCRETE = tu.unbiased("1/q", tu.DiscreteLaplace(2), (1, None))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
+from extras import needs
 from frames.backends import same
 
 MEAN = tu.unbiased("s/n", {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2)}, {"n": (1, None)})
@@ -115,7 +116,7 @@ def test_degree_k_extension(constructor):
 
 
 def test_pandas_index_is_kept():
-    pd = pytest.importorskip("pandas")
+    pd = needs("pandas")
     for index in (
         pd.Index([3, 3, 1, 0, 3], name="i"),
         pd.MultiIndex.from_product([["x"], range(5)]).repeat(1),
@@ -131,7 +132,7 @@ def test_pandas_index_is_kept():
 
 
 def test_pandas_result_is_independent_of_the_frame():
-    pd = pytest.importorskip("pandas")
+    pd = needs("pandas")
     frame = pd.DataFrame({"s": [1.0, 2.0]})
     out = tu.debias(frame, square=SQUARE)
     out.loc[0, "s"] = 99.0
@@ -139,21 +140,21 @@ def test_pandas_result_is_independent_of_the_frame():
 
 
 def test_numbers_in_memory_are_not_copied():
-    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    pa, pl = needs("pyarrow"), needs("polars")
     from trueup.frames import of_arrow, of_pandas, of_polars
 
     x = np.arange(1000.0)
     for backend, frame in (
         (of_arrow, pa.table({"x": x})),
         (of_polars, pl.DataFrame({"x": x})),
-        (of_pandas, pytest.importorskip("pandas").DataFrame({"x": x}, copy=False)),
+        (of_pandas, needs("pandas").DataFrame({"x": x}, copy=False)),
     ):
         (piece,) = backend.pieces(frame, ["x"])
         assert np.shares_memory(piece.columns["x"].values, x)
 
 
 def test_pieces_cover_the_rows_whatever_the_chunks():
-    pl = pytest.importorskip("polars")
+    pl = needs("polars")
     parts = [pl.DataFrame({"s": [float(i)] * 3}) for i in range(100)]
     frame = pl.concat(parts, rechunk=False)
     assert frame.n_chunks() == 100

@@ -9,11 +9,12 @@ import pytest
 import sympy
 
 import trueup as tu
+from extras import needs
 from trueup.frames.expressions import expression, of_grid
 from trueup.kernels.grid import columns
 from trueup.kernels.tape import lower
 
-pl = pytest.importorskip("polars")
+pl = needs("polars")
 
 X = sympy.Symbol("x", real=True)
 SMALL = [1e-300, 1e-20, 1e-9, 1e-4, 0.01, 0.3, 0.5, 0.9, 0.999999]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import trueup as tu
+from extras import needs
 from frames.backends import same
 from trueup.kernels.grid import columns
 
@@ -198,7 +199,7 @@ def test_scales_beyond_the_growth_limit(constructor):
     )
 )
 def test_drawn_scales(rows):
-    pl = pytest.importorskip("polars")
+    pl = needs("polars")
     s, n, b = map(list, zip(*rows, strict=True))
     frame = pl.DataFrame({"s": s, "n": n, "b": b})
     eager = tu.debias(frame, scales={"n": "b"}, stderr=False, mean=MEAN)["mean"].to_list()

@@ -6,6 +6,7 @@ import pytest
 
 import trueup as tu
 from backends.engines import spark_session
+from extras import needs
 from frames.backends import same
 from frames.spark_frames import make, read
 
@@ -49,7 +50,7 @@ def test_debias(frame):
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # about versions of pandas
 def test_the_plan_check_sees_python(frame):
-    functions = pytest.importorskip("pyspark.sql.functions")
+    functions = needs("pyspark.sql.functions")
     with_python = frame.withColumn("p", functions.udf(lambda x: x, "double")("s"))
     assert any(python in plan(with_python) for python in PYTHON)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
+from extras import needs
 from frames.backends import same
 
 SQUARE = tu.unbiased("s**2", tu.Laplace(2))
@@ -21,7 +22,7 @@ def squares(values):
 def test_decimals(constructor):
     values = [Decimal("4.25"), None, Decimal("-3.5"), Decimal("100.00")]
     if constructor.name in ("pandas pyarrow", "dask"):
-        pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+        pa, pd = needs("pyarrow"), needs("pandas")
         values = pd.Series(values, dtype=pd.ArrowDtype(pa.decimal128(10, 2)))
     frame = constructor({"s": values})
     out = constructor.read(tu.debias(frame, e=SQUARE))
@@ -44,7 +45,7 @@ def test_a_column_of_nulls(constructor):
 
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"])
 def test_every_width_of_number(dtype):
-    pa, pl, pd = (pytest.importorskip(m) for m in ("pyarrow", "polars", "pandas"))
+    pa, pl, pd = (needs(m) for m in ("pyarrow", "polars", "pandas"))
     x = np.array([1, 2, 100], dtype)
     want = SQUARE(x.astype(float))
     for out in (
@@ -70,7 +71,7 @@ def test_what_is_no_number(constructor, values):
 
 
 def test_objects_of_pandas():
-    pd = pytest.importorskip("pandas")
+    pd = needs("pandas")
     good = pd.Series([Decimal("1.5"), 2, 3.0, Fraction(1, 4), None, np.int64(7)], dtype=object)
     out = tu.debias(pd.DataFrame({"s": good}), e=SQUARE)["e"]
     assert [None if v != v else v for v in out] == squares([1.5, 2, 3, 0.25, None, 7])
@@ -81,7 +82,7 @@ def test_objects_of_pandas():
 
 
 def test_categories_are_no_numbers_and_dictionaries_of_numbers_are():
-    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    pd, pa = needs("pandas"), needs("pyarrow")
     frame = pd.DataFrame({"s": pd.Categorical([1, 2, 1])})
     with pytest.raises(tu.TrueupError, match="holds category, not numbers: 1, at row 0"):
         tu.debias(frame, e=SQUARE)
@@ -96,7 +97,7 @@ def test_broken_numbers_under_integer_noise(eager_constructor):
 
 
 def test_garbage_under_a_null_is_not_looked_at():
-    pa = pytest.importorskip("pyarrow")
+    pa = needs("pyarrow")
     values = pa.Array.from_buffers(
         pa.float64(),
         3,
