@@ -228,7 +228,7 @@ _FEATURES = (
     *("where({q} > {a}, 1/{d}, {c})", "where({q} >= {a}, {q}, {c})", "where({q} == {a}, {c}, {q})"),
     *("where({q} != {a}, {q}, {c})", "where({q} > {a}, 1, 0)", "where({q} <= {a}, {d}**2, 0)"),
     *("where({q} > {c}, abs({o}), {o})", "where(log({q}) <= 1, {q}, 0)", "{q}/{q}"),
-    *("where({q} > {a} and {o} > {c}, {q}, {o})", "where({q} > {a}, {q}, {a})", "where({d} > 0, {o}, {q})"),
+    *("where({q} > {a} and {o} > {c}, {q}, {o})", "where({d} > 0, {o}, {q})"),
     # limited domains and infinite slopes
     *("sqrt({d})", "log({d})", "{d}*log({d})", "{d}**1.5", "log({q} + 1)", "asin({q})"),
     *("acosh({q})", "{q}*(-log({q}))**0.1", "sqrt({q})/{c}", "sqrt({d}**2)", "sqrt(4 - {q}**2)"),
