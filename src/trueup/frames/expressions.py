@@ -14,7 +14,7 @@ import narwhals as nw
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Table
-from trueup.sql.series import factored
+from trueup.kernels.laguerre_factors import factored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

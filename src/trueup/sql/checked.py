@@ -11,10 +11,10 @@ import math
 import sys
 from typing import TYPE_CHECKING
 
+from trueup.kernels.laguerre_factors import factored
 from trueup.sql import glot
 from trueup.sql.glot import exp
 from trueup.sql.magnitudes import HUGE, SMALL
-from trueup.sql.series import factored
 from trueup.sql.writer import Writer, too_long
 
 if TYPE_CHECKING:

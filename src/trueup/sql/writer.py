@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Table
+from trueup.kernels.laguerre_factors import factored
 from trueup.sql import glot
 from trueup.sql.glot import exp
-from trueup.sql.series import factored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,0 +1,208 @@
+"""The wheel in an empty environment: the core alone, then each extra alone.
+
+An environment is a new folder of packages that holds what the wheel declares and nothing else: the
+wheel itself, installed, and links to the packages of this environment that its requirements name,
+followed to the end. So a dependency that is used and not declared is missing there.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from functools import cache
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from extras import missing
+
+ROOT = Path(__file__).parents[1]
+EXTRAS = {
+    "fast": """
+        import numpy as np, os
+        os.environ["TRUEUP_NUMBA"] = "1"
+        est = tu.unbiased("1/n", tu.Laplace(2), (1, None))
+        assert est(np.array([8.0]))[0] == est(8.0)
+        """,
+    "tables": """
+        assert tu.unbiased("1/n", tu.Laplace(2), (1, None)).sql("snowflake").startswith("CASE")
+        """,
+    "spark": """
+        from trueup.frames.of_spark import is_frame
+        import pyspark.sql.functions
+        """,
+    "near": """
+        tu.nearly_unbiased("1/n", tu.DiscreteGaussian(2), (5, 40), max_bias=0.05, relative=True)
+        """,
+    "private": """
+        assert tu.mechanisms.TwoTotalsMean(epsilon=1).release([0.5] * 50).stderr > 0
+        """,
+    "plots": """
+        tu.unbiased("1/n", tu.Laplace(2), (1, None)).plot()
+        """,
+    "explorer": """
+        from trueup.explorer.serve import serve
+        import starlette, uvicorn, plotly
+        """,
+}
+COMMANDS = {  # what a user of the command line reads
+    "tables": "debias in.csv out.csv m=1/n --noise n=laplace(2) --domain n>=1",
+    "spark": "debias in.csv out.csv m=1/n --noise n=laplace(2) --domain n>=1 --engine spark",
+    "explorer": "explore",
+}
+FRAME = """
+    import pandas as pd
+    mean = tu.unbiased("s/n", {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2)}, {"n": (1, None)})
+    table = pd.DataFrame({"s": [51.7, 20.0, 3.0], "n": [103, 50, 7], "g": ["a", "a", "b"]})
+    assert tu.debias(table, mean=mean)["mean"].round(3).tolist() == [0.502, 0.399, 0.359]
+    assert round(tu.total(table, mean=mean)["mean"][0], 3) == 1.259
+    assert len(tu.total(table, by="g", mean=mean)) == 2
+    """
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    """The wheel of this tree."""
+    if not (ROOT / "pyproject.toml").exists():
+        missing("there is no source tree to build from")
+    out = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)  # noqa: S603
+    (built,) = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def environment(wheel, tmp_path_factory):
+    """What makes a folder of packages for some extras, and for others that a user brings."""
+
+    @cache
+    def make(*wanted, beside=()):
+        folder = tmp_path_factory.mktemp("packages")
+        unpacked = ["install", "--quiet", "--no-deps", "--no-compile", "--no-index", "--target"]
+        command = [sys.executable, "-m", "pip", *unpacked, str(folder), str(wheel)]
+        subprocess.run(command, check=True)  # noqa: S603
+        (info,) = folder.glob("trueup-*.dist-info")
+        own = Distribution.at(info)
+        for name in {*closure(own, wanted), *(n for b in beside for n in closure_of(b))}:
+            link(distribution(name), folder)
+        return folder
+
+    return make
+
+
+def closure(of, extras=()):
+    """Return the names of what a distribution requires, to the end."""
+    found = set()
+    for text in of.requires or ():
+        requirement = Requirement(text)
+        marks = [{"extra": e} for e in extras] or [{"extra": ""}]
+        if requirement.marker and not any(requirement.marker.evaluate(m) for m in marks):
+            continue
+        if requirement.name == "trueup":
+            found |= closure(of, tuple(requirement.extras))
+        else:
+            found |= closure_of(requirement.name, tuple(sorted(requirement.extras)))
+    return found
+
+
+@cache
+def closure_of(name, extras=()):
+    try:
+        return {name, *closure(distribution(name), extras)}
+    except PackageNotFoundError:
+        missing(f"{name} is declared and not installed here")
+
+
+def link(dist, folder):
+    """Link the top of everything that a distribution installed."""
+    tops = {Path(str(f)).parts[0] for f in dist.files or () if Path(str(f)).parts[0] != ".."}
+    for top in tops - {"__pycache__"}:
+        source, target = Path(str(dist.locate_file(top))), folder / top
+        if not target.exists():
+            target.symlink_to(source)
+        elif target.is_dir():  # a namespace that two distributions share
+            target = target.resolve()
+            assert target == source.resolve(), f"{top} is shared"
+
+
+def run(folder, code):
+    """Run code with the folder's packages and no others."""
+    script = "import trueup as tu\n" + textwrap.dedent(code)
+    python = [sys.executable, "-S", "-W", "error", "-c"]
+    return subprocess.run(  # noqa: S603
+        [*python, script],
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(folder),
+            "HOME": str(folder),
+            "MPLBACKEND": "Agg",
+        },
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_core_needs_only_what_it_declares(environment):
+    names = {re.sub(r"-.*", "", p.name) for p in environment().glob("*.dist-info")}
+    assert names == {"trueup", "numpy", "scipy", "sympy", "mpmath", "narwhals"}
+    answer = run(environment(), "assert tu.unbiased('1/n', tu.Laplace(2), (1, None))(8.0) < 0.11")
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_frames_need_no_extra(environment):
+    answer = run(environment(beside=("pandas",)), FRAME)
+    assert answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.parametrize("extra", ["tables", "near", "private", "plots"])
+def test_a_missing_extra_is_named_by_what_needs_it(environment, extra):
+    answer = run(environment(), EXTRAS[extra])
+    assert answer.returncode
+    assert f"Hint: pip install 'trueup[{extra}]'" in answer.stderr
+
+
+@pytest.mark.parametrize("extra", COMMANDS)
+def test_a_command_names_the_extra_that_it_misses(environment, extra):
+    core = environment()
+    (core / "in.csv").write_text("n\n7\n")
+    answer = run(
+        core, f"from trueup.cli import main\nraise SystemExit(main({COMMANDS[extra].split()}))"
+    )
+    assert answer.returncode
+    assert f"trueup[{extra}]" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert not (core / "out.csv").exists()
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_extra_alone_is_enough(environment, extra):
+    answer = run(environment(extra), EXTRAS[extra])
+    assert answer.returncode == 0, answer.stderr
+
+
+SECTIONS = {
+    "": (),
+    "Calculating with published values": (),
+    "Where nothing is unbiased": ("near",),
+}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_readme_runs_with_what_it_says_it_needs(environment, section):
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
+    text = parts[section] if section else page.partition("\n## ")[0]
+    check = f"""
+        import doctest
+        test = doctest.DocTestParser().get_doctest({text!r}, {{"tu": tu}}, "README", None, 0)
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+        assert test.examples and not runner.run(test).failed
+        """
+    answer = run(environment(*SECTIONS[section]), check)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
