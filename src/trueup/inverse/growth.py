@@ -14,6 +14,7 @@ from typing import NamedTuple
 import sympy
 
 from trueup.formula.opaque import Opaque
+from trueup.formula.substitution import at, holds, real_at
 from trueup.noise.extension import LaguerreExtension
 
 _LEVEL = (sympy.log, sympy.asinh, sympy.acosh)  # slower than every power
@@ -169,11 +170,9 @@ def _eventually(expr: sympy.Piecewise, x: sympy.Symbol) -> Growth:
 
 def _branch(expr: sympy.Piecewise, x: sympy.Symbol, point: sympy.Expr) -> sympy.Expr | None:
     for value, condition in expr.args:
-        truth = condition.xreplace({x: point})
-        if truth == True:  # noqa: E712  (sympy.true)
-            return value
-        if truth != False:  # noqa: E712
-            return None
+        truth = holds(condition, {x: point})
+        if truth is not False:
+            return value if truth else None
     return None
 
 
@@ -181,7 +180,7 @@ def _measured(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
     """Return the order as measured between two points far out."""
     if expr.has(Opaque):
         return Growth(-math.inf, 0.0, sharp=False)
-    expr = expr.xreplace(dict.fromkeys(expr.free_symbols - {x}, _GENERIC))
+    expr = at(expr, dict.fromkeys(expr.free_symbols - {x}, _GENERIC))
     near, far = _PROBES
     values = [_value(sympy.log(sympy.Abs(expr)), x, point) for point in (near, far)]
     if None in values:
@@ -194,8 +193,8 @@ def _measured(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
 
 
 def _value(expr: sympy.Expr, x: sympy.Symbol, point: sympy.Expr) -> float | None:
+    value = real_at(expr, {x: point}, 20)
     try:
-        value = expr.xreplace({x: point}).evalf(20)
-        return float(value) if value.is_number and value.is_finite else None
-    except (OverflowError, TypeError, ValueError):
+        return None if value is None else float(value)
+    except OverflowError:
         return None

@@ -18,6 +18,7 @@ import numpy as np
 import sympy
 
 from trueup.formula.enclosure import enclose, sign, zeros
+from trueup.formula.substitution import at, real, real_at
 from trueup.inverse.jets import derivative
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _STEPS = tuple(sympy.Rational(1, 10**k) for k in (20, 25, 30))
 _DIGITS = 40
 _CELLS = 4096
+_ROUNDS = 64  # halvings of a cell: beyond, what is undecided is a zero, or lies beyond all doubles
 _KINKED = (sympy.Abs, sympy.sign)
 
 
@@ -132,7 +134,10 @@ def _undefined(
     ends = [low, *roots, high]
     for a, b in pairwise(ends):
         middle = _between(a, b)
-        if middle is not None and guard.xreplace({symbol: sympy.Float(middle)}).is_negative:
+        if middle is None:
+            continue
+        value = real_at(guard, {symbol: sympy.Rational(*middle.as_integer_ratio())})
+        if value is None or value < 0:
             yield Singularity(middle, "undefined")
 
 
@@ -189,8 +194,8 @@ def _size(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr) -> float:
     others = {s: _generic(s) for s in expr.free_symbols - {symbol}}
     sizes = [0.0]
     for step in (sympy.Rational(1, 1000), sympy.Rational(-1, 1000)):
-        value = expr.xreplace({symbol: point + step, **others}).evalf(15)
-        if value.is_number and value.is_real and value.is_finite:
+        value = real_at(expr, {symbol: point + step, **others})
+        if value is not None:
             sizes.append(abs(float(value)))
     return max(sizes)
 
@@ -221,8 +226,8 @@ def _approach(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: i
     others = {s: _generic(s) for s in expr.free_symbols - {symbol}}
     values = []
     for step in _STEPS:
-        value = expr.xreplace({symbol: point + side * step, **others}).evalf(_DIGITS, maxn=400)
-        if not (value.is_number and value.is_real):
+        value = real_at(expr, {symbol: point + side * step, **others}, _DIGITS, 400)
+        if value is None:
             return _Approach(None, True, -math.inf)
         values.append(value)
     first, _, third = (abs(v) for v in values)
@@ -253,7 +258,7 @@ def _polish(guard: sympy.Expr, symbol: sympy.Symbol, point: float) -> sympy.Expr
     """Return a zero of the guard exactly, or to 60 digits."""
     here = sympy.Rational(*point.as_integer_ratio())
     for near in (here, sympy.nsimplify(here, rational=True, tolerance=1e-12)):
-        if guard.xreplace({symbol: near}).is_zero:
+        if at(guard, {symbol: near}).is_zero:
             return near
     try:
         root = sympy.nsolve(guard, symbol, point, prec=60, verify=False)
@@ -298,16 +303,16 @@ def definite(expr: sympy.Expr, box: Mapping[sympy.Symbol, Interval], *, strict: 
     cells = {s: (np.array([float(box[s].low)]), np.array([float(box[s].high)])) for s in symbols}
     proven: set[int] = set()
     if not symbols:
-        value = float(expr.evalf(15)) if expr.is_number else 0.0
-        return 0 if not value and strict else -1 if value < 0 else 1
-    while len(proven) < 2:
+        value = real(expr)
+        return 0 if value is None or (not value and strict) else -1 if value < 0 else 1
+    for _ in range(_ROUNDS):
         signs = sign(expr, cells) if strict else _weak_sign(expr, cells)
         proven |= {int(s) for s in signs if s}
         open_cells = {s: (lo[signs == 0], hi[signs == 0]) for s, (lo, hi) in cells.items()}
         count = int((signs == 0).sum())
         if count == 0:
             return proven.pop() if len(proven) == 1 else 0
-        if count * 2 ** len(symbols) > _CELLS:
+        if len(proven) == 2 or count * 2 ** len(symbols) > _CELLS:
             return 0
         cells = _bisect(open_cells)
     return 0
@@ -335,13 +340,16 @@ def _bisect(
 
 
 def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return a point inside: unbounded cells are cut at doubling distances."""
+    """Return a point inside: unbounded cells are cut far out, those over many decades in between.
+
+    From 1 outwards the distances are 4, 16, 256, ..., so that 1e300 is reached in ten rounds.
+    """
     with np.errstate(invalid="ignore", over="ignore"):
         middle = low / 2 + high / 2
-    middle = np.where(
-        np.isinf(high) & np.isfinite(low), np.clip(2 * np.abs(low), 1.0, 1e300), middle
-    )
-    middle = np.where(
-        np.isinf(low) & np.isfinite(high), -np.clip(2 * np.abs(high), 1.0, 1e300), middle
-    )
+        near, far = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
+        decades = (low * high > 0) & (far > 4 * near)
+        beyond = np.clip(np.maximum(4.0, near) ** 2, near, 1e300)
+        size = np.where(np.isinf(far), beyond, np.sqrt(near) * np.sqrt(far))
+        one_sided = decades | (np.isinf(far) & np.isfinite(near))
+        middle = np.where(one_sided, np.where(np.isinf(low) | (high <= 0), -size, size), middle)
     return np.where(np.isinf(low) & np.isinf(high), 0.0, middle)
