@@ -10,6 +10,7 @@ import pickle
 from fractions import Fraction
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.stats
@@ -507,3 +508,91 @@ def test_the_interval_covers():
     low, high = estimator.interval(6 + noise.sample(20_000, rng), level=0.9)
     covered = float(np.mean((low <= 1 / 6) & (high >= 1 / 6)))
     assert covered == pytest.approx(0.9, abs=0.008)
+
+
+# -- scales that are nearly equal ------------------------------------------------------------------
+
+APART = [0.0, *(10.0**-k for k in range(16, -1, -1))]
+
+
+def by_partial_fractions(scales: list[float], x: float) -> tuple[Any, Any]:
+    """Return density and upper tail at x ≥ 0 with 250 digits, equal scales moved by 1e-40."""
+    with mpmath.workdps(250):
+        b = [mpmath.mpf(s) * (1 + i * mpmath.mpf(10) ** -40) for i, s in enumerate(scales)]
+        density = tail = mpmath.mpf(0)
+        for i, own in enumerate(b):
+            weight = mpmath.exp(-mpmath.mpf(x) / own) / 2
+            for j, other in enumerate(b):
+                if j != i:
+                    weight *= own**2 / (own**2 - other**2)
+            density, tail = density + weight / own, tail + weight
+        return density, tail
+
+
+@pytest.mark.parametrize("others", [(1.0,), (1.0, 1.0), (0.3, 2.0), (1.0, 5.0, 1.0)], ids=named)
+def test_the_law_is_right_however_near_the_scales_are(others: tuple[float, ...]) -> None:
+    for apart in APART:
+        scales = [*others, others[0] * (1 + apart)]
+        noise = total(tuple(scales))
+        for x in (0.0, 1e-9, 0.3, 3.0, 40.0, 300.0):
+            density, tail = by_partial_fractions(scales, x)
+            assert noise.pdf(x) == pytest.approx(float(density), rel=1e-12)
+            assert noise.cdf(-x) == pytest.approx(float(tail), rel=1e-12)
+            assert noise.log_density(np.array(x)) == pytest.approx(
+                float(mpmath.log(density)), abs=1e-11
+            )
+        for p in (1e-12, 0.1, 0.5, 0.9):
+            assert noise.cdf(noise.quantile(p)) == pytest.approx(p, rel=1e-10)
+
+
+def test_many_unlike_scales() -> None:
+    rng = np.random.default_rng(5)
+    for count, scales in itertools.product((8, 20), (rng.uniform(1, 10, 20), 10 ** rng.random(20))):
+        chosen = scales[:count].tolist()
+        noise = total(tuple(chosen))
+        for x in (0.0, 1.0, 30.0, 500.0):
+            density, tail = by_partial_fractions(chosen, x)
+            assert noise.pdf(x) == pytest.approx(float(density), rel=1e-11)
+            assert noise.cdf(-x) == pytest.approx(float(tail), rel=1e-11)
+
+
+def test_the_law_at_the_ends() -> None:
+    for noise in (total((1, 2)), total((0.3, 0.1 + 0.2))):
+        assert noise.cdf([-math.inf, math.inf]).tolist() == [0, 1]
+        assert np.isnan(noise.cdf(math.nan))
+        assert noise.pdf([-math.inf, math.inf]).tolist() == [0, 0]
+        assert noise.quantile([0, 0.5, 1]).tolist() == [-math.inf, 0, math.inf]
+        assert abs(noise.quantile(math.nextafter(0.5, 0))) < 1e-12
+        assert math.isfinite(noise.log_density(np.array(5000.0)))
+        assert copy.deepcopy(noise) == noise
+
+
+def nodes_for(scales: list[float], low: float, q: float) -> tuple[Any, Any]:
+    """Return nodes and weights for E φ(q + Z), φ with a break at the bound."""
+    reach = max(scales) * np.array([0, 0.05, 0.2, 0.5, 1, 2, 3, 5, 8, 12, 16, 21, 27, 34, 42, 50])
+    edges = np.unique(np.concatenate([c + s * reach for c in (low, q) for s in (-1, 1)]))
+    half = np.diff(edges)[:, None] / 2
+    x = (edges[:-1, None] + half * (1 + NODES)).ravel()
+    density = [float(by_partial_fractions(scales, abs(v - q))[0]) for v in x]
+    return x, (half * WEIGHTS).ravel() * density
+
+
+@pytest.mark.parametrize(
+    "scales",
+    [(0.3, 0.1 + 0.2), (1.0, 1 + 1e-9), (1.0, 1.04), (1.0, 1.06), (0.5, 0.5 + 1e-7, 0.6)],
+    ids=named,
+)
+def test_the_estimator_is_unbiased_however_near_the_scales_are(scales: tuple[float, ...]) -> None:
+    estimator = tu.unbiased("1/q", total(scales), (1, None))
+    for q in (1.0, 2.5):
+        x, weights = nodes_for(list(scales), 1.0, q)
+        values = estimator(x)
+        variance = float((values - 1 / q) ** 2 @ weights)
+        assert values @ weights == pytest.approx(1 / q, abs=1e-11 * (1 + math.sqrt(variance)))
+        assert estimator.variance(x) @ weights == pytest.approx(variance, rel=1e-9)
+        assert estimator.sd(q) == pytest.approx(math.sqrt(variance), rel=1e-9)
+
+
+def test_equal_scales_up_to_rounding_are_equal() -> None:
+    estimator = tu.unbiased("1/q", tu.Laplace(0.3) + tu.Laplace(0.1 + 0.2), (1, None))
+    assert estimator(0.5) == pytest.approx(1.506, rel=1e-12)

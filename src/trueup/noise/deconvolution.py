@@ -97,13 +97,16 @@ def laplace_sum(scales: list[sympy.Expr], domain: Interval) -> Operator:
     ∫ g e^{−st} dt (and its derivatives) at the m poles s = 1/bᵢ; they are fixed by f and its
     derivatives at the bound. Among all solutions this is the one of least norm under the weight
     e^{−t/max b}: the best for true values far from the bound. No choice is best everywhere.
+    For its form, not for its conditions, scales within 5 % of each other count as equal.
     """
-    polynomial = sympy.Poly(sympy.Mul(*(1 - b**2 * _D**2 for b in scales)), _D)
-    inside = {(n, 0): c for (n,), c in polynomial.terms()}
+    inside = {(n, 0): c for (n,), c in _inside(scales).terms()}
+    exact = [b if b.is_Rational else sympy.Rational(*float(b).as_integer_ratio()) for b in scales]
     branches = [Branch("inside", None, inside)]
     for side, outward, bound in (("below", -1, domain.low), ("above", 1, domain.high)):
         if math.isfinite(bound):
-            taps = _least_norm(scales, polynomial, outward, outward * (X - symbolic(bound)))
+            taps = _least_norm(exact, outward, outward * (X - symbolic(bound)))
+            if exact != scales:  # fractions of floats only clutter
+                taps = {key: _in_floats(weight) for key, weight in taps.items()}
             branches.append(Branch(side, symbolic(bound), taps))  # type: ignore[arg-type]
     theorem = (
         f"sum of {len(scales)} Laplace noises, only the total bounded: g = Π(1 − bᵢ²D²) f inside, "
@@ -114,25 +117,52 @@ def laplace_sum(scales: list[sympy.Expr], domain: Interval) -> Operator:
 
 _D = sympy.Symbol("D")
 
+ALIKE = sympy.Rational(21, 20)
+"""Scales up to this ratio share a shape beyond a bound: weights of e^{−t/b}, one for each, would
+be the larger, and of opposite signs, the nearer the scales are."""
 
-def _least_norm(
-    scales: list[sympy.Expr], polynomial: sympy.Poly, outward: int, t: sympy.Expr
-) -> Taps:
-    """Return the weights of Dᵏf at a bound for x at distance t beyond it."""
-    scales = [b if b.is_Rational else sympy.Rational(*float(b).as_integer_ratio()) for b in scales]
+
+def _inside(scales: list[sympy.Expr]) -> sympy.Poly:
+    """Return Π(1 − bᵢ²D²)."""
+    return sympy.Poly(sympy.Mul(*(1 - b**2 * _D**2 for b in scales)), _D)
+
+
+def _in_floats(weight: sympy.Expr) -> sympy.Expr:
+    """Return the weight with floats for its fractions."""
+    fractions = [r for r in weight.atoms(sympy.Rational) if not r.is_Integer]
+    return weight.xreplace({r: sympy.Float(r) for r in fractions})
+
+
+def _alike(scales: list[sympy.Rational]) -> list[tuple[sympy.Rational, int]]:
+    """Return (b, r) for the shape tʳ·e^{−t/b} of each scale, b the largest of its like."""
+    shapes: list[tuple[sympy.Rational, int]] = []
+    last = None
+    for scale in sorted(scales, reverse=True):
+        near = last is not None and last <= ALIKE * scale
+        shapes.append((shapes[-1][0], shapes[-1][1] + 1) if near else (scale, 0))
+        last = scale
+    return shapes
+
+
+def _least_norm(scales: list[sympy.Rational], outward: int, t: sympy.Expr) -> Taps:
+    """Return the weights of Dᵏf at a bound for x at distance t beyond it.
+
+    The conditions are met exactly, in rational numbers: near scales make them nearly dependent.
+    """
+    polynomial = _inside(scales)
     top = max(scales)
     poles = [(b, r) for b in dict.fromkeys(scales) for r in range(scales.count(b))]
-    rates = [1 / b - 1 / top for b, _ in poles]
-    gram = sympy.Matrix(
+    shapes = [(1 / b - 1 / top, r) for b, r in _alike(scales)]
+    moments_of = sympy.Matrix(
         len(poles),
         len(poles),
         lambda i, j: (
-            sympy.factorial(poles[i][1] + poles[j][1])
-            / (1 / poles[i][0] + rates[j]) ** (poles[i][1] + poles[j][1] + 1)
+            sympy.factorial(poles[i][1] + shapes[j][1])
+            / (1 / poles[i][0] + shapes[j][0]) ** (poles[i][1] + shapes[j][1] + 1)
         ),
     )
-    inverse = DomainMatrix.from_Matrix(gram).convert_to(sympy.QQ).inv().to_Matrix()
-    basis = [t**r * sympy.exp(-rate * t) for (_, r), rate in zip(poles, rates, strict=True)]
+    inverse = DomainMatrix.from_Matrix(moments_of).convert_to(sympy.QQ).inv().to_Matrix()
+    basis = [t**r * sympy.exp(-rate * t) for rate, r in shapes]
     # ∫ g tʳ e^{−st} dt = (−∂ₛ)ʳ of the boundary polynomial Σ φ⁽ᵏ⁾(0) Bₖ(s), φ(t) = f(L ± t).
     taps: Taps = {}
     for k in range(polynomial.degree()):

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter
 from functools import cached_property
 from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sympy
 
 from trueup.errors import TrueupError
 from trueup.exact import symbolic
 from trueup.noise import deconvolution
 from trueup.noise.base import Noise
 from trueup.noise.laplace import Laplace
+from trueup.noise.laplace_sums import LaplaceSum
 
 if TYPE_CHECKING:
+    import sympy
+
     from trueup.domain import Interval
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
@@ -32,9 +33,8 @@ MAX_PARTS = 64
 class SumNoise(Noise):
     """State the law of Z₁ + … + Zₘ, independent: M(t) = Π Mᵢ(t). Made by ``noise + noise``.
 
-    Sums of Laplace noises have a closed density: by partial fractions of Π 1/(1 − bᵢ²t²) it is a
-    combination of e^{−|x|/b} times polynomials in |x|. Other sums are known by their moments and
-    generating function.
+    Sums of Laplace noises have a closed density (:mod:`~.laplace_sums`). Other sums are known by
+    their moments and generating function.
 
     Examples
     --------
@@ -121,37 +121,45 @@ class SumNoise(Noise):
     # -- the law of a sum of Laplace noises -----------------------------------------------------
 
     @cached_property
-    def _terms(self) -> tuple[list[tuple[float, Floats]], list[tuple[float, Floats]]]:
-        """Density and upper tail for x ≥ 0 as Σ e^{−x/b} · polynomial(x)."""
+    def _law(self) -> LaplaceSum:
+        """The law at x ≥ 0, if all summands are Laplace."""
         if self._scales is None:
             raise TrueupError(
                 f"the density of {self!r} has no closed form", "use its moments, or simulate it"
             )
-        density = [(float(b), poly) for b, poly in _partial_fractions(Counter(self._scales))]
-        return density, [(b, _tail_polynomial(b, poly)) for b, poly in density]
+        return LaplaceSum(tuple(self._scales))
 
     def _density(self, x: Floats) -> Floats:
-        return _series(self._terms[0], np.abs(x))
+        return np.exp(self._law.log_density(np.abs(x)))
+
+    def log_density(self, x: Floats) -> Floats:
+        """Return the logarithm of the density, far beyond where that underflows."""
+        return self._law.log_density(np.abs(x))
 
     def _cdf(self, x: Floats) -> Floats:
-        tail = _series(self._terms[1], np.abs(x))
+        tail = np.exp(self._law.log_tail(np.abs(x)))
         return np.where(x < 0, tail, 1 - tail)
 
     def _quantile(self, p: Floats) -> Floats:
         return np.asarray(np.vectorize(self._quantile_of, otypes=[float])(p))
 
     def _quantile_of(self, p: float) -> float:
-        terms = self._terms[1]
+        """Return where the tail beyond falls to p or 1 − p."""
         side, tail = (1.0, 1 - p) if p > 0.5 else (-1.0, p)
-        if tail == 0:
-            return side * math.inf
-        if tail == 0.5:
+        if tail == 0 or math.isnan(p):
+            return side * (math.inf if tail == 0 else p)
+        level = math.log(tail)
+
+        def above(x: float) -> float:
+            return float(self._law.log_tail(np.array([x]))[0]) - level
+
+        if above(0.0) <= 1e-15:  # p = ½, or next to it
             return 0.0
-        reach = 2 * sum(float(b) for b in self._scales or ()) * (1 - math.log(tail))
+        # P(Z > x) ≤ e^{0.3 − x/(2s)}, s the sum of the scales (Chernoff)
+        reach = 2 * sum(float(b) for b in self._scales or ()) * (1 - level)
         from scipy import optimize
 
-        level = lambda x: math.log(max(float(_series(terms, np.array(x))), 5e-324)) - math.log(tail)  # noqa: E731
-        return side * float(optimize.brentq(level, 0.0, reach, xtol=1e-14 * reach, rtol=1e-15))
+        return side * float(optimize.brentq(above, 0.0, reach, xtol=1e-14 * reach, rtol=1e-15))
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return sum(part._sample(shape, rng) for part in self.parts)
@@ -171,50 +179,4 @@ def _convolve(sequences: list[list[Any]]) -> list[Any]:
             sum(comb(j, k) * total[k] * other[j - k] for k in range(j + 1))
             for j in range(len(total))
         ]
-    return total
-
-
-def _partial_fractions(scales: Counter[Exact]) -> list[tuple[Exact, Floats]]:
-    """Return the density for x ≥ 0 as pairs (b, polynomial): residues of Π (1 − bᵢ²t²)^{−mᵢ}.
-
-    At the pole t = −1/b of order m the density is Σ over r < m of a coefficient times x^r e^{−x/b};
-    the coefficients come from the Taylor series of the rest of the product there.
-    """
-    t = sympy.Dummy("t")
-    result = []
-    for b, m in scales.items():
-        s = symbolic(b)
-        rest = sympy.Mul(*(1 - symbolic(c) ** 2 * t**2 for c in scales.elements() if c != b))
-        # M(t) = 1 / ((1 + bt)^m (1 − bt)^m rest); the density on x ≥ 0 is −Res e^{−tx} M(t) at 1/b.
-        u = sympy.Dummy("u")
-        other = (((1 + s * t) ** m) * rest).subs(t, (1 + u) / s)
-        series = sympy.series(1 / other, u, 0, m).removeO()
-        coefficients = [sympy.nsimplify(series.coeff(u, k)) for k in range(m)]
-        # (1 − bt)^m = (−u)^m; e^{−tx} = e^{−x/b} e^{−ux/b}.
-        poly = [
-            float(
-                (-1) ** (m - 1) * coefficients[m - 1 - r] * (-1 / s) ** r / (sympy.factorial(r) * s)
-            )
-            for r in range(m)
-        ]
-        result.append((b, np.array(poly)))
-    return result
-
-
-def _tail_polynomial(b: float, poly: Floats) -> Floats:
-    """Return q with ∫ₓ^∞ p(y) e^{−y/b} dy = q(x) e^{−x/b}: q = b·(p + b·p′ + b²·p″ + …)."""
-    total, term = np.zeros_like(poly), np.array(poly)
-    factor = b
-    while term.size and term.any():
-        total[: term.size] += factor * term
-        term, factor = np.asarray(np.polynomial.polynomial.polyder(term), float), factor * b
-    return total
-
-
-def _series(terms: list[tuple[float, Floats]], x: Floats) -> Floats:
-    total: Floats = np.zeros_like(x)
-    for b, poly in terms:
-        total = np.asarray(
-            total + np.exp(-x / b) * np.polynomial.polynomial.polyval(x, poly), float
-        )
     return total
