@@ -185,3 +185,23 @@ def test_numpy_sums_and_known_conditions(n):
     assert np.array_equal(chosen.estimate, [103, 0, 7])
     with pytest.raises(tu.TrueupError, match="axis"):
         n.sum(axis=0)
+
+
+@pytest.mark.parametrize(
+    "mixed",
+    [
+        lambda n: n + True,
+        lambda n: np.True_ * n,
+        lambda n: n > True,
+        lambda n: n + np.array([True]),
+        lambda n: n ** (n > 5),
+        lambda n: np.sqrt(n > 5),
+        lambda n: tu.where(n > 5, True, 0),
+        lambda n: (n > 5) & 1,
+        lambda n: np.logical_and(n, n > 5),
+        lambda n: tu.where(n, 1, 0),
+    ],
+)
+def test_conditions_are_no_numbers_and_numbers_no_conditions(n, mixed):
+    with pytest.raises(tu.TrueupError, match=r"is a condition, not|is a number, not"):
+        mixed(n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping
 from decimal import Decimal
 from numbers import Real
@@ -13,9 +14,10 @@ import sympy
 
 from trueup.domain import Interval
 from trueup.errors import TrueupError
-from trueup.formula import source
+from trueup.formula import given_derivatives, source
 from trueup.formula.text import text
 from trueup.inverse.solve import Statistic
+from trueup.kernels.precision import at_bounds
 from trueup.noise.base import Noise
 from trueup.noise.extension import check_degree
 from trueup.noise.laplace import Laplace
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-NUMBER = (float, int)
+NUMBER = (float, int, np.floating)
 _HUGE = 2**1000
 
 
@@ -55,20 +57,58 @@ def column(value: Any, name: str) -> Any:
     if isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.generic)):
         with contextlib.suppress(OverflowError):
             return float(value)
+    if isinstance(value, np.ma.MaskedArray):
+        return _masked(value, name)
     try:
         array: NDArray[Any] = np.asarray("" if value is None else value)
     except ValueError:
         array = np.array("")
     if array.dtype.kind == "O":
         with contextlib.suppress(TypeError, ValueError, OverflowError):
-            array = array.astype(float)
+            array = _without_na(array).astype(float)
     if array.dtype.kind not in "iuf":
         shown = repr(value) if len(repr(value)) < 60 else f"{repr(value)[:57]}..."
         raise TrueupError(
             f"{name} must be a number or an array of numbers, got {shown}",
             "pass floats, integers, or arrays of them",
         )
-    return float(array) if isinstance(value, np.generic) else array
+    if isinstance(value, np.generic):
+        return value if array.dtype.kind == "f" and array.dtype.itemsize < 8 else float(array)
+    return array
+
+
+def _masked(value: Any, name: str) -> Any:
+    """Return a masked array of floats, NaN where it is masked: what lies there is not looked at."""
+    hidden = np.ma.getmaskarray(value)
+    kept = np.where(hidden, np.ma.zeros((), value.dtype).data, value.data)
+    numbers = np.asarray(column(kept, name))
+    numbers = numbers if numbers.dtype.kind == "f" else numbers.astype(float)
+    return np.ma.MaskedArray(np.where(hidden, np.nan, numbers).astype(numbers.dtype), mask=hidden)
+
+
+def _without_na(array: NDArray[Any]) -> NDArray[Any]:
+    """Return objects with NaN for what pandas calls NA."""
+    missing = np.array([type(v).__name__ == "NAType" for v in array.ravel()], bool)
+    return np.where(missing.reshape(array.shape), np.nan, array)
+
+
+def with_mask(result: Any, values: Sequence[Any]) -> Any:
+    """Return results masked where any of the values is, plain ones if no value has a mask.
+
+    Examples
+    --------
+    >>> with_mask(np.array([1.0, 2.0]), [np.ma.array([5, 6], mask=[False, True])])
+    masked_array(data=[1.0, --],
+                 mask=[False,  True],
+           fill_value=1e+20)
+    """
+    masks = [np.ma.getmaskarray(v) for v in values if isinstance(v, np.ma.MaskedArray)]
+    if not masks:
+        return result
+    hidden = np.zeros(np.shape(result), bool)
+    for mask in masks:
+        hidden |= mask
+    return np.ma.MaskedArray(result, mask=hidden)
 
 
 def at_truth(
@@ -79,7 +119,8 @@ def at_truth(
 ) -> Any:
     """Return a function of the true values, at one point or row by row."""
     symbols = [s.symbol for s in statistics]
-    values = values_of([s.name for s in symbols], q, named)
+    given = values_of([s.name for s in symbols], q, named)
+    values = [_exact(v, s.domain) for v, s in zip(given, statistics, strict=True)]
     for statistic, value in zip(statistics, values, strict=True):
         _check_truth(statistic, np.asarray(value, float))
     if all(isinstance(v, NUMBER) for v in values):
@@ -87,7 +128,15 @@ def at_truth(
     columns = broadcast(symbols, values)
     rows = zip(*(c.ravel().tolist() for c in columns), strict=True)
     out = [function(dict(zip(symbols, map(float, row), strict=True))) for row in rows]
-    return np.array(out).reshape(columns[0].shape)
+    return with_mask(np.array(out).reshape(columns[0].shape), values)
+
+
+def _exact(value: Any, domain: Interval) -> Any:
+    """Return true values with bounds as they are, not as a narrow float holds them."""
+    ends = [float(b) for b in domain.bounds if b is not None]
+    if isinstance(value, np.floating):
+        return float(at_bounds(np.asarray(value), ends))
+    return value if isinstance(value, (*NUMBER, np.ma.MaskedArray)) else at_bounds(value, ends)
 
 
 def _check_truth(statistic: Statistic, q: NDArray[np.float64]) -> None:
@@ -103,7 +152,7 @@ def _check_truth(statistic: Statistic, q: NDArray[np.float64]) -> None:
 def broadcast(symbols: Sequence[sympy.Symbol], values: Sequence[Any]) -> Sequence[NDArray[Any]]:
     """Return the values in a common shape, or refuse them."""
     try:
-        return np.broadcast_arrays(*values)
+        return np.broadcast_arrays(*map(np.asarray, values))
     except ValueError:
         shapes = ", ".join(f"{s.name}: {np.shape(v)}" for s, v in zip(symbols, values, strict=True))
         raise TrueupError(
@@ -182,8 +231,10 @@ def _statistic(name: str, noise: Noise, domain: Interval, src: source.Source) ->
     whole = noise.lattice or (domain.lattice and isinstance(noise, Laplace))
     if src.domain is not None:
         domain = _within_table(domain, src.domain, noise, whole)
-    elif src.note and not whole:
-        _check_derivatives(src, noise)
+    elif src.note:
+        if not whole:
+            _check_derivatives(src, noise)
+        given_derivatives.check(_with_derivatives(src), domain, _spread(noise))
     return Statistic(sympy.Symbol(name, real=True), noise, domain)
 
 
@@ -213,6 +264,24 @@ def _check_derivatives(src: source.Source, noise: Noise) -> None:
             "give derivatives=(f1, f2), write the function as a formula, or say that the statistic "
             "is an integer: domain=Integers(low, high), for Laplace noise",
         )
+
+
+def _with_derivatives(src: source.Source) -> list[Callable[..., Any]]:
+    """Return a Python function and the derivatives that came with it."""
+    found, function = [], type(src.expr)
+    while function is not None:
+        found.append(function.implementation)
+        function = function.derivative
+    return found
+
+
+def _spread(noise: Noise) -> float:
+    """Return how far the noise goes, 1 where that is not a number."""
+    try:
+        spread = math.sqrt(noise.variance)
+    except TrueupError:
+        return 1.0
+    return spread if 0 < spread < math.inf else 1.0
 
 
 def check_extension(extension: object, statistics: Sequence[Statistic]) -> object:

@@ -20,6 +20,7 @@ from trueup.arguments import (
     check_extension,
     read_arguments,
     values_of,
+    with_mask,
 )
 from trueup.domain import Integers, Interval
 from trueup.errors import InfiniteVariance, TrueupError
@@ -31,7 +32,7 @@ from trueup.inverse.monotone import direction
 from trueup.inverse.scaled import Scaled, check_names
 from trueup.inverse.solve import Inverse, invert, on_the_line
 from trueup.kernels.evaluate import evaluate
-from trueup.kernels.grid import Grid, columns
+from trueup.kernels.grid import Grid, columns, common_dtype
 from trueup.noise.base import Noise
 from trueup.noise.record import from_record, to_record
 
@@ -208,7 +209,9 @@ class Estimator:
         low, high = (self._truth({statistic.symbol: q}) for q in ends)
         if (direction(self.estimand, statistic) or 0) < 0:
             low, high = high, low
-        return (float(low), float(high)) if isinstance(x, NUMBER) else (low, high)
+        if isinstance(x, NUMBER):
+            return float(low), float(high)
+        return with_mask(low, [x]), with_mask(high, [x])
 
     # -- at a true value ---------------------------------------------------------------------------
 
@@ -503,17 +506,26 @@ class Estimator:
         if len(x) == 1 and type(x[0]) is float and len(grid.inputs) == 1 and not named:
             return _root(grid.number(x[0])) if output else grid.number(x[0])
         values = self._values(x, named)
-        if all(isinstance(v, NUMBER) for v in values):
+        if all(isinstance(v, (int, float)) for v in values):
             number = float(grid.number(*map(float, values)))
             return _root(number) if output else number
         arrays = [np.asarray(v) for v in values]
         broadcast(grid.inputs, arrays)
-        return columns(grid, grid, arrays, (output or "value",))[0]
+        result = columns(grid, grid, arrays, (output or "value",), _dtype(values))[0]
+        if all(isinstance(v, NUMBER) for v in values):
+            return float(result)
+        return with_mask(result, values)
 
     def _columns(self, values: Sequence[Any], outputs: Sequence[str]) -> list[NDArray[Any]]:
         """Return "value", "variance" and "stderr" as asked, in one pass over arrays."""
         variance = self._variance if {*outputs} - {"value"} else None
         return columns(self._value, variance, [np.asarray(v) for v in values], outputs)
+
+
+def _dtype(values: Sequence[Any]) -> np.dtype[Any]:
+    """Return the precision of the results: that of the arrays; of numbers alone, double."""
+    arrays = [v for v in values if not isinstance(v, NUMBER)]
+    return common_dtype(arrays) if arrays else np.dtype(float)
 
 
 def _root(variance: float) -> float:

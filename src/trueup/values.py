@@ -91,10 +91,11 @@ _LOGIC: dict[str, Callable[..., Any]] = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Leaf:
-    """Published values of one object, and which of its entries they are."""
+    """Published values of one object, which of its entries they are, and which are masked."""
 
     values: NDArray[Any]
     index: NDArray[np.intp]
+    hidden: NDArray[np.bool_]
     noise: Noise
     domain: Interval
     origin: str
@@ -130,7 +131,8 @@ def noisy(values: ArrayLike, noise: Noise, domain: object = None, name: str | No
     """
     if not isinstance(noise, Noise):
         raise TrueupError(f"noise must be a noise, got {noise!r}", "e.g. Laplace(2)")
-    array = np.asarray(column(values, "values"))
+    checked = column(values, "values")
+    array, hidden = np.asarray(checked), np.ma.getmaskarray(checked)
     interval = Interval.read(domain)
     interval = interval.integers() if noise.lattice else interval
     if noise.lattice and (np.floor(array) != array)[np.isfinite(array)].any():
@@ -141,7 +143,7 @@ def noisy(values: ArrayLike, noise: Noise, domain: object = None, name: str | No
     shown = name if name is not None else f"x{next(_counter)}"
     origin = uuid.uuid4().hex  # identity, also after a journey to another process
     index = np.arange(array.size).reshape(array.shape)
-    leaf = _Leaf(array, index, noise, interval, origin, shown)
+    leaf = _Leaf(array, index, hidden, noise, interval, origin, shown)
     symbol = sympy.Symbol(f"{shown}#{origin}", real=True)
     return Noisy(symbol, {symbol: leaf}, array.shape)
 
@@ -157,6 +159,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     1.00 ± 0.00
     """
     parts = [_lift(part) for part in (condition, a, b)]
+    _check_kinds(parts[:1], Condition)
+    _check_kinds(parts[1:], Noisy)
     test, yes, no = (part.expr for part in parts)
     return _combine(parts, sympy.Piecewise((yes, test), (no, True)))
 
@@ -226,7 +230,7 @@ class Noisy(_Formula):
         """The root of the variance, NaN where that is negative."""
         with np.errstate(invalid="ignore"):
             root = np.sqrt(self.variance)
-        return float(root) if not self.shape else root
+        return root if self.shape or np.ma.isMaskedArray(root) else float(root)
 
     def interval(self, level: float = 0.95) -> Any:
         """Return a confidence interval (low, high)."""
@@ -245,11 +249,16 @@ class Noisy(_Formula):
         for rows, expr in self._coincidences():
             leaves = {s: leaf for s, leaf in self.leaves.items() if s in expr.free_symbols}
             columns: dict[str, Any] = {
-                s.name: np.broadcast_to(leaf.values, shape)[rows] if shape else float(leaf.values)
+                s.name: np.broadcast_to(leaf.values, shape)[rows] if shape else leaf.values[()]
                 for s, leaf in leaves.items()
             }
             out[rows] = ask(_estimator(expr, leaves), columns or {DEFAULT: 0.0})
-        return out if shape else float(out)
+        if not any(leaf.hidden.any() for leaf in self.leaves.values()):
+            return out if shape else float(out)
+        hidden = np.zeros(shape, bool)
+        for leaf in self.leaves.values():
+            hidden = hidden | leaf.hidden
+        return np.ma.MaskedArray(out, mask=hidden)
 
     def _coincidences(self) -> Iterator[tuple[Any, sympy.Expr]]:
         """Yield sets of rows with the formula that holds there.
@@ -287,13 +296,13 @@ class Noisy(_Formula):
             raise TrueupError("a single noisy value has no entries", "index an array of them")
         replaced, leaves = {}, {}
         for symbol, leaf in self.leaves.items():
-            values = np.broadcast_to(leaf.values, shape)[key]
-            index = np.broadcast_to(leaf.index, shape)[key]
-            twin = _twin(leaf, np.asarray(index))
-            replaced[symbol] = twin
-            leaves[twin] = dataclasses.replace(
-                leaf, values=np.asarray(values), index=np.asarray(index)
+            values, index, hidden = (
+                np.asarray(np.broadcast_to(part, shape)[key])
+                for part in (leaf.values, leaf.index, leaf.hidden)
             )
+            twin = _twin(leaf, index)
+            replaced[symbol] = twin
+            leaves[twin] = dataclasses.replace(leaf, values=values, index=index, hidden=hidden)
         return Noisy(self.expr.xreplace(replaced), leaves, np.empty(shape)[key].shape)
 
     def __len__(self) -> int:
@@ -399,7 +408,9 @@ class Noisy(_Formula):
 
     def __repr__(self) -> str:
         try:
-            estimates, errors = np.ravel(self.estimate), np.ravel(self.stderr)
+            estimates, errors = (
+                np.ravel(np.ma.filled(found, math.nan)) for found in (self.estimate, self.stderr)
+            )
         except TrueupError as error:
             return f"<{_display(self.expr, self.leaves)}: {error.message}>"
         shown = [plus_minus(e, s) for e, s in zip(estimates[:6], errors[:6], strict=True)]
@@ -430,7 +441,23 @@ def plus_minus(estimate: float, error: float) -> str:
 
 def _apply(function: Callable[..., Any], *operands: Any) -> Any:
     parts = [_lift(operand) for operand in operands]
+    _check_kinds(parts, Condition if function in _LOGIC.values() else Noisy)
     return _combine(parts, function(*(part.expr for part in parts)))
+
+
+def _check_kinds(parts: Sequence[_Formula], kind: type[_Formula]) -> None:
+    """Refuse a condition where a number is meant, and a number where a condition is."""
+    for part in parts:
+        if not isinstance(part, kind):
+            shown = _display(part.expr, part.leaves)
+            if kind is Noisy:
+                raise TrueupError(
+                    f"{shown} is a condition, not a number",
+                    "to count with it write tu.where(condition, 1, 0)",
+                )
+            raise TrueupError(
+                f"{shown} is a number, not a condition", "compare it, e.g. with > 0, == 1"
+            )
 
 
 def _value(function: Callable[..., Any], *operands: Any) -> Noisy:
@@ -472,9 +499,9 @@ def _lift(operand: Any) -> _Formula:
 
 def _known(operand: Any) -> _Formula:
     """Return a known array as a formula; an array of truth values as a condition."""
-    array = np.asarray(operand)
-    values = np.asarray(column(array.astype(float) if array.dtype == bool else array, "an operand"))
-    finite = values[np.isfinite(values)]
+    array = np.asanyarray(operand)
+    values = column(array.astype(float) if array.dtype == bool else array, "an operand")
+    finite = np.asarray(values)[np.isfinite(np.asarray(values))]
     domain = (finite.min(), finite.max()) if finite.size else None
     known = noisy(values, Noiseless(), domain, "w")
     return _test(_RELATIONS["not_equal"], known, 0) if array.dtype == bool else known

@@ -14,6 +14,7 @@ from trueup.domain import Integers, Interval
 from trueup.errors import FormulaError, TrueupError
 from trueup.exact import number, symbolic
 from trueup.formula.admission import admit
+from trueup.formula.binding import by_name
 from trueup.formula.grammar import parse
 from trueup.formula.opaque import Table, opaque
 from trueup.formula.text import text
@@ -170,6 +171,8 @@ def _callable(
             "derivatives= are for a function of one statistic",
             "write a function of several statistics as a formula",
         )
-    function = opaque("f" if not name.isidentifier() else name, f, *(derivatives or ()))
+    order = [s.name for s in symbols]
+    bound = [by_name(function, order) for function in (f, *(derivatives or ()))]
+    function = opaque("f" if not name.isidentifier() else name, *bound)
     note = "f is a Python function: its smoothness and growth are taken on trust"
     return Source(function(*symbols), None, note)

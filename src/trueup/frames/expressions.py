@@ -15,6 +15,7 @@ import narwhals as nw
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Table
 from trueup.kernels.laguerre_factors import factored
+from trueup.kernels.precision import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -236,7 +237,8 @@ def of_grid(grid: Grid, columns: Sequence[str], largest: Sequence[float] = ()) -
     a scale is not positive and below its limit; it is NaN where an input is.
     """
     inputs = [nw.col(name).cast(nw.Float64()) for name in columns]
-    total = sum((_regions(part, inputs, ()) for part in grid.parts[1:]), _first(grid, inputs))
+    parts = [_regions(part, inputs, grid.whole, ()) for part in grid.parts]
+    total = sum(parts[1:], parts[0])
     scales = inputs[len(columns) - len(largest) :] if largest else []
     proper = [~x.is_null() for x in inputs]
     proper += [(inputs[i].floor() == inputs[i]) | inputs[i].is_nan() for i in sorted(grid.whole)]
@@ -252,20 +254,29 @@ def root(variance: nw.Expr) -> nw.Expr:
     return nw.when(variance >= 0).then(variance.abs().sqrt())
 
 
-def _first(grid: Grid, inputs: Sequence[nw.Expr]) -> nw.Expr:
-    return _regions(grid.parts[0], inputs, ())
-
-
-def _regions(part: Part, inputs: Sequence[nw.Expr], chosen: tuple[int, ...]) -> nw.Expr:
+def _regions(
+    part: Part, inputs: Sequence[nw.Expr], integers: frozenset[int], chosen: tuple[int, ...]
+) -> nw.Expr:
     """Return a part as cases: below, inside or above each bound."""
     if len(chosen) == len(part.bounds):
         return expression(part.piece(chosen).tape, [inputs[i] for i in part.reads])
     bound = part.bounds[len(chosen)]
-    x, result = inputs[bound.input], _regions(part, inputs, (*chosen, 0))
+    x, result = inputs[bound.input], _regions(part, inputs, integers, (*chosen, 0))
+    whole = bound.input in integers
     if bound.above:
-        beyond = _regions(part, inputs, (*chosen, bound.above))
-        result = _where(x >= bound.high, beyond, result)
+        beyond = _regions(part, inputs, integers, (*chosen, bound.above))
+        result = _where(_beyond(operator.ge, x, bound.high, whole), beyond, result)
     if bound.below:
-        beyond = _regions(part, inputs, (*chosen, bound.below))
-        result = _where(x <= bound.low, beyond, result)
+        beyond = _regions(part, inputs, integers, (*chosen, bound.below))
+        result = _where(_beyond(operator.le, x, bound.low, whole), beyond, result)
     return result
+
+
+def _beyond(compare: Callable[..., Any], x: nw.Expr, bound: float, whole: bool) -> nw.Expr:
+    """Return whether x is at or beyond a bound, or what single precision holds for the bound."""
+    near = nearest(bound)
+    beyond: nw.Expr = compare(x, bound)
+    if whole or near is None or compare(near, bound):
+        return beyond
+    found: nw.Expr = beyond | (x == near)
+    return found

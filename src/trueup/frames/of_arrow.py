@@ -69,7 +69,7 @@ def column(array: Any) -> Column:
         return column(array.dictionary_decode())
     if pa.types.is_null(kind):
         return Column(np.full(len(array), np.nan), np.ones(len(array), bool))
-    if pa.types.is_decimal(kind) or array.null_count:
+    if pa.types.is_decimal(kind) or (array.null_count and not pa.types.is_floating(kind)):
         array = array.cast(pa.float64(), safe=False)
     if not array.null_count:
         return Column(array.to_numpy())

@@ -48,7 +48,8 @@ def column(series: Any, name: Any) -> Column:
     if isinstance(kind, np.dtype):
         return Column(series.to_numpy())
     missing = series.isna().to_numpy()
-    values = series.to_numpy(dtype=float, na_value=np.nan)
+    precision = kind.numpy_dtype if kind.kind == "f" else float
+    values = series.to_numpy(dtype=precision, na_value=np.nan)
     return Column(values, missing if missing.any() else None)
 
 

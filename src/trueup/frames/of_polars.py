@@ -57,11 +57,11 @@ def column(series: Any) -> Column:
     missing = series.null_count()
     if kind == pl.Null:
         return Column(np.full(len(series), np.nan), np.ones(len(series), bool))
-    if missing or not (kind.is_float() or kind in _integers()):
+    if not kind.is_float() and (missing or kind not in _integers()):
         series = series.cast(pl.Float64)
     if not missing:
         return Column(series.to_numpy())
-    return Column(series.to_numpy(), series.is_null().to_numpy())
+    return Column(series.fill_null(np.nan).to_numpy(), series.is_null().to_numpy())
 
 
 def _integers() -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
 from trueup.kernels.arrays import BLOCK, ArrayProgram
 from trueup.kernels.compiled import Compilation
+from trueup.kernels.precision import at_bounds
 from trueup.kernels.scalar import scalar
 from trueup.kernels.sweep import cores, sweep
 from trueup.kernels.tape import Tape, is_long, lower
@@ -151,6 +152,11 @@ class Grid:
             self.compilations[key] = Compilation(grids, outputs)
         return self.compilations[key]
 
+    def ends(self, i: int) -> set[float]:
+        """Return the bounds at which branches of an input begin."""
+        bounds = [b for part in self.parts for b in part.bounds if b.input == i]
+        return {end for b in bounds for end in (b.low, b.high) if math.isfinite(end)}
+
     @property
     def is_total(self) -> bool:
         """Whether no part calls a function that the user wrote."""
@@ -187,6 +193,8 @@ def columns(
     """
     chosen = [variance if name != "value" else value for name in outputs]
     grids = [g for g in chosen if g is not None]
+    dtype = dtype or common_dtype(arrays)
+    arrays = [at_bounds(array, grids[0].ends(i)) for i, array in enumerate(arrays)]
     blocks = _Blocks(grids, outputs, arrays)
     worker: Worker = blocks.worker
     block, threads = BLOCK, 1
@@ -197,7 +205,7 @@ def columns(
         threads = cores() if rows >= _MANY else 1
     elif rows >= _MANY and all(grid.is_total for grid in grids):
         block, threads = _SHARED, min(cores(), _FEW)
-    return sweep(worker, arrays, len(outputs), dtype or common_dtype(arrays), block, threads)
+    return sweep(worker, arrays, len(outputs), dtype, block, threads)
 
 
 def common_dtype(arrays: Sequence[Block]) -> np.dtype[Any]:

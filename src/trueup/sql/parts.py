@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from trueup.formula.opaque import Table
+from trueup.kernels.precision import nearest
 from trueup.sql import glot, magnitudes
 from trueup.sql.checked import Checked
 from trueup.sql.limits import is_safe, within
@@ -124,9 +125,8 @@ class PartWriter:
             if len(region) == len(self.part.bounds):
                 return self._write(region, box, finish, beyond=beyond)
             b = self.part.bounds[len(region)]
-            leaf = self.inputs[b.input].leaf
             branches = [
-                (glot.compare(op, leaf.copy(), glot.number(at, self.dialect)), choose((*region, i)))
+                (self._beyond(op, b.input, at), choose((*region, i)))
                 for op, at, i in (("le", b.low, b.below), ("ge", b.high, b.above))
                 if i
             ]
@@ -136,6 +136,14 @@ class PartWriter:
             return glot.case(branches, inside)
 
         return choose(())
+
+    def _beyond(self, op: str, i: int, at: float) -> Sql:
+        """Return whether an input is at or beyond a bound, or what singles hold for the bound."""
+        leaf, near = self.inputs[i].leaf, nearest(at)
+        beyond = glot.compare(op, leaf.copy(), glot.number(at, self.dialect))
+        if near is None or self.inputs[i].whole or (near < at) == (op == "le"):
+            return beyond
+        return glot.either(beyond, glot.compare("eq", leaf.copy(), glot.number(near, self.dialect)))
 
     def _write(self, region: Region, box: Box, finish: Finish, *, beyond: bool) -> Sql:
         given = self.given(region, box)

@@ -1,0 +1,107 @@
+"""Compare the derivatives that came with a Python function with the function itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from trueup.errors import TrueupError
+
+if TYPE_CHECKING:
+    from trueup.domain import Interval
+
+_SHARES = (0.06, 0.21, 0.37, 0.5, 0.62, 0.81, 0.93)  # of a bounded domain
+_STEPS = (0.1, 0.5, 1.0, 3.0, 10.0, 100.0)  # away from a bound, or from zero, in units
+_NARROWING = 1.4  # of the step from one difference to the next: Ridders' choice
+_ROWS = 10
+_DIFFERENT = 1e-3  # relative: rounding and truncation stay far below, mistaken formulas do not
+_KNOWN = 1e-3  # relative: a numerical derivative with a larger error says nothing
+_REACHES = (1e-5, 1e-4, 1e-3, 1e-2, 0.2)  # of the room: short ones see what oscillates as it is
+_DOUBT = 20.0  # times its own estimate, the error of a numerical derivative is not exceeded
+
+
+def check(implementations: Sequence[Callable[..., Any]], domain: Interval, unit: float) -> None:
+    """Refuse f, f′, f″, … of which one is not the derivative of the one before.
+
+    Parameters
+    ----------
+    implementations
+        The function and its derivatives, of one argument.
+    domain
+        Where they are compared.
+    unit
+        A length that matters, such as the spread of the noise.
+    """
+    for order, (f, slope) in enumerate(pairwise(implementations)):
+        for x, room in _points(domain, unit):
+            given = _at(slope, x)
+            found = _derivative(f, x, room, given)
+            if found is not None and abs(given - found[0]) > _allowed(given, *found):
+                before = "f" + "'" * order
+                raise TrueupError(
+                    f"derivatives[{order}] is {given:.6g} at {x:g}, but the slope of {before} "
+                    f"there is {found[0]:.6g}",
+                    "give derivatives=(f1, f2), the first and the second derivative of f",
+                )
+
+
+def _allowed(given: float, found: float, error: float) -> float:
+    return _DIFFERENT * (abs(given) + abs(found)) + _DOUBT * error
+
+
+def _points(domain: Interval, unit: float) -> Iterator[tuple[float, float]]:
+    """Yield points inside the domain, each with its distance from the bounds."""
+    low, high = float(domain.low), float(domain.high)
+    if math.isfinite(low) and math.isfinite(high):
+        points = [low + share * (high - low) for share in _SHARES]
+    elif math.isfinite(low) or math.isfinite(high):
+        end, side = (low, 1.0) if math.isfinite(low) else (high, -1.0)
+        points = [end + side * step * unit for step in _STEPS]
+    else:
+        points = [side * step * unit for step in _STEPS for side in (-1.0, 1.0)]
+    for x in points:
+        room = min(x - low, high - x, max(abs(x), unit))
+        if room > 0:
+            yield x, room
+
+
+def _at(f: Callable[..., Any], x: float) -> float:
+    """Return a value, NaN where there is none."""
+    try:
+        return float(f(x))
+    except (ArithmeticError, TypeError, ValueError):
+        return math.nan
+
+
+def _derivative(
+    f: Callable[..., Any], x: float, room: float, given: float
+) -> tuple[float, float] | None:
+    """Return a numerical derivative and its error, from the shortest steps that leave digits."""
+    for share in _REACHES:
+        first, second = (_ridders(f, x, part * share * room) for part in (1.0, 0.25))
+        best = min(first, second, key=lambda pair: pair[1])
+        error = max(best[1], abs(first[0] - second[0]))
+        if error <= _KNOWN * (abs(best[0]) + abs(given)):
+            return best[0], error
+    return None
+
+
+def _ridders(f: Callable[..., Any], x: float, step: float) -> tuple[float, float]:
+    """Return the limit of central differences, extrapolated, and how far it is known."""
+    before: list[float] = []
+    best, error = math.nan, math.inf
+    for _ in range(_ROWS):
+        row = [(_at(f, x + step) - _at(f, x - step)) / (2 * step)]
+        factor = 1.0
+        for left in before:
+            factor *= _NARROWING**2
+            row.append((row[-1] * factor - left) / (factor - 1))
+            gap = max(abs(row[-1] - row[-2]), abs(row[-1] - left))
+            if gap <= error:
+                best, error = row[-1], gap
+        if before and abs(row[-1] - before[-1]) > 2 * error:
+            break
+        before, step = row, step / _NARROWING
+    return best, error

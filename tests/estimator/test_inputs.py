@@ -1,0 +1,105 @@
+"""What a call takes and gives back: narrow floats at a bound, masked arrays, kinds of numbers."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import trueup as tu
+
+WIDTHS = ["f2", "f4", "f8", "g"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("low", [0.1, 0.3, 0.7, 0.05, 1 / 3])
+def test_a_value_at_a_bound_is_at_the_bound_in_its_own_precision(width, low):
+    """Clamped releases hold the bound as their precision has it: f(L) − b·f′(L) belongs to it."""
+    below = tu.unbiased("1/q", tu.Laplace(2), (low, None))
+    expected = 1 / low + 2 / low**2
+    x = np.array([low, low, 3], width)
+    for found in (below(x)[0], below(x[0]), below(x.reshape(1, 3))[0, 0], below(x[::-1])[2]):
+        assert found == pytest.approx(expected, rel=1e-3 if width == "f2" else 1e-6)
+    assert below(x).dtype == x.dtype
+    if width != "f2":  # it overflows
+        assert below.variance(x)[0] == pytest.approx(4 / low**4, rel=1e-6)
+    assert below.sd(x[:1])[0] == pytest.approx(below.sd(low), rel=1e-12)
+    above = tu.unbiased("q**3", tu.Laplace(2), (None, low))
+    assert above(x[0]) == pytest.approx(low**3 + 6 * low**2, rel=1e-3 if width == "f2" else 1e-6)
+    assert above.bias(x[0]) == 0
+
+
+def test_a_value_beside_a_bound_is_not_at_it():
+    est = tu.unbiased("1/q", tu.Laplace(2), (0.1, None))
+    beside = np.nextafter(np.float32(0.1), np.float32(1))
+    assert est(np.array([beside]))[0] == pytest.approx(est(float(beside)), rel=1e-6)
+    assert est(float(np.float32(0.1))) < 0  # as a double it is a number above the bound
+
+
+@pytest.mark.parametrize("compiled", ["0", "1"])
+def test_compiled_kernels_see_narrow_bounds(compiled, monkeypatch):
+    if compiled == "1":
+        pytest.importorskip("numba")
+    monkeypatch.setenv("TRUEUP_NUMBA", compiled)
+    est = tu.unbiased("1/q", tu.Laplace(2), (0.1, None))
+    assert est(np.full(5000, 0.1, "f4")) == pytest.approx(210, rel=1e-6)
+
+
+MASKED = np.ma.array([3.0, 4.0, 5.0], mask=[False, True, False])
+
+
+def test_masks_stay():
+    est = tu.unbiased("1/q", tu.Laplace(2), (1, None))
+    quantities = [est, est.variance, est.stderr, est.expectation, est.bias, est.sd]
+    quantities += [tu.plugin_bias("q**2", tu.Laplace(2))]
+    quantities += [lambda x: est.interval(x)[0], lambda x: est.interval(x)[1]]
+    for quantity in quantities:
+        found = quantity(MASKED)
+        assert np.ma.getmaskarray(found).tolist() == [False, True, False]
+        assert np.asarray(found)[[0, 2]].tolist() == quantity(np.array([3.0, 5.0])).tolist()
+
+
+def test_what_is_masked_is_not_looked_at():
+    """Nonsense under a mask is no reason to refuse."""
+    est = tu.unbiased("1/q", tu.DiscreteLaplace(2), (1, None))
+    found = est(np.ma.array([3, 2.5, 5], mask=[False, True, False]))
+    assert found.compressed().tolist() == est(np.array([3, 5])).tolist()
+    mean = tu.unbiased("s/n", {"s": tu.Laplace(1), "n": tu.DiscreteLaplace(1)}, {"n": (1, None)})
+    n = np.ma.array([3, 4], mask=[False, True])
+    assert np.ma.getmaskarray(mean(s=MASKED[:2, None], n=n)).tolist() == [[0, 1], [1, 1]]
+    assert np.ma.getmaskarray(mean.interval(s=1.0, n=n)[0]).tolist() == [False, True]
+    assert mean(s=2.0, n=np.ma.masked).mask
+
+
+def test_noisy_values_keep_their_mask():
+    s = tu.noisy(MASKED, tu.Laplace(2), name="s")
+    for found in ((s**2).estimate, (s**2).stderr, (2 * s).interval()[0], (s * s[0]).variance):
+        assert np.ma.getmaskarray(found).tolist() == [False, True, False]
+    assert s[0].estimate == 3.0
+    assert np.ma.getmaskarray(s[1].estimate).all()
+    known = np.ma.array([1.0, 2.0, 3.0], mask=[True, False, False])
+    plain = tu.noisy([3.0, 4.0, 5.0], tu.Laplace(2))
+    assert (plain * known).estimate.tolist() == [None, 8.0, 15.0]
+    assert "nan" in repr(s)
+
+
+def test_kinds_of_numbers():
+    est = tu.unbiased("1/q", tu.Laplace(2), (1, None))
+    for four in (4, 4.0, Decimal(4), Fraction(4), np.int8(4), np.uint64(4), np.float32(4)):
+        assert est(four) == 0.125
+        assert type(est(four)) is float
+    for fours in ([4], [Decimal(4)], np.array([4], object), np.array([4], "u1")):
+        assert est(fours).tolist() == [0.125]
+    for wrong in (True, np.True_, np.array([True]), "4", None, 4j):
+        with pytest.raises(tu.TrueupError, match="must be a number"):
+            est(wrong)
+    assert est(np.array([2**63, 2**64 - 1], "u8")) == pytest.approx([2.0**-63, 2.0**-64])
+
+
+def test_missing_numbers_of_pandas_are_nan():
+    pd = pytest.importorskip("pandas")
+    est = tu.unbiased("1/q", tu.Laplace(2), (1, None))
+    for kind in ("Int64", "Float32"):
+        found = est(pd.array([4, None], dtype=kind))
+        assert found[0] == 0.125
+        assert np.isnan(found[1])
