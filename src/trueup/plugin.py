@@ -191,13 +191,15 @@ class _Difference:
 
     def _carried(self, s: Statistic) -> bool:
         """Whether the tails of the noise carry the growth of f."""
-        for direction in (-1, 1):
+        highest = s.noise.highest_moment
+        for direction, rate in zip((-1, 1), s.noise.tail_rates, strict=True):
+            if math.isfinite(s.noise.quantile(float(direction > 0))):  # the noise ends
+                continue
             size = growth(self.f, s.symbol, direction)
-            highest = s.noise.highest_moment
-            if s.noise.mgf_radius == 0:
+            if rate == 0:
                 if size.rate > 0 or (highest is not None and size.power > highest):
                     return False
-            elif not size.below(s.noise.mgf_radius, -1):
+            elif not size.below(rate, -1):
                 return False
         return True
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trueup.inverse.component import Component, Coordinate
+    from trueup.noise.base import Noise
 
 _REASONS = {
     "pole": "pole at {a} inside the domain: {f} is unbounded near {s} = {a}",
@@ -238,7 +239,7 @@ def _tails(component: Component) -> Iterator[str]:
                 c for c in coordinate.cells if math.isinf(float(getattr(c.operator, end)))
             ]
             if open_cells:
-                rate = min(c.noise.mgf_radius for c in open_cells)
+                rate = min(c.noise.tail_rates[direction > 0] for c in open_cells)
                 if math.isinf(rate):  # a known number
                     continue
                 inside = growing(component, coordinate)
@@ -302,12 +303,12 @@ def _waves(component: Component) -> Iterator[str]:
                     yield reason
 
 
-def _second(noise: object, c: sympy.Expr, degree: int) -> str | None:
+def _second(noise: Noise, c: sympy.Expr, degree: int) -> str | None:
     """Return why the square of an estimator has no expectation, if it has none."""
-    rate, radius = abs(float(sympy.re(c))), noise.mgf_radius  # type: ignore[attr-defined]
-    if rate and 2 * rate >= radius:
+    rate = float(sympy.re(c))
+    if rate and 2 * abs(rate) >= noise.tail_rates[rate > 0]:
         return f"the square of e^({c}·q) outgrows {noise!r}"
-    highest = noise.highest_moment  # type: ignore[attr-defined]
+    highest = noise.highest_moment
     if not rate and highest is not None and 2 * degree > highest:
         return f"it needs the moment of order {2 * degree}, which {noise!r} does not have or know"
     return None

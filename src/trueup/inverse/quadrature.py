@@ -41,6 +41,8 @@ def reach(noise: Noise, rates: tuple[float, float], degree: float = 0.0) -> tupl
 
     A gamma variable of shape d + 1 exceeds d + √(2dτ) + τ with probability below e^{−τ}.
     """
+    if not noise.symmetric and noise.mgf_radius:
+        return _fallen(noise, -1, rates[0], degree), _fallen(noise, 1, rates[1], degree)
     radius = noise.mgf_radius
     if 0 < radius < math.inf:
         d = min(max(degree, 0.0), _STEEPEST) + noise.tail_power
@@ -50,6 +52,22 @@ def reach(noise: Noise, rates: tuple[float, float], degree: float = 0.0) -> tupl
     far = 1e-300 if radius else 1e-25
     low, high = float(noise.quantile(far)), float(noise.quantile(1 - 1e-16))
     return max(-low, high), max(-low, high)
+
+
+def _fallen(noise: Noise, side: int, rate: float, degree: float) -> float:
+    """Return how far from 0 the density, times x^degree·e^{rate·|x|}, has fallen by e^{−42}."""
+    low, middle, high = (float(noise.quantile(p)) for p in (0.25, 0.5, 0.75))
+    unit = max(high - low, float(noise.lattice))
+    distance = unit * np.exp2(np.arange(-3.0, 60.0, 0.25))
+    if noise.lattice:
+        distance = np.ceil(distance)
+    with np.errstate(all="ignore"):
+        height = noise.log_density(middle + side * distance)
+        height = height + rate * distance + max(degree, 0.0) * np.log1p(distance)
+    height = np.nan_to_num(height, nan=-np.inf, posinf=np.inf)
+    seen = np.flatnonzero(height > height.max() - _TAIL)
+    last = min(int(seen[-1]) + 1 if len(seen) else 0, len(distance) - 1)
+    return max(side * middle + float(distance[last]), unit)
 
 
 def integers(noise: Noise, q: float, start: float, stop: float, tilt: float = 0.0) -> Rule:

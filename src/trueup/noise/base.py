@@ -174,8 +174,16 @@ class Noise(ABC):
         """The largest r such that E e^{tZ} exists for |Re t| < r."""
         return math.inf
 
+    @property
+    def tail_rates(self) -> tuple[float, float]:
+        """How fast the left and the right tail fall: E e^{tZ} exists for −left < Re t < right.
+
+        ∞ on a side where the law ends, or falls faster than every exponential.
+        """
+        return self.mgf_radius, self.mgf_radius
+
     def mgf(self, t: complex) -> Any:
-        """Return M(t) = E e^{tZ} for |Re t| < ``mgf_radius``, and on the imaginary axis.
+        """Return M(t) = E e^{tZ} for Re t within the ``tail_rates``, and on the imaginary axis.
 
         Examples
         --------
@@ -198,7 +206,7 @@ class Noise(ABC):
         Parameters
         ----------
         c
-            A number, real or complex, with |Re c| < ``mgf_radius`` or Re c = 0.
+            A number, real or complex, with Re c within the ``tail_rates`` or Re c = 0.
         order
             The highest j.
 
@@ -236,12 +244,13 @@ class Noise(ABC):
     def _check_strip(self, c: sympy.Expr, order: int) -> None:
         """Raise unless E[Zʲ e^{cZ}] exists for all j up to the order."""
         real = float(sympy.re(c))
-        if real and abs(real) >= self.mgf_radius:
-            side = "right" if real > 0 else "left"
+        side = "right" if real > 0 else "left"
+        carried = self.tail_rates[real > 0]
+        if real and abs(real) >= carried:
             rate = f"{real:g}" if c.is_real else f"({c})"
             raise TrueupError(
                 f"e^{{{rate}q}} outgrows the noise on the {side}: under {self!r} the expectation "
-                f"exists only for rates below {self.mgf_radius:g}",
+                f"exists only for rates below {carried:g} on that side",
                 f"use a smaller rate, less noise, or bound the domain on the {side}",
             )
         if not real and self.highest_moment is not None and order > self.highest_moment:

@@ -97,17 +97,15 @@ class ScipyNoise(Noise):
     # -- existence ---------------------------------------------------------------------------------
 
     @functools.cached_property
-    def _tails(self) -> tuple[float, float]:
-        """The exponential rate and the power index of the heavier tail."""
+    def _tails(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The exponential rate and the power index of the left and of the right tail."""
         low, high = self._law.support()
         start, unit = self._centre
-        sides = [side for side, end in ((-unit, low), (unit, high)) if math.isinf(end)]
-        rates, indices = zip(
-            (math.inf, math.inf),
-            *(tail(self._log_density, start, side) for side in sides),
-            strict=True,
+        left, right = (
+            tail(self.log_density, start, side) if math.isinf(end) else (math.inf, math.inf)
+            for side, end in ((-unit, low), (unit, high))
         )
-        return min(rates), min(indices)
+        return left, right
 
     @functools.cached_property
     def _centre(self) -> tuple[float, float]:
@@ -118,13 +116,19 @@ class ScipyNoise(Noise):
     @property
     def mgf_radius(self) -> float:
         """The exponential rate of the heavier tail, measured."""
-        return self._tails[0]
+        return min(self.tail_rates)
+
+    @property
+    def tail_rates(self) -> tuple[float, float]:
+        """The exponential rates of the tails, measured; ∞ where the law ends."""
+        (left, _), (right, _) = self._tails
+        return left, right
 
     @property
     def highest_moment(self) -> int | None:
         """The largest order below the power index minus 1, measured."""
-        rate, index = self._tails
-        return None if rate > 0 or math.isinf(index) else math.ceil(index - 1) - 1
+        index = min(index for _, index in self._tails)
+        return None if math.isinf(index) else math.ceil(index - 1) - 1
 
     @property
     def variance(self) -> Exact:
@@ -142,9 +146,16 @@ class ScipyNoise(Noise):
 
     # -- the law -----------------------------------------------------------------------------------
 
-    def _log_density(self, x: Floats) -> Floats:
+    def log_density(self, x: Floats) -> Floats:
+        """Return scipy's logarithm of the density or mass."""
         law = self._law
-        return np.asarray(law.logpmf(x) if self._discrete else law.logpdf(x))
+        return _quiet(law.logpmf if self._discrete else law.logpdf, x)
+
+    def breaks(self, reach: float) -> list[float]:
+        """Return the ends of the support, loc, and loc plus a shape, where peaks are."""
+        places = [*self._law.support(), float(self.loc)]
+        places += [float(self.loc) + float(s) * float(self.scale) for s in self.shapes]
+        return sorted({float(x) for x in places if abs(x) <= reach})
 
     def _density(self, x: Floats) -> Floats:
         if self._discrete != self.lattice:
@@ -190,7 +201,7 @@ class ScipyNoise(Noise):
 
         def integrand(z: Floats) -> Any:
             powers = (z / unit) ** np.arange(order + 1)[:, None]
-            return powers * np.exp(rate * z + self._log_density(z))
+            return powers * np.exp(rate * z + self.log_density(z))
 
         if self._discrete:
             values = summed(integrand, low, high, start)

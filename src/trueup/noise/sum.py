@@ -84,6 +84,12 @@ class SumNoise(Noise):
         return min(part.mgf_radius for part in self.parts)
 
     @property
+    def tail_rates(self) -> tuple[float, float]:
+        """The smallest of the summands', on each side."""
+        left, right = zip(*(part.tail_rates for part in self.parts), strict=True)
+        return min(left), min(right)
+
+    @property
     def tail_power(self) -> float:
         """One less than the summands: a gamma-like tail."""
         return len(self.parts) - 1.0

@@ -1,0 +1,143 @@
+"""Laws whose two tails differ, and laws that end: estimators against quadrature with mpmath."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mpmath
+import pytest
+import scipy.stats as st
+
+import trueup as tu
+from trueup.errors import NoUnbiasedEstimator
+
+
+class Case(NamedTuple):
+    """A frozen law, its density typed in by hand, and where to cut its integral."""
+
+    law: Any
+    density: Callable[[Any], Any]
+    cuts: tuple[float, ...]
+    left: float
+    right: float
+
+
+CASES = {
+    "expon": Case(
+        st.expon(loc=-1), lambda z: mpmath.exp(-z - 1), (-1, 0, 2, 8, 30, 400), math.inf, 1
+    ),
+    "gamma": Case(
+        st.gamma(3, loc=-3, scale=0.5),
+        lambda z: 4 * (z + 3) ** 2 * mpmath.exp(-2 * (z + 3)),
+        (-3, -2, -1, 0, 4, 15, 200),
+        math.inf,
+        2,
+    ),
+    "gumbel_r": Case(
+        st.gumbel_r(),
+        lambda z: mpmath.exp(-z - mpmath.exp(-z)),
+        (-5, -3, -1, 0, 2, 8, 30, 400),
+        math.inf,
+        1,
+    ),
+    "gumbel_l": Case(
+        st.gumbel_l(),
+        lambda z: mpmath.exp(z - mpmath.exp(z)),
+        (-400, -30, -8, -2, 0, 1, 3, 5),
+        1,
+        math.inf,
+    ),
+    "uniform": Case(
+        st.uniform(-0.3, 1.5), lambda z: 1 / mpmath.mpf(1.5), (-0.3, 1.2), math.inf, math.inf
+    ),
+    "triang": Case(
+        st.triang(0.3, loc=-1, scale=2),
+        lambda z: (z + 1) / mpmath.mpf(0.6) if z < -0.4 else (1 - z) / mpmath.mpf(1.4),
+        (-1, -0.4, 1),
+        math.inf,
+        math.inf,
+    ),
+    "beta": Case(
+        st.beta(2, 3, loc=-0.4),
+        lambda z: 12 * (z + 0.4) * (0.6 - z) ** 2,
+        (-0.4, 0, 0.6),
+        math.inf,
+        math.inf,
+    ),
+}
+
+
+@pytest.fixture(params=CASES, ids=str)
+def case(request: pytest.FixtureRequest) -> Case:
+    """One law after the other."""
+    return CASES[request.param]
+
+
+def expected(case: Case, phi: Callable[[Any], Any]) -> float:
+    """Return E φ(Z)."""
+    return float(mpmath.quad(lambda z: phi(z) * case.density(z), case.cuts))
+
+
+def test_each_tail_has_its_own_rate(case: Case) -> None:
+    noise = tu.Noise.from_scipy(case.law)
+    assert noise.tail_rates == pytest.approx((case.left, case.right))
+    assert noise.mgf_radius == pytest.approx(min(case.left, case.right))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.45])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_exponentials_have_mean_and_sd(case: Case, side: int, share: float) -> None:
+    """Rates are a share of what the tail carries, or 6·share where it carries everything."""
+    carried = case.right if side > 0 else case.left
+    c = side * share * (carried if math.isfinite(carried) else 6)
+    estimator = tu.unbiased(f"exp({c!r}*q)", tu.Noise.from_scipy(case.law))
+    g0, q = estimator(0.0), 0.7  # g is g(0)·e^{cx}
+    assert estimator(1.3) == pytest.approx(g0 * math.exp(1.3 * c), rel=1e-12)
+    first = expected(case, lambda z: mpmath.exp(c * z))
+    second = expected(case, lambda z: mpmath.exp(2 * c * z))
+    assert g0 * first == pytest.approx(1, rel=1e-9)
+    sd = math.exp(c * q) * math.sqrt(g0**2 * second - 1)
+    assert estimator.sd(q) == pytest.approx(sd, rel=1e-7)
+    assert estimator.variance(0.0) * second == pytest.approx(g0**2 * second - 1, rel=1e-7)
+
+
+def test_the_square_may_outgrow_one_tail_only(case: Case) -> None:
+    for side, carried in ((-1, case.left), (1, case.right)):
+        rate = 0.6 * min(carried, 5)
+        estimator = tu.unbiased(f"exp({side * rate!r}*q)", tu.Noise.from_scipy(case.law))
+        assert math.isinf(estimator.sd(0)) == math.isfinite(carried)
+        if math.isfinite(carried):
+            with pytest.raises(NoUnbiasedEstimator, match="outgrows"):
+                tu.unbiased(f"exp({side * 1.1 * carried!r}*q)", tu.Noise.from_scipy(case.law))
+
+
+def test_a_known_sd_under_a_law_that_ends_on_the_left() -> None:
+    noise = tu.Noise.from_scipy(st.expon(loc=-1))
+    assert tu.unbiased("exp(-3*q/5)", noise).sd(0) == pytest.approx(0.40451991747794, rel=1e-9)
+    # E e^{−3Z} = e³/4, E e^{−6Z} = e⁶/7
+    assert tu.unbiased("exp(-3*q)", noise).sd(0) == pytest.approx(math.sqrt(16 / 7 - 1), rel=1e-9)
+
+
+def test_a_sum_has_the_heavier_tail_on_each_side() -> None:
+    right, left = (tu.Noise.from_scipy(law) for law in (st.expon(), st.gumbel_l(scale=0.5)))
+    assert (right + left).tail_rates == pytest.approx((2, 1))
+    assert tu.unbiased("exp(-3*q/2)", right + tu.Uniform(1)).sd(0) < math.inf
+
+
+@pytest.mark.parametrize(
+    ("formula", "phi"),
+    [
+        ("sqrt(1+exp(-6*q))", lambda x: mpmath.sqrt(1 + mpmath.exp(-6 * x))),
+        ("log(1+q**2)", lambda x: mpmath.log(1 + x**2)),
+    ],
+)
+def test_the_bias_of_the_plug_in(case: Case, formula: str, phi: Callable[[Any], Any]) -> None:
+    if case.left < 3:
+        assert formula == "log(1+q**2)" or math.isnan(
+            tu.plugin_bias(formula, tu.Noise.from_scipy(case.law))(0.7)
+        )
+        return
+    found = tu.plugin_bias(formula, tu.Noise.from_scipy(case.law))(0.7)
+    assert found == pytest.approx(expected(case, lambda z: phi(z + 0.7) - phi(0.7)), rel=1e-9)
