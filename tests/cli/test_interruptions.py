@@ -122,7 +122,7 @@ def test_ctrl_c_is_130_and_leaves_nothing(large, tmp_path):
     out = tmp_path / "out.csv"
     process = start(large, out, "mean = s/n", "inverse = 1/n")
     until = time.monotonic() + 60
-    while not any(p.stat().st_size > 0 for p in tmp_path.glob(".out*")):  # it is writing
+    while not any(p.stat().st_size > 0 for p in tmp_path.glob(".out*.part")):  # it is writing
         assert time.monotonic() < until
         assert process.poll() is None
         time.sleep(0.005)
@@ -144,27 +144,136 @@ def test_a_closed_pipe_is_141_and_quiet(form, large):
 # -- leftovers -------------------------------------------------------------------------------------
 
 
+HOLD = """
+import sys
+from trueup.cli.files.targets import Target
+target = Target(sys.argv[1], None, force=False, folder=len(sys.argv) > 2).__enter__()
+if target.folder:
+    target.part.mkdir()
+target.spill.mkdir()
+print(target.part.name, flush=True)
+sys.stdin.read()
+"""
+
+
+def hold(out, *more):
+    """Start a run that writes to a file and never ends; return it, and the name of its part."""
+    run = subprocess.Popen(  # noqa: S603  (our own code)
+        [sys.executable, "-c", HOLD, str(out), *more],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    return run, run.stdout.readline().strip()
+
+
+def kill(*runs):
+    for run in runs:
+        run.kill()
+        run.communicate()
+
+
 def test_only_leftovers_of_dead_runs_are_removed(tmp_path):
-    command = [sys.executable, "-c", "import os; print(os.getpid())"]
-    ended = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)  # noqa: S603
-    dead = ended.stdout.strip()
-    example = Target(str(tmp_path / "out.csv"), None, force=False).part.name
-    host_and_pid = example.removeprefix(".out.csv.trueup-").removesuffix(".part")
-    host = host_and_pid.rpartition("-")[0]
-    for name in (f".a.csv.trueup-{host}-{dead}.part", f".b.trueup-{host}-{dead}.spill"):
-        (tmp_path / name).touch()
-    (tmp_path / f".c.trueup-{host}-{dead}.part").mkdir()
-    kept = [
-        f".d.csv.trueup-{host}-{os.getppid()}.part",  # alive
-        f".e.csv.trueup-elsewhere-{dead}.part",  # on another machine
-        f"f.csv.trueup-{host}-{dead}.part",
-        f".g.csv.trueup-{host}-{dead}.part.mine",
+    dead = [hold(tmp_path / "out.csv"), hold(tmp_path / "folder", "folder")]
+    kill(*(run for run, _ in dead))
+    (alive, part) = hold(tmp_path / "out.csv")
+    assert not any((tmp_path / name).exists() for _, name in dead)  # it tidied up
+    name = part.removesuffix(".part")
+    host = name.removeprefix(".out.csv.trueup-").rpartition("-")[0]
+    kept = [f"{name}.{end}" for end in ("lock", "part", "spill")]
+    mine = [
+        f".e.csv.trueup-elsewhere{host}-0123456789abcdef.lock",  # on another machine
+        f"f.csv.trueup-{host}-0123456789abcdef.lock",
+        f".g.csv.trueup-{host}-0123456789abcdef.lock.mine",
         ".hidden",
     ]
-    for name in kept:
+    for name in mine:
         (tmp_path / name).touch()
     remove_leftovers(tmp_path)
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(kept)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*kept, *mine])
+    kill(alive)
+    remove_leftovers(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(mine)
+
+
+def test_the_numbers_of_processes_do_not_matter(tmp_path, monkeypatch):
+    # In two containers with one host name both runs may have the number 1.
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    out = str(tmp_path / "out.csv")
+    with Target(out, None, force=True) as one:
+        one.part.write_text("one")
+        monkeypatch.setattr(os, "kill", lambda *_: (_ for _ in ()).throw(ProcessLookupError))
+        with Target(out, None, force=True) as two:
+            two.part.write_text("two")
+            assert one.part.read_text() == "one"
+            two.commit()
+        one.commit()
+    assert (tmp_path / "out.csv").read_text() == "one"
+    assert [p.name for p in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_names_as_long_as_the_disk_takes(tmp_path, cells, debias):
+    out = tmp_path / f"{'é' * 120}.csv"
+    assert debias(cells, out).code == 0
+    assert out.exists()
+
+
+# Forks one run after the other; each is killed before its next step of renaming or removing.
+STEPS = """
+import json, os, sys
+from pathlib import Path
+from trueup.cli.files import targets
+out, how = Path(sys.argv[1]), sys.argv[2]
+if how == "by steps":
+    targets.exchanged = lambda one, other: False
+
+def replace(moment):
+    count = 0
+    def counted(original):
+        def step(*args, **options):
+            nonlocal count
+            count += 1
+            if count == moment:
+                os.kill(os.getpid(), 9)
+            return original(*args, **options)
+        return step
+    with targets.Target(str(out), None, force=True, folder=True) as target:
+        target.part.mkdir()
+        (target.part / "data").write_text("new")
+        Path.rename = counted(Path.rename)
+        targets.exchanged = counted(targets.exchanged)
+        targets._remove = counted(targets._remove)
+        target.commit()
+
+seen = []
+for moment in range(1, 20):
+    out.mkdir(exist_ok=True)
+    (out / "data").write_text("old")
+    pid = os.fork()
+    if pid == 0:
+        replace(moment)
+        os._exit(0)
+    killed = os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+    there = (out / "data").exists()
+    targets.remove_leftovers(out.parent)  # what the next run does first
+    names = [p.name for p in out.parent.iterdir()]
+    seen.append([killed, there, (out / "data").read_text(), names])
+    if not killed:
+        break
+print(json.dumps(seen))
+"""
+
+
+@pytest.mark.parametrize("how", ["at once", "by steps"])
+def test_a_folder_is_replaced_or_stays(how, tmp_path):
+    command = [sys.executable, "-c", STEPS, str(tmp_path / "out"), how]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)  # noqa: S603
+    killed, there, found, names = zip(*json.loads(done.stdout), strict=True)
+    assert killed == (*[True] * (len(killed) - 1), False)
+    assert set(found) == {"old", "new"}
+    assert [*found] == sorted(found, reverse=True)  # the old one until the new one is in its place
+    assert set(map(tuple, names)) == {("out",)}
+    assert all(there) or how == "by steps"
 
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, cells, debias, monkeypatch):

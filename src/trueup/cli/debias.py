@@ -14,9 +14,10 @@ HELP = "Add unbiased columns, with standard errors, to a table in a file."
 
 EXAMPLES = f"""\
 Reads and writes CSV, TSV (also .gz, .zst), Parquet and Arrow files; reads patterns ('2024/*.csv')
-and folders, also Hive-partitioned ones; - is a pipe. All columns and the order of the rows are
-kept, NAME and NAME_stderr are added, missing numbers stay missing. The output appears under its
-name when it is complete, or not at all.
+and folders, with --hive also the names of Hive's folders (state=01/part.csv) as columns; - is a
+pipe, named pipes and /dev/stdin are read too. All columns and the order of the rows are kept, NAME
+and NAME_stderr are added, missing numbers stay missing; a column whose type the output cannot hold
+is refused. The output appears under its name when it is complete, or not at all.
 
 {NOISE_HELP}
 {SPEC_HELP}
@@ -94,6 +95,9 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--compression",
         choices=("snappy", "zstd", "lz4", "gzip", "none"),
         help="of the columns of a Parquet (default: snappy) or Arrow (zstd, lz4) file",
+    )
+    group.add_argument(
+        "--hive", action="store_true", help="folders called key=value are columns of text"
     )
     group.add_argument("--force", action="store_true", help="replace OUT if it exists")
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from trueup.cli import progress
+from trueup.cli.files.kinds import cast, restored
+from trueup.cli.files.paths import exact
 from trueup.cli.files.statement import literal
 from trueup.errors import TrueupError
 from trueup.extras import optional
@@ -17,12 +19,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trueup.cli.files.formats import Format
+    from trueup.cli.files.kinds import Kinds
 
 _LEAST = 512
 _PER_COLUMN = 6  # MB: a few row groups of 122,880 numbers on their way
 _BATCH = 100_000
 _DICTIONARY = 5_000  # noisy numbers hardly repeat: to look for more takes a fifth of the time
 _PIPE = 1 << 16
+_SETTINGS = (
+    "enable_progress_bar = true",
+    "enable_progress_bar_print = false",
+    "progress_bar_time = 0",
+    "arrow_lossless_conversion = true",  # a uuid is no text
+)
 
 
 def enough(columns: int, cores: int, installed: float) -> str:
@@ -65,15 +74,14 @@ class Duck:
         )
         options = {"autoinstall_known_extensions": "false", "memory_limit": memory}
         if spill is not None:
-            options["temp_directory"] = str(spill)
+            options["temp_directory"] = exact(spill)
         try:
             self.connection = self.duckdb.connect(config=options)
         except self.duckdb.Error as error:
             message = str(error).split("\n", 1)[0]
             raise TrueupError(f"duckdb refuses --memory {memory}: {message}", "e.g. 4GB") from None
-        for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
+        for setting in _SETTINGS:
             self.connection.execute(f"SET {setting}")
-        self.connection.execute("SET progress_bar_time = 0")
 
     def close(self) -> None:
         """Let go of files and memory."""
@@ -93,23 +101,29 @@ class Duck:
         share = getattr(self.connection, "query_progress", lambda: -1.0)  # from DuckDB 1.3 on
         return progress.run(work, share, self.connection.interrupt)
 
-    def write(self, query: str, path: Path, form: Format, compression: str | None) -> None:
+    def write(
+        self, query: str, path: Path, form: Format, compression: str | None, kinds: Kinds
+    ) -> None:
         """Write the rows of a query to a file, in order."""
-        if form.name not in ("arrow", "arrows"):
-            self.ask(copy(query, str(path), form, compression))
+        if not form.is_arrow:
+            self.ask(copy(query, exact(path), form, compression))
             return
         with path.open("wb") as file:
-            self._write_arrow(query, file, form, compression)
+            self._write_arrow(query, file, form, compression, kinds)
 
-    def stream(self, query: str, out: Any, form: Format, compression: str | None) -> None:
+    def stream(
+        self, query: str, out: Any, form: Format, compression: str | None, kinds: Kinds
+    ) -> None:
         """Write the rows of a query to a pipe."""
-        if form.name in ("arrow", "arrows"):
-            self._write_arrow(query, out, form, compression)
+        if form.is_arrow:
+            self._write_arrow(query, out, form, compression, kinds)
             return
         with _pumped(out) as path:
             self.ask(copy(query, path, form, compression))
 
-    def _write_arrow(self, query: str, out: Any, form: Format, compression: str | None) -> None:
+    def _write_arrow(
+        self, query: str, out: Any, form: Format, compression: str | None, kinds: Kinds
+    ) -> None:
         ipc = optional("pyarrow.ipc", "tables", "writing Arrow files")
         make = ipc.new_file if form.name == "arrow" else ipc.new_stream
         options = ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
@@ -117,9 +131,10 @@ class Duck:
         def work() -> None:
             relation = self.connection.sql(query)
             reader = getattr(relation, "to_arrow_reader", relation.fetch_arrow_reader)(_BATCH)
-            with make(out, reader.schema, options=options) as writer:
+            schema = restored(reader.schema, kinds)
+            with make(out, schema, options=options) as writer:
                 for batch in reader:
-                    writer.write_batch(batch)
+                    writer.write_batch(cast(batch, schema))
 
         self._watched(work)
 

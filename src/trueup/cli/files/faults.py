@@ -9,6 +9,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from trueup.cli.files.paths import exact
 from trueup.cli.files.sources import text_of
 from trueup.cli.files.statement import MARK, quote
 from trueup.errors import TrueupError
@@ -130,7 +131,7 @@ def _place(source: Source, row: int) -> str:
                         return f"{shown}, line {records.line_num}"
         elif source.format.name == "parquet" and len(source.files) > 1:
             parquet = optional("pyarrow.parquet", "tables", "reading Parquet")
-            rows = parquet.read_metadata(file).num_rows
+            rows = parquet.read_metadata(exact(file)).num_rows
             if row <= rows:
                 return f"{shown}, row {row:,}"
         else:

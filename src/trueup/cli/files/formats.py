@@ -50,6 +50,11 @@ class Format(NamedTuple):
         """Whether the columns have no types of their own."""
         return self.name in DELIMITERS
 
+    @property
+    def is_arrow(self) -> bool:
+        """Whether Arrow reads and writes it, and not the engine itself."""
+        return self.name in ("arrow", "arrows")
+
 
 def check_compression(form: Format, compression: str | None) -> None:
     """Refuse a compression that a format does not have."""

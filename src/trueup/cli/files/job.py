@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from trueup.cli.files import formats, targets
 from trueup.cli.files.duck import Duck, copy, enough, installed
 from trueup.cli.files.faults import translated
+from trueup.cli.files.kinds import check_kinds
+from trueup.cli.files.paths import exact
 from trueup.cli.files.plan import check_columns
-from trueup.cli.files.reading import guessed, reading, types
+from trueup.cli.files.reading import guessed, parquet, reading, types
 from trueup.cli.files.sources import opened
-from trueup.cli.files.statement import Statement, literal
+from trueup.cli.files.statement import Statement
 from trueup.cli.files.summary import Summary, Tally
 from trueup.cli.files.totals import Totals, aligned
 from trueup.errors import TrueupError
@@ -39,6 +41,7 @@ class Job:
     source_format: str | None
     target_format: str | None
     delimiter: str | None
+    hive: bool
     nulls: tuple[str, ...]
     keep_text: tuple[str, ...]
     compression: str | None
@@ -59,6 +62,7 @@ class Job:
             source_format=args.source_format,
             target_format=args.target_format,
             delimiter=args.delimiter,
+            hive=args.hive,
             nulls=tuple(args.null),
             keep_text=_names(args.text),
             compression=args.compression,
@@ -81,12 +85,13 @@ def _names(text: str) -> tuple[str, ...]:
 
 def run_job(job: Job) -> list[str]:
     """Do it, and return the lines of the summary."""
-    with opened(job.input, job.source_format, job.delimiter) as source:
+    with opened(job.input, job.source_format, job.delimiter, hive=job.hive) as source:
         check_columns(job.plan, source, new=job.totals is None)
         if job.totals is not None:
             job.totals.check(source, job.plan.names)
         form = _target_format(job, source)
         formats.check_compression(form, job.compression)
+        check_kinds(source, source.columns if job.totals is None else job.totals.by, form)
         if job.dry_run or job.to_pipe:
             with tempfile.TemporaryDirectory(prefix="trueup-") as folder:
                 return _Run(job, source, form, None, Path(folder) / "spill").lines()
@@ -152,15 +157,17 @@ class _Run:
         job, duck = self.job, self.duck
         if job.dry_run:
             query = job.totals.sql(statement) if job.totals else statement.query()
-            print(copy(query, job.output, self.form, job.compression) + ";")
+            out = job.output if job.to_pipe else exact(Path(job.output))
+            print(copy(query, out, self.form, job.compression) + ";")
             return []
         query = job.totals.compute(duck, statement) if job.totals else statement.query()
+        kinds = self.source.types
         if self.target is not None:
-            duck.write(query, self.target.part, self.form, job.compression)
+            duck.write(query, self.target.part, self.form, job.compression, kinds)
         elif job.totals and sys.stdout.isatty() and job.target_format is None:
             print(aligned(*duck.table(query)))
         else:
-            duck.stream(query, sys.stdout.buffer, self.form, job.compression)
+            duck.stream(query, sys.stdout.buffer, self.form, job.compression, kinds)
         summary = None if job.quiet else self._summary(statement)
         if self.target is not None:
             self.target.commit()
@@ -172,7 +179,7 @@ class _Run:
         """Count in the output where that is quick, else in the input."""
         tally = Tally(statement)
         if self.target is not None and self.form.name == "parquet" and self.job.totals is None:
-            written = f"read_parquet({literal(str(self.target.part))})"
+            written = parquet([self.target.part])
             kinds = types(self.duck, written, (*statement.types, *statement.plan.written))
             again = dataclasses.replace(statement, source=written, types=kinds, casts={})
             tally = Tally(again, frozenset(statement.plan.written))

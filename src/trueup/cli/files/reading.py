@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
+from trueup.cli.files.paths import exact
 from trueup.cli.files.statement import is_known, literal, misfit, quote
+from trueup.errors import TrueupError
 from trueup.extras import optional
 
 if TYPE_CHECKING:
@@ -15,23 +18,36 @@ if TYPE_CHECKING:
     from trueup.cli.files.sources import Source
 
 _ARROW = "trueup_arrow_files"
-_SAMPLE = 20_480
+_FIRST = "trueup_first_rows"
+_ROWS = 20_480  # ten of the engine's vectors: enough to see a type, read in a moment
+_AT_ONCE = 32  # columns: the engine plans a query in a time that grows like their square
+_SIGNS = "*?["
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _TYPES = ("BIGINT", "DOUBLE", "DATE", "TIMESTAMP")
 
 
 def reading(duck: Duck, source: Source) -> str:
     """Return the files as a table; text files as columns of text, so that 01 stays 01.
 
-    Names of folders are text for the same reason.
+    Names of folders are text for the same reason, and columns only where that was asked for.
     """
-    hive = ", hive_partitioning = true, hive_types_autocast = false" if source.hive else ""
     if source.format.name == "parquet":
-        union = ", union_by_name = true" if len(source.files) > 1 else ""
-        return f"read_parquet({_files(source.files)}{union}{hive})"
+        return parquet(source.files, hive=bool(source.hive))
     if source.format.is_text:
-        return _csv(source, hive or ", hive_partitioning = false")
+        return _csv(source)
     duck.connection.register(_ARROW, _dataset(source))
     return _ARROW
+
+
+def parquet(files: Sequence[Path], *, hive: bool = False) -> str:
+    """Return Parquet files as a table, the names in them as the only columns unless ``hive``."""
+    union = ", union_by_name = true" if len(files) > 1 else ""
+    return f"read_parquet({_files(files)}{union}{_hive(hive=hive)})"
+
+
+def _hive(*, hive: bool) -> str:
+    """Return whether folders called key=value are columns: DuckDB must be told, or it guesses."""
+    return f", hive_partitioning = {str(hive).lower()}{', hive_types_autocast = false' * hive}"
 
 
 def _files(files: Sequence[Path]) -> str:
@@ -40,21 +56,30 @@ def _files(files: Sequence[Path]) -> str:
     Examples
     --------
     >>> from pathlib import Path
-    >>> _files([Path("a*.csv")])
-    "['a[*].csv']"
+    >>> _files([Path("/a*.csv")])
+    "['/a[*].csv']"
     """
-    escape = str.maketrans({sign: f"[{sign}]" for sign in "*?["})
-    return f"[{', '.join(literal(str(file).translate(escape)) for file in files)}]"
+    return f"[{', '.join(literal(_escaped(exact(file))) for file in files)}]"
 
 
-def _csv(source: Source, hive: str) -> str:
+def _escaped(path: str) -> str:
+    """Return a path as a pattern that matches only itself."""
+    if "\\" in path and any(sign in path for sign in _SIGNS):  # in patterns \ is a / to the engine
+        raise TrueupError(
+            f"the engine cannot be told the path {path}: it has both \\ and one of {_SIGNS}",
+            "rename the file or its folder",
+        )
+    return "".join(f"[{sign}]" if sign in _SIGNS else sign for sign in path)
+
+
+def _csv(source: Source) -> str:
     own = [name for name in source.columns if name not in source.hive]
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in own)
     return (
         f"read_csv({_files(source.files)}, auto_detect = false, header = true, "
         f"delim = {literal(source.delimiter)}, quote = '\"', escape = '\"', "
         f"allow_quoted_nulls = false, compression = '{source.format.packed or 'none'}', "
-        f"columns = {{{columns}}}{hive})"
+        f"columns = {{{columns}}}{_hive(hive=bool(source.hive))})"
     )
 
 
@@ -63,19 +88,28 @@ def _dataset(source: Source) -> Any:
     pyarrow = optional("pyarrow", "tables", "reading Arrow files")
     dataset = optional("pyarrow.dataset", "tables", "reading Arrow files")
     if source.format.name == "arrows":
-        return _stream(pyarrow, source.files)
+        return _streams(pyarrow, source)
     keys = pyarrow.schema([(key, pyarrow.string()) for key in source.hive])
     partitioning = dataset.partitioning(keys, flavor="hive") if source.hive else None
-    return dataset.dataset(
-        [str(file) for file in source.files], format="ipc", partitioning=partitioning
-    )
+    parts = [dataset.dataset(exact(f), format="ipc").schema for f in source.files]
+    schema = pyarrow.unify_schemas([*parts, keys], promote_options="permissive")
+    files = [exact(file) for file in source.files]
+    return dataset.dataset(files, schema, format="ipc", partitioning=partitioning)
 
 
-def _stream(pyarrow: Any, files: Sequence[Path]) -> Any:
-    """Return the batches of Arrow streams, memory-mapped."""
+def _streams(pyarrow: Any, source: Source) -> Any:
+    """Return the batches of Arrow streams, memory-mapped, with the names of their folders."""
     ipc = optional("pyarrow.ipc", "tables", "reading Arrow streams")
-    tables = [ipc.open_stream(pyarrow.memory_map(str(file))).read_all() for file in files]
-    return pyarrow.concat_tables(tables)
+    tables = []
+    for file in source.files:
+        table = ipc.open_stream(pyarrow.memory_map(exact(file))).read_all()
+        values = dict(part.split("=", 1) for part in file.parts[:-1] if "=" in part[1:])
+        for key in source.hive:
+            value = None if values[key] == _NO_VALUE else unquote(values[key])
+            column = pyarrow.repeat(pyarrow.scalar(value, pyarrow.string()), len(table))
+            table = table.append_column(key, column)
+        tables.append(table)
+    return pyarrow.concat_tables(tables, promote_options="permissive")
 
 
 def types(duck: Duck, table: str, names: Sequence[str]) -> dict[str, str]:
@@ -88,14 +122,24 @@ def guessed(
     duck: Duck, table: str, names: Sequence[str], nulls: Sequence[str] = ()
 ) -> Mapping[str, str]:
     """Return the types that columns of text have in their first rows, where it is not text."""
+    if not names:
+        return {}
+    listed = ", ".join(map(quote, names))
+    duck.ask(f"CREATE OR REPLACE TEMP TABLE {_FIRST} AS SELECT {listed} FROM {table} LIMIT {_ROWS}")
+    found: dict[str, str] = {}
+    for i in range(0, len(names), _AT_ONCE):
+        found |= _guessed(duck, names[i : i + _AT_ONCE], nulls)
+    duck.ask(f"DROP TABLE {_FIRST}")
+    return found
+
+
+def _guessed(duck: Duck, names: Sequence[str], nulls: Sequence[str]) -> dict[str, str]:
     tests = [
         f"COUNT_IF({test})"
         for column in map(quote, names)
         for test in (is_known(column, nulls), *(misfit(column, kind, nulls) for kind in _TYPES))
     ]
-    if not tests:
-        return {}
-    row = duck.ask(f"SELECT {', '.join(tests)} FROM (SELECT * FROM {table} LIMIT {_SAMPLE})")[0]
+    row = duck.ask(f"SELECT {', '.join(tests)} FROM {_FIRST}")[0]
     found, size = {}, 1 + len(_TYPES)
     for i, name in enumerate(names):
         known, *misfits = row[size * i : size * (i + 1)]

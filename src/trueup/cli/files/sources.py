@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import glob
 import io
-import itertools
 import shutil
 import sys
 import tempfile
@@ -15,23 +15,42 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli.files import formats
+from trueup.cli.files import formats, kinds
+from trueup.cli.files.paths import exact
 from trueup.errors import TrueupError
 from trueup.extras import optional
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from trueup.cli.files.formats import Format
 
 _MISSING = "check the path; a pattern such as 'data/*.parquet' needs quotes in the shell"
 _HEAD = 1 << 20
+_SPOOL = "trueup-pipe-"
+
+Columns = dict[str, Any]
+"""Names in order, with their Arrow types, or None for text."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Files of one format with the same columns, in the order in which they are read."""
+    """Files of one format with the same columns, in the order in which they are read.
+
+    Parameters
+    ----------
+    name
+        What the user calls them.
+    files, format, delimiter
+        Where they are, and what they hold.
+    columns
+        All names, those of folders last.
+    hive
+        The names among them that come from folders called key=value.
+    types
+        The Arrow types of the columns; text files have none.
+    """
 
     name: str
     files: tuple[Path, ...]
@@ -39,40 +58,67 @@ class Source:
     columns: tuple[str, ...]
     delimiter: str = ","
     hive: tuple[str, ...] = ()
+    types: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @contextmanager
-def opened(text: str, given: str | None, delimiter: str | None) -> Iterator[Source]:
+def opened(
+    text: str, given: str | None, delimiter: str | None, *, hive: bool = False
+) -> Iterator[Source]:
     """Yield the source; what comes through a pipe is kept in a temporary file meanwhile."""
-    delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter or "", delimiter)
+    delimiter = checked_delimiter(delimiter)
+    if text != "-" and not _is_stream(Path(text)):
+        yield locate(text, given, delimiter, hive=hive)
+        return
+    name = "standard input" if text == "-" else text
+    if hive:
+        raise TrueupError(f"{name} is a pipe and lies in no folders", "leave --hive out")
+    with tempfile.NamedTemporaryFile(prefix=_SPOOL) as spool:
+        with contextlib.ExitStack() as stack:
+            stream = sys.stdin.buffer if text == "-" else stack.enter_context(Path(text).open("rb"))
+            shutil.copyfileobj(stream, spool, _HEAD)
+        spool.flush()
+        kept = Path(spool.name)
+        with kept.open("rb") as file:
+            found = formats.by_suffix(Path(text)) or formats.by_content(file.read(_HEAD))
+        form = found if given is None else formats.Format(given, found.packed)
+        yield _source(name, [kept], form, delimiter)
+
+
+def checked_delimiter(text: str | None) -> str | None:
+    """Return the sign that an option stands for."""
+    delimiter = {"\\t": "\t", "tab": "\t"}.get(text or "", text)
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise TrueupError(f"a delimiter is one sign, got {delimiter!r}", "e.g. --delimiter ';'")
-    if text != "-":
-        yield locate(text, given, delimiter)
-        return
-    with tempfile.NamedTemporaryFile(prefix="trueup-stdin-") as spool:
-        shutil.copyfileobj(sys.stdin.buffer, spool, _HEAD)
-        spool.flush()
-        with Path(spool.name).open("rb") as file:
-            found = formats.by_content(file.read(_HEAD))
-        form = found if given is None else formats.Format(given, found.packed)
-        yield _source("standard input", [Path(spool.name)], form, delimiter)
+    return delimiter
 
 
-def locate(text: str, given: str | None, delimiter: str | None) -> Source:
-    """Return the files that a path, a pattern or a folder stands for."""
+def _is_stream(path: Path) -> bool:
+    """Whether a path can be read once only: a named pipe, /dev/stdin, <(process substitution)."""
+    handles = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+    there = path.exists() and not path.is_dir()
+    return there and (not path.is_file() or str(path).startswith(handles))
+
+
+def locate(text: str, given: str | None, delimiter: str | None, *, hive: bool = False) -> Source:
+    """Return the files that a path, a pattern or a folder stands for, and what they hold."""
+    files, form = find(text, given)
+    return _source(text, files, form, delimiter, hive_keys(text, files) if hive else ())
+
+
+def find(text: str, given: str | None) -> tuple[list[Path], Format]:
+    """Return the files that a path, a pattern or a folder stands for, and their format."""
     path = Path(text)
     if path.is_dir():
-        files = [f for f in sorted(path.rglob("*")) if f.is_file() and not _hidden(f, path)]
+        files = [f for f in sorted(path.rglob("*")) if not (f.is_dir() or _hidden(f, path))]
         if given is None:
             files = [f for f in files if formats.by_suffix(f)]
-        return _several(text, files, given, delimiter, path)
+        return _several(text, files, given)
     if path.exists():
-        return _source(text, [path], formats.named(given, path, "--from"), delimiter)
+        return [path], formats.named(given, path, "--from")
     if glob.has_magic(text):
-        files = [f for f in map(Path, sorted(glob.glob(text, recursive=True))) if f.is_file()]  # noqa: PTH207
-        base = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
-        return _several(text, files, given, delimiter, base)
+        found = map(Path, sorted(glob.glob(text, recursive=True)))  # noqa: PTH207
+        return _several(text, [f for f in found if not f.is_dir()], given)
     if "://" in text:
         raise TrueupError(f"{text} is not a local file", "download it first")
     raise TrueupError(f"there is no file {text}", _MISSING)
@@ -83,11 +129,13 @@ def _hidden(file: Path, folder: Path) -> bool:
     return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
 
 
-def _several(
-    text: str, files: list[Path], given: str | None, delimiter: str | None, base: Path
-) -> Source:
+def _several(text: str, files: list[Path], given: str | None) -> tuple[list[Path], Format]:
     if not files:
         raise TrueupError(f"no data file matches {text}", _MISSING)
+    for file in files:
+        if not file.is_file():
+            what = "a link that leads nowhere" if file.is_symlink() else "no file, but a pipe or so"
+            raise TrueupError(f"{file} is {what}", "remove it, or choose others with a pattern")
     found = {formats.named(given, file, "--from") for file in files}
     if len(found) > 1:
         names = ", ".join(sorted(" ".join(filter(None, form[::-1])) for form in found))
@@ -95,7 +143,7 @@ def _several(
             f"{text} holds files of several formats: {names}",
             "choose one with a pattern, e.g. 'folder/*.parquet'",
         )
-    return _source(text, files, found.pop(), delimiter, _hive_keys(files, base))
+    return files, found.pop()
 
 
 def _source(
@@ -106,38 +154,76 @@ def _source(
     hive: tuple[str, ...] = (),
 ) -> Source:
     """Return the source, once all files have the same columns."""
-    first: tuple[str, ...] | None = None
+    first: Columns | None = None
     for file in files:
         if file.stat().st_size == 0:
             raise TrueupError(f"{_shown(text, file)} is empty", "give a file with a header")
         if form.is_text and delimiter is None:
             delimiter = _delimiter(file, form, text)
         columns = _columns(file, form, delimiter or ",", text)
+        check_names(text, columns)
         if first is None:
-            first = columns
-        elif columns != first:
-            raise _different(files[0], first, file, columns)
+            first = dict(columns)
+        else:
+            first = _common((files[0], first), (file, dict(columns)))
     assert first is not None  # noqa: S101  (there is at least one file)
-    names = (*first, *(key for key in hive if key not in first))
-    check_names(text, names)
-    return Source(text, tuple(files), form, names, delimiter or ",", hive)
+    check_hive(text, tuple(first), hive)
+    types = {} if form.is_text else first
+    return Source(text, tuple(files), form, (*first, *hive), delimiter or ",", hive, types)
 
 
 def _shown(text: str, file: Path) -> str:
-    return text if text == "standard input" else str(file)
+    """Return what to call a file: a pipe's copy by the name of the pipe."""
+    return text if file.name.startswith(_SPOOL) else str(file)
 
 
-def _hive_keys(files: list[Path], base: Path) -> tuple[str, ...]:
-    """Return the keys of folders named key=value below the base, if all files have the same."""
-    keys = {
-        tuple(part.split("=")[0] for part in file.relative_to(base).parts[:-1] if "=" in part[1:])
-        for file in files
-    }
-    return keys.pop() if len(keys) == 1 else ()
+# -- folders called key=value ----------------------------------------------------------------------
 
 
-def check_names(text: str, names: tuple[str, ...]) -> None:
+def _keys(parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(part.split("=")[0] for part in parts if "=" in part[1:])
+
+
+def hive_keys(text: str, files: Sequence[Path]) -> tuple[str, ...]:
+    """Return the keys of the folders called key=value that lead to the files."""
+    keys = {_keys(file.parts[:-1]) for file in files}
+    if len(keys) > 1:
+        shown = " and ".join(sorted("/".join(k) or "none" for k in keys)[:2])
+        raise TrueupError(
+            f"the folders of {text} have different keys: {shown}", "leave --hive out, or move them"
+        )
+    found = keys.pop()
+    if not found:
+        raise TrueupError(f"no folder in {text} is called key=value", "leave --hive out")
+    return found
+
+
+def check_hive(text: str, own: Sequence[str], hive: Sequence[str]) -> None:
+    """Refuse folders whose key is a column of the files, or the key of a folder above."""
+    if not hive:
+        return
+    above = set() if Path(text).is_absolute() else {k.lower() for k in _keys(Path.cwd().parts)}
+    for key in hive:
+        if key.lower() in {name.lower() for name in own}:
+            raise TrueupError(
+                f"{text}: {quoted(key)} is a column of the files and the key of a folder",
+                "leave --hive out to keep the column, or rename the folders",
+            )
+    check_names(text, [(key, None) for key in hive])
+    for name in (*own, *hive):
+        if name.lower() in above:
+            raise TrueupError(
+                f"{quoted(name)} is also the key of a folder above, in {Path.cwd()}",
+                "leave --hive out, or move the files elsewhere",
+            )
+
+
+# -- names and types -------------------------------------------------------------------------------
+
+
+def check_names(text: str, columns: Iterable[tuple[str, Any]]) -> None:
     """Refuse names that an engine would take for one: SQL does not tell n from N."""
+    names = [name for name, _ in columns]
     for name, count in Counter(name.lower() for name in names).items():
         if count > 1:
             same = [n for n in names if n.lower() == name]
@@ -147,20 +233,28 @@ def check_names(text: str, names: tuple[str, ...]) -> None:
                 else f"the columns {', '.join(map(quoted, same))} differ in case only"
             )
             raise TrueupError(f"{text}: {problem}", "rename them so that each name is unique")
+    nameless = next((i for i, name in enumerate(names, start=1) if not name.strip()), None)
+    if nameless is not None:
+        raise TrueupError(f"{text}: column {nameless} has no name", "give it one")
 
 
-def _different(
-    one: Path, first: tuple[str, ...], other: Path, columns: tuple[str, ...]
-) -> TrueupError:
-    lacking, extra = [c for c in first if c not in columns], [c for c in columns if c not in first]
-    what = (
-        f"{other} lacks {', '.join(map(quoted, lacking))}"
-        if lacking
-        else f"{one} lacks {', '.join(map(quoted, extra))}"
-        if extra
-        else f"{other} has them in another order"
-    )
-    return TrueupError(
+def _common(one: tuple[Path, Columns], two: tuple[Path, Columns]) -> Columns:
+    """Return the types that hold the columns of two files unchanged; refuse files that differ."""
+    (first, columns), (other, others) = one, two
+    shared = {c: kinds.common(kind, others[c]) for c, kind in columns.items() if c in others}
+    odd = next((c for c, kind in shared.items() if kind is None and columns[c] is not None), None)
+    lacking = [c for c in columns if c not in others]
+    extra = [c for c in others if c not in columns]
+    if lacking or extra:
+        file, names = (other, lacking) if lacking else (first, extra)
+        what = f"{file} lacks {', '.join(map(quoted, names))}"
+    elif list(columns) != list(others):
+        what = f"{other} has them in another order"
+    elif odd is not None:
+        what = f"{quoted(odd)} is {columns[odd]} in {first} and {others[odd]} in {other}"
+    else:
+        return shared
+    raise TrueupError(
         f"the files differ in their columns: {what}", "debias them one by one, or make them alike"
     )
 
@@ -168,11 +262,12 @@ def _different(
 # -- the columns of one file -----------------------------------------------------------------------
 
 
-def _columns(file: Path, form: Format, delimiter: str, text: str) -> tuple[str, ...]:
+def _columns(file: Path, form: Format, delimiter: str, text: str) -> list[tuple[str, Any]]:
+    """Return the names, and the Arrow types where there are any."""
     if form.is_text:
-        return _header(file, form, delimiter, text)
+        return [(name, None) for name in _header(file, form, delimiter, text)]
     try:
-        return tuple(_schema(file, form).names)
+        return [(field.name, field.type) for field in _schema(file, form)]
     except OSError as error:
         if error.errno is not None:
             raise
@@ -191,7 +286,7 @@ def _damaged(text: str, file: Path, form: Format, error: Exception) -> TrueupErr
 
 def _schema(file: Path, form: Format) -> Any:
     if form.name == "parquet":
-        return optional("pyarrow.parquet", "tables", "reading Parquet").read_schema(file)
+        return optional("pyarrow.parquet", "tables", "reading Parquet").read_schema(exact(file))
     ipc = optional("pyarrow.ipc", "tables", "reading Arrow files")
     with file.open("rb") as stream:
         return (ipc.open_file if form.name == "arrow" else ipc.open_stream)(stream).schema
@@ -207,11 +302,6 @@ def _header(file: Path, form: Format, delimiter: str, text: str) -> tuple[str, .
                 f"the header of {_shown(text, file)} cannot be read: {error}",
                 "the first line must hold the names of the columns, in UTF-8",
             ) from None
-    if any(not name.strip() for name in names):
-        place = 1 + next(i for i, name in enumerate(names) if not name.strip())
-        raise TrueupError(
-            f"{_shown(text, file)}: column {place} has no name", "name it in the first line"
-        )
     if not names:
         raise TrueupError(f"{_shown(text, file)} has no header", "give the names of the columns")
     return tuple(names)
@@ -245,7 +335,7 @@ def text_of(file: Path, form: Format, text: str) -> Iterator[io.TextIOWrapper]:
         return
     pyarrow = optional("pyarrow", "tables", "reading compressed files")
     try:
-        with pyarrow.input_stream(str(file), compression=form.packed) as stream:
+        with pyarrow.input_stream(exact(file), compression=form.packed) as stream:
             yield io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     except OSError as error:
         if error.errno is not None:

@@ -120,7 +120,7 @@ class _Run:
             reader = reader.options(header="true", inferSchema="false", mode="FAILFAST")
             reader = reader.options(sep=delimiter, escape='"', enforceSchema="false")
         frame = reader.format("csv" if form.is_text else form.name).load(job.input)
-        check_names(job.input, tuple(frame.columns))
+        check_names(job.input, [(name, None) for name in frame.columns])
         files = () if "://" in job.input else (Path(job.input),)
         return Source(job.input, files, form, tuple(frame.columns)), frame
 

@@ -216,14 +216,24 @@ def is_known(text: str, nulls: Sequence[str], dialect: str = "duckdb") -> str:
     return f"TRIM({text}) NOT IN ({missing})"
 
 
-def misfit(text: str, kind: str, nulls: Sequence[str]) -> str:
-    """Return the condition that a text is not of a type.
+_SHAPES = {
+    "BIGINT": "0|-?[1-9][0-9]{0,18}",
+    "DOUBLE": r"[+-]?(0?\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][+-]?[0-9]+)?"
+    "|(?i:[+-]?inf(inity)?|nan)",
+    "DATE": "[0-9]{4}-[0-9]{2}-[0-9]{2}",
+    "TIMESTAMP": r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?",
+}
+"""How a text of each type is written, so that the type can hold all that is written: the engine
+also takes 012 and 1_000 for numbers, and loses nanoseconds and time zones of timestamps."""
 
-    Whole numbers must survive as they are written: 2.7 would be rounded, 012 would lose its zero.
-    """
-    known = is_known(text, nulls)
-    if kind == "BIGINT":
-        same = f"TRIM({text}) = CAST(TRY_CAST({text} AS BIGINT) AS VARCHAR)"
-        return f"{known} AND NOT COALESCE({same}, FALSE)"
-    zeros = f" OR REGEXP_MATCHES({text}, '^[ +-]*0[0-9]')" if kind == "DOUBLE" else ""
-    return f"{known} AND (TRY_CAST({text} AS {kind}) IS NULL{zeros})"
+_WHOLE_DOUBLES = 2**53  # above it not every whole number is a double
+
+
+def misfit(text: str, kind: str, nulls: Sequence[str]) -> str:
+    """Return the condition that a text is not of a type, or would not survive in it."""
+    shape = f"REGEXP_FULL_MATCH(TRIM({text}), {literal(_SHAPES[kind])})"
+    fits = f"{shape} AND TRY_CAST({text} AS {kind}) IS NOT NULL"
+    if kind == "DOUBLE":
+        whole = f"REGEXP_FULL_MATCH(TRIM({text}), '[+-]?[0-9]+')"
+        fits += f" AND NOT ({whole} AND ABS(TRY_CAST({text} AS DOUBLE)) > {_WHOLE_DOUBLES})"
+    return f"{is_known(text, nulls)} AND NOT COALESCE({fits}, FALSE)"

@@ -1,7 +1,9 @@
 """The file to write: beside its place first, then renamed, so that it is whole or absent.
 
-Until the end the rows go to ``.NAME.trueup-HOST-PID.part`` in the folder of the output. A run
-that is killed leaves that behind; the next run that writes to the folder removes it.
+Until the end the rows go to ``.NAME.trueup-HOST-TOKEN.part`` in the folder of the output. The token
+is drawn, and a file ``….lock`` beside it stays locked while the run lives: other runs tell by the
+lock, not by a number of a process, which means another one inside a container. A run that is killed
+leaves its part behind, unlocked; the next run that writes to the folder removes it.
 """
 
 from __future__ import annotations
@@ -9,14 +11,20 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import secrets
 import shutil
 import socket
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from trueup.cli.files import formats
+from trueup.cli.files.exchange import exchanged
 from trueup.errors import TrueupError
+
+if sys.platform != "win32":
+    import fcntl
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
 
 _MARK = "trueup"
 _SYNC_EVERY = 0.5
+_SHOWN = 30  # characters of the output's name: 255 bytes must do for all of the part's name
 _FORCE = "choose another name, or add --force to replace it"
 
 
@@ -36,16 +45,13 @@ class Target:
         self.path = Path(text)
         self.format = form
         self.force, self.folder = force, folder
-        name = f".{self.path.name}.{_MARK}-{_host()}-{os.getpid()}"
-        self.part = self.path.with_name(f"{name}.part")
-        self.spill = self.path.with_name(f"{name}.spill")
 
     def __enter__(self) -> Self:
         remove_leftovers(self.path.parent)
-        with self.part.open("xb"):  # fails here if the folder cannot be written to
-            pass
-        if self.folder:
-            self.part.unlink()
+        self._lock, name = _claimed(self.path)
+        self.part, self.spill, self.old = (_beside(name, end) for end in _ENDS)
+        if not self.folder:
+            self.part.open("xb").close()
         self._stop = threading.Event()
         self._syncing = threading.Thread(target=self._sync, daemon=True)
         self._syncing.start()
@@ -58,14 +64,18 @@ class Target:
         self._syncing.join()
         _remove(self.part)
         _remove(self.spill)
+        lock = _beside(self.part, "lock")
+        with contextlib.suppress(PermissionError):  # on Windows not before it is closed
+            _remove(lock)
+        os.close(self._lock)
+        _remove(lock)
 
     def commit(self) -> None:
         """Put the output in its place, on the disk."""
         self._stop.set()
         self._syncing.join()
         for file in [self.part] if not self.folder else self.part.rglob("*"):
-            if file.is_file():
-                _flush(file)
+            _flush(file)
         if self.folder:
             self._rename_folder()
         elif self.force:
@@ -86,15 +96,23 @@ class Target:
             self.part.replace(self.path)
 
     def _rename_folder(self) -> None:
-        if self.path.exists():
-            if not self.force:
-                raise _exists(self.path)
-            old = self.part.with_suffix(".old.part")
-            self.path.rename(old)
+        """Put a folder in its place; the old one leaves it in the same step, if that can be."""
+        if not os.path.lexists(self.path):
             self.part.rename(self.path)
-            _remove(old)
-        else:
+        elif not self.force:
+            raise _exists(self.path)
+        elif not exchanged(self.part, self.path):
+            self._rename_by_steps()
+
+    def _rename_by_steps(self) -> None:
+        """Put the old folder aside first; a run that is killed then is put right by the next."""
+        self.path.rename(self.old)
+        try:
             self.part.rename(self.path)
+        except BaseException:
+            self.old.rename(self.path)
+            raise
+        _remove(self.old)
 
     def _sync(self) -> None:
         """Write to the disk while rows are still coming, so that the end does not wait for it."""
@@ -137,29 +155,63 @@ def _same(one: Path, other: Path) -> bool:
 
 # -- leftovers -------------------------------------------------------------------------------------
 
+_ENDS = ("part", "spill", "old")
+
+
+def _claimed(path: Path) -> tuple[int, Path]:
+    """Return a lock that is held, and the file that it locks; the name says whose part it is."""
+    while True:
+        name = f".{path.name[:_SHOWN]}.{_MARK}-{_host()}-{secrets.token_hex(8)}.lock"
+        lock = path.with_name(name)
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        os.write(handle, os.fsencode(path.name))
+        _locked(handle, wait=True)
+        if lock.exists():  # else another run has found it before it was locked
+            return handle, lock
+        os.close(handle)
+
+
+def _locked(handle: int, *, wait: bool = False) -> bool:
+    """Lock a file while this process lives; return False if another one holds it, or none can."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:  # it is held, or the file system has no locks: then nothing is ever removed
+        return False
+    return True
+
+
+def _beside(lock: Path, end: str) -> Path:
+    return lock.with_suffix(f".{end}")
+
 
 def remove_leftovers(folder: Path) -> None:
     """Remove what killed runs on this machine have left in a folder."""
-    pattern = re.compile(rf"\..*\.{_MARK}-{re.escape(_host())}-(\d+)(?:\.old)?\.(?:part|spill)")
+    pattern = re.compile(rf"\..*\.{_MARK}-{re.escape(_host())}-[0-9a-f]{{16}}\.lock", re.DOTALL)
     for entry in folder.iterdir():
-        found = pattern.fullmatch(entry.name)
-        if found and not _runs(int(found[1])):
+        if pattern.fullmatch(entry.name):
             with contextlib.suppress(OSError):
-                _remove(entry)
+                _remove_leftover(entry)
+
+
+def _remove_leftover(lock: Path) -> None:
+    """Remove what belongs to a lock that nobody holds; put back what the run had put aside."""
+    handle = os.open(lock, os.O_RDWR)
+    try:
+        if not _locked(handle):
+            return
+        old, name = _beside(lock, "old"), Path(os.fsdecode(os.read(handle, 4096))).name
+        if name and os.path.lexists(old) and not os.path.lexists(lock.with_name(name)):
+            old.rename(lock.with_name(name))
+        for end in (*_ENDS, "lock"):
+            _remove(_beside(lock, end))
+    finally:
+        os.close(handle)
 
 
 def _host() -> str:
-    return re.sub(r"[^\w.]", "_", socket.gethostname()) or "host"
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return pid != os.getpid()
+    return re.sub(r"[^\w.]", "_", socket.gethostname(), flags=re.ASCII)[:64] or "host"
 
 
 def _remove(path: Path) -> None:
