@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.exact import number
 from trueup.mechanisms.contrast import Contrast
-from trueup.mechanisms.records import read_bounds, read_outside, read_records, total_of
+from trueup.mechanisms.grid import Grid, Whole, float_above
+from trueup.mechanisms.records import read_bounds, read_outside, read_records
 from trueup.mechanisms.release import MeanRelease
 from trueup.mechanisms.sampling import generator, publish
 from trueup.noise import DiscreteLaplace, Laplace
@@ -65,7 +67,6 @@ class Mean:
         outside: str = "clip",
     ) -> None:
         self.bounds = read_bounds(bounds)
-        low, high = self.bounds
         self.outside = read_outside(outside)
         self.count_at_least = number(count_at_least, "count_at_least", positive=True)
         self.epsilon = number(epsilon_count, "epsilon_count", positive=True) + number(
@@ -77,11 +78,11 @@ class Mean:
                 "'discrete' adds whole numbers, which is better",
             )
         family = Laplace if count_noise == "laplace" else DiscreteLaplace
-        furthest: Exact = -low if -low > high else high
-        reach = (high - low) / 2 if centred else furthest
-        self.middle = (low + high) / 2 if centred else 0
+        low, high = (Fraction(b) for b in self.bounds)
+        self.middle: Fraction = (low + high) / 2 if centred else Fraction(0)
+        self.reach: Fraction = max(high - self.middle, self.middle - low)
         self.noise: dict[str, Noise] = {
-            "s": Laplace.from_budget(epsilon_sum, reach),
+            "s": Laplace.from_budget(epsilon_sum, _shown(self.reach, self.bounds)),
             "n": family.from_budget(epsilon_count),
         }
         self.estimator: Estimator = unbiased(
@@ -91,9 +92,10 @@ class Mean:
     def release(self, values: Any, rng: Any = None) -> MeanRelease:
         """Return a private count and mean; with an ``rng`` it is only a simulation."""
         records, rng = read_records(values, self.bounds, self.outside), generator(rng)
-        total = total_of(records) - len(records) * float(self.middle)
+        grid = self.grid
+        total = Whole((grid.total(records),), self.reach / grid.steps)
         count = publish([len(records)], self.noise["n"], rng)[0]
-        noisy = {"n": float(count), "s": float(publish([total], self.noise["s"], rng)[0])}
+        noisy = {"n": float(count), "s": float(publish(total, self.noise["s"], rng)[0])}
         return MeanRelease(
             float(count),
             float(self.middle) + self.estimator(**noisy),
@@ -102,20 +104,31 @@ class Mean:
             rng is not None,
         )
 
-    def sd(self, n: int, mean: float) -> float:
-        """Return the exact standard deviation of the mean for n records with a given mean."""
-        return float(self.estimator.sd(s=n * (mean - float(self.middle)), n=n))
+    @property
+    def grid(self) -> Grid:
+        """The records as whole numbers: their deviations from the middle, at most the reach."""
+        scale = Fraction(self.noise["s"].scale) / self.reach  # type: ignore[attr-defined]
+        return Grid.under(scale, self.bounds, self.middle, self.reach)
 
-    def bias(self, n: int, mean: float) -> float:
+    def sd(self, n: int, mean: Exact) -> float:
+        """Return the exact standard deviation of the mean for n records with a given mean."""
+        return float(self.estimator.sd(s=n * float(Fraction(mean) - self.middle), n=n))
+
+    def bias(self, n: int, mean: Exact) -> float:
         """Return the exact bias: zero from ``count_at_least`` records on."""
-        return float(self.estimator.bias(s=n * (mean - float(self.middle)), n=n))
+        return float(self.estimator.bias(s=n * float(Fraction(mean) - self.middle), n=n))
+
+
+def _shown(reach: Fraction, bounds: tuple[Exact, Exact]) -> Exact:
+    """Return a sensitivity as exact as the bounds are, rounded to the private side."""
+    return float_above(reach) if any(isinstance(b, float) for b in bounds) else reach
 
 
 class SmoothSensitivityMean:
     """Add Student noise scaled to a smooth bound of the sensitivity (Algorithm 2, M_SS).
 
-    The paper's yardstick: its noise is not sampled securely, so its releases are for comparison,
-    not for publication.
+    The paper's yardstick: no exact sampler of its noise is known, so that every release is a
+    simulation for comparison, never private, with or without an ``rng``.
 
     Parameters
     ----------
@@ -149,27 +162,33 @@ class SmoothSensitivityMean:
 
     def scale(self, n: float) -> float:
         """Return the factor of the Student noise for n records."""
-        low, high = self.bounds
         smooth = max(math.exp(-self.beta * (n - 1)), 1 / max(n, 1))
-        return self.tau * smooth * float(high - low)
+        return self.tau * smooth * float(_span(self.bounds)[1])
 
     def sd(self, n: float, mean: float) -> float:
         """Return the exact standard deviation √3·scale(n); it does not depend on the mean."""
         return math.sqrt(3) * self.scale(n)
 
     def release(self, values: Any, rng: Any = None) -> MeanRelease:
-        """Return a count and mean for comparison; the standard error is itself an estimate."""
-        records, rng = read_records(values, self.bounds), generator(rng)
+        """Return a count and mean for comparison; the standard error is itself an estimate.
+
+        Student noise in floats is not private: the release always says that it is a simulation,
+        with ``rng=None`` from a new generator.
+        """
+        records = read_records(values, self.bounds)
+        rng = np.random.default_rng() if rng is None else generator(rng)
         n = len(records)
-        mean = total_of(records) / n if n else float(self.bounds[1])
+        grid = Grid.under(1, self.bounds, *_span(self.bounds))
+        share = Fraction(grid.total(records), grid.steps * n) if n else 1
+        mean = float(grid.origin + share * grid.reach)
         count = float(publish([n], self.count_noise, rng)[0])
-        student = np.random.default_rng(rng).standard_t(3)
+        student = rng.standard_t(3)
         return MeanRelease(
             count,
             mean + float(student) * self.scale(n),
             self.sd(max(count, 1.0), mean),
             None,
-            rng is not None,
+            True,
             "for comparison, not for publication; the error is estimated from the noisy count",
         )
 
@@ -238,28 +257,47 @@ class TwoTotalsMean:
     def release(self, values: Any, rng: Any = None) -> MeanRelease:
         """Return a private count and mean; with an ``rng`` it is only a simulation."""
         records, rng = read_records(values, self.bounds, self.outside), generator(rng)
-        low, width = float(self.bounds[0]), float(self.bounds[1] - self.bounds[0])
-        shares = (records - low) / width
-        totals = [total_of(shares), total_of(1 - shares)]
+        grid = self.grid
+        total = grid.total(records)
+        totals = Whole((total, len(records) * grid.steps - total), Fraction(1, grid.steps))
         above, below = (float(x) for x in publish(totals, self.noise, rng))
         difference, count = above - below, above + below
-        variance = float(self.contrast.variance(difference, count, 2.0)) / 4
+        variance = float(self.contrast.variance(difference, count, 2.0))
+        middle, half = self._middle, float(grid.reach / 2)
         return MeanRelease(
             count,
-            low + width * (0.5 + 0.5 * float(self.contrast.value(difference, count))),
-            width * math.sqrt(variance) if variance >= 0 else math.nan,
+            float(middle) + half * float(self.contrast.value(difference, count)),
+            half * math.sqrt(variance) if variance >= 0 else math.nan,
             {"sum": self.noise, "complement": self.noise},
             rng is not None,
         )
 
-    def sd(self, n: int, mean: float) -> float:
-        """Return the exact standard deviation of the mean for n records with a given mean."""
-        low, high = (float(b) for b in self.bounds)
-        difference = n * (2 * (mean - low) / (high - low) - 1)
-        return (high - low) / 2 * math.sqrt(self.contrast.true_variance(difference, n, 2.0))
+    @property
+    def grid(self) -> Grid:
+        """The records as whole numbers: their distances from the lower bound, at most the width."""
+        return Grid.under(self.noise.scale, self.bounds, *_span(self.bounds))
 
-    def bias(self, n: int, mean: float) -> float:
+    @property
+    def _middle(self) -> Fraction:
+        low, width = _span(self.bounds)
+        return low + width / 2
+
+    def _difference(self, n: int, mean: Exact) -> float:
+        """Return A − B = n·(2c − 1) for a mean c on the scale of [0, 1]."""
+        return n * float(2 * (Fraction(mean) - self._middle) / _span(self.bounds)[1])
+
+    def sd(self, n: int, mean: Exact) -> float:
+        """Return the exact standard deviation of the mean for n records with a given mean."""
+        half = float(_span(self.bounds)[1] / 2)
+        return half * math.sqrt(self.contrast.true_variance(self._difference(n, mean), n, 2.0))
+
+    def bias(self, n: int, mean: Exact) -> float:
         """Return the exact bias: zero from ``count_at_least`` records on."""
-        low, high = (float(b) for b in self.bounds)
-        difference = n * (2 * (mean - low) / (high - low) - 1)
-        return (high - low) / 2 * difference * float(self.contrast.inverse.bias(float(n)))
+        half = float(_span(self.bounds)[1] / 2)
+        return half * self._difference(n, mean) * float(self.contrast.inverse.bias(float(n)))
+
+
+def _span(bounds: tuple[Exact, Exact]) -> tuple[Fraction, Fraction]:
+    """Return the lower bound and the width, exactly."""
+    low, high = (Fraction(b) for b in bounds)
+    return low, high - low

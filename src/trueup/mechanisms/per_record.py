@@ -6,16 +6,21 @@ record r moves φ by at most φ(r + a) − φ(a), so its privacy loss, the polic
     P(r) = (φ(r + a) − φ(a)) / b          Laplace noise of scale b: per-record ε
     P(r) = (φ(r + a) − φ(a))² / (2σ²)     Gaussian noise: per-record ρ (zCDP)
 
-and the unbiased estimator of φ⁻¹(v) − a gives the total back. Under Laplace noise it uses that v is
+What is published is a whole number of steps of 2⁻⁵⁰ to 2⁻⁴⁹ of the scale: the records are added
+exactly, φ of the total is rounded once, noise is added in whole steps. The policy counts whole
+steps too, rounded up, so it bounds what a record does to the published number, not only to φ.
+
+The unbiased estimator of φ⁻¹(v) − a gives the total back. Under Laplace noise it uses that v is
 known to be at least φ(a), which lowers the variance; under Gaussian noise a bound cannot help.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import warnings
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
@@ -23,32 +28,27 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.exact import number, symbolic
-from trueup.formula import source
-from trueup.kernels.evaluate import evaluate
 from trueup.kernels.tape import as_float
-from trueup.mechanisms.records import read_numbers, total_of
+from trueup.mechanisms.grid import Whole, exact_total, float_above, step_under
+from trueup.mechanisms.records import read_numbers
 from trueup.mechanisms.release import TotalRelease
 from trueup.mechanisms.sampling import generator, publish
+from trueup.mechanisms.transforms import HINT, Transform, inverse_values, read_transform
 from trueup.noise import Gaussian, Laplace
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike
 
     from trueup.estimator import Estimator
     from trueup.exact import Exact
     from trueup.noise import Noise
 
-_V = sympy.Symbol("v", real=True)
-_HINT = "give 'root:2', 'log', or a pair ('log(1 + q)', 'exp(v) - 1') of φ and its inverse"
-
-
-class Transform(NamedTuple):
-    """A concave increasing φ, and its inverse as the estimator takes it."""
-
-    name: str
-    phi: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    inverse: Any
-    derivatives: tuple[Callable[..., Any], ...] | None
+_GUARD = 20
+"""φ is enclosed to 2⁻²⁰ of a step before it is rounded to a step."""
+_BLUR = 3
+"""The lower end of an enclosure that is not sharp is up to 3 below what it encloses."""
 
 
 class PerRecordSum:
@@ -69,7 +69,7 @@ class PerRecordSum:
     Examples
     --------
     >>> mechanism = PerRecordSum("root:2", scale=2)
-    >>> mechanism.policy(100.0)  # √100 / 2
+    >>> mechanism.policy(100.0)  # √100 / 2, in whole steps, rounded up
     5.0
     >>> round(mechanism.sd(0.0) ** 2, 6)  # half of what it is without the bound
     160.0
@@ -81,12 +81,12 @@ class PerRecordSum:
         self.offset = number(offset, "offset")
         if self.offset < 0:
             raise TrueupError(f"offset must not be negative, got {offset!r}", "0 is the default")
-        if noise not in ("laplace", "gaussian"):
+        if not isinstance(noise, str) or noise not in ("laplace", "gaussian"):
             raise TrueupError(
                 f"noise must be 'laplace' or 'gaussian', got {noise!r}", "see the help"
             )
-        self.noise: Noise = Laplace(scale) if noise == "laplace" else Gaussian(scale)
-        self.transform = _read(transform, self.offset)
+        self.noise: Laplace | Gaussian = Laplace(scale) if noise == "laplace" else Gaussian(scale)
+        self.transform = read_transform(transform)
         self.low = float(self._phi(0.0))
         _check_log(self.transform, self.noise, self.offset)
         _check_shape(self)
@@ -107,34 +107,83 @@ class PerRecordSum:
     # -- privacy --------------------------------------------------------------------------------
 
     def sensitivity(self, record: ArrayLike) -> Any:
-        """Return by how much one record can move the transformed sum: φ(r + a) − φ(a)."""
-        moved = self._phi(record) - self.low
-        return float(moved) if not np.ndim(record) else moved
+        """Return by how much one record can move the number that gets noise.
+
+        This is φ(r + a) − φ(a), rounded up to whole steps.
+        """
+        return _each(record, self._moved())
 
     def policy(self, record: ArrayLike) -> Any:
         """Return the privacy loss of a record: ε under Laplace noise, ρ under Gaussian noise."""
-        moved, scale = self.sensitivity(record), float(self.noise.scale)  # type: ignore[attr-defined]
-        return moved / scale if isinstance(self.noise, Laplace) else moved**2 / (2 * scale**2)
+        moved, scale = self._moved(), Fraction(self.noise.scale)
+        if isinstance(self.noise, Laplace):
+            return _each(record, lambda r: moved(r) / scale)
+        return _each(record, lambda r: (moved(r) / scale) ** 2 / 2)
+
+    @property
+    def step(self) -> Fraction:
+        """The step of the grid on which φ is published."""
+        return step_under(self.noise.scale)
+
+    def _moved(self) -> Callable[[Fraction], Fraction]:
+        """Return the largest change of the published multiple of the step, by record.
+
+        |round(x) − round(y)| ≤ ⌈|x − y|⌉, and x − y is at most φ(r + a) − φ(a) as φ is concave.
+        """
+        enclosure = self.transform.enclosure
+        if enclosure is None:
+            return lambda record: Fraction(float(self._phi(float(record))) - self.low)
+        step, power, offset = self.step, self._power, Fraction(self.offset)
+        start = enclosure(offset, power)[0] - (0 if self.transform.sharp else _BLUR)
+
+        def moved(record: Fraction) -> Fraction:
+            reach = enclosure(record + offset, power)[1] - start
+            return (-(-reach >> _GUARD) if record else 0) * step
+
+        return moved
+
+    @property
+    def _power(self) -> int:
+        """The binary digits of φ after the point: those of the step, and guards."""
+        return _GUARD + self.step.denominator.bit_length() - self.step.numerator.bit_length()
 
     # -- the release ----------------------------------------------------------------------------
 
     def release(self, values: Any, rng: Any = None) -> TotalRelease:
         """Return an unbiased total; with an ``rng`` it is only a simulation."""
         records = read_numbers(values)
-        if (records < 0).any():
+        if (records.high < 0).any():
             raise TrueupError(
-                f"{int((records < 0).sum())} of {len(records)} records are negative",
+                f"{int((records.high < 0).sum())} of {len(records)} records are negative",
                 "per-record privacy needs non-negative records; nothing was released",
             )
         rng = generator(rng)
-        v = float(self._phi(total_of(records)))
-        published = float(publish([v], self.noise, rng)[0])
+        transformed = self._transformed(exact_total(records), rng is not None)
+        published = float(publish(transformed, self.noise, rng)[0])
         total = self.estimator(published) - float(self.offset)
         try:
             error = self.estimator.stderr(published)
         except TrueupError:
             error = math.nan
         return TotalRelease(total, error, published, self.noise, rng is not None)
+
+    def _transformed(self, total: Fraction, simulated: bool) -> Sequence[float]:
+        """Return φ(total + a) as it gets noise."""
+        if total > sys.float_info.max:
+            raise TrueupError(
+                "the sum of the records exceeds a float",
+                "measure the records in another unit; nothing was released",
+            )
+        if self.transform.enclosure is not None:
+            low, _ = self.transform.enclosure(total + Fraction(self.offset), self._power)
+            nearest = (low + (1 << (_GUARD - 1))) >> _GUARD
+            return Whole((nearest,), self.step)
+        if simulated:
+            return [float(self._phi(float(total)))]
+        raise TrueupError(
+            f"how the Python function {self.transform.name} rounds is not known: no policy holds",
+            "give φ and its inverse as formulas, or an rng to simulate; nothing was released",
+        )
 
     def sd(self, total: float) -> float:
         """Return the exact standard deviation of the estimate at a true total."""
@@ -177,41 +226,27 @@ class Policy:
         return float(np.mean(values <= loss)) if values.size else math.nan
 
 
-# -- transforms ---------------------------------------------------------------------------------
+def _each(record: ArrayLike, bound: Callable[[Fraction], Fraction]) -> Any:
+    """Return a bound for each record, as the next double above it; NaN for what is no record."""
+    values = np.asarray(record)
+
+    def at(r: Any) -> float:
+        if not r >= 0:  # also NaN
+            return math.nan
+        return math.inf if r == math.inf else float_above(bound(Fraction(r)))
+
+    if values.ndim == 0:
+        return at(values.item())
+    return np.array([at(r) for r in values.ravel().tolist()]).reshape(values.shape)
 
 
-def _read(transform: Any, offset: Exact) -> Transform:
-    if transform == "log":
-        return Transform("log", np.log, sympy.exp(_V), None)
-    if isinstance(transform, str) and transform.startswith("root:"):
-        k = transform.removeprefix("root:")
-        if not k.isdigit() or not 1 <= int(k) <= 20:
-            raise TrueupError(f"the root must be 1 to 20, got {transform!r}", _HINT)
-        return Transform(transform, lambda x: x ** (1 / int(k)), _V ** int(k), None)
-    if isinstance(transform, Sequence) and not isinstance(transform, str) and len(transform) >= 2:
-        return _user(transform)
-    raise TrueupError(f"unknown transform {transform!r}", _HINT)
-
-
-def _user(transform: Sequence[Any]) -> Transform:
-    phi, inverse, *derivatives = transform
-    if callable(phi):
-        return Transform(
-            getattr(phi, "__name__", "φ"), np.vectorize(phi, otypes=[float]), inverse,
-            tuple(derivatives) or None,
-        )  # fmt: skip
-    expr = source.read(phi, None).expr
-    if len(expr.free_symbols) != 1:
-        raise TrueupError(f"φ must have one variable, got {phi!r}", _HINT)
-    (symbol,) = expr.free_symbols
-    return Transform(str(phi), lambda x: evaluate(expr, {symbol: x}), inverse, None)
+# -- checks -------------------------------------------------------------------------------------
 
 
 def _exact_low(transform: Transform, offset: Exact, low: float) -> Any:
     """Return φ(a) as exactly as it is known."""
-    if transform.name.startswith("root:"):
-        k = int(transform.name.removeprefix("root:"))
-        root = symbolic(offset) ** sympy.Rational(1, k)
+    if transform.root is not None:
+        root = symbolic(offset) ** sympy.Rational(1, transform.root)
         return root if root.is_Rational else as_float(root)
     return low
 
@@ -252,14 +287,6 @@ def _check_shape(mechanism: PerRecordSum) -> None:
             f"{name} is not concave: its slope grows",
             "a convex transform would give large records an unbounded privacy loss",
         )
-    back = _inverse_values(mechanism.transform, values)
+    back = inverse_values(mechanism.transform, values)
     if not np.allclose(back, grid + float(mechanism.offset), rtol=1e-6, atol=1e-6):
-        raise TrueupError(f"the inverse given for {name} does not undo it", _HINT)
-
-
-def _inverse_values(transform: Transform, values: NDArray[np.float64]) -> Any:
-    if callable(transform.inverse) and not isinstance(transform.inverse, sympy.Basic):
-        return np.vectorize(transform.inverse, otypes=[float])(values)
-    expr = source.read(transform.inverse, None).expr
-    (symbol,) = expr.free_symbols or {_V}
-    return evaluate(expr, {symbol: values})
+        raise TrueupError(f"the inverse given for {name} does not undo it", HINT)

@@ -1,8 +1,13 @@
-"""The confidential records, checked before anything is released."""
+"""The confidential records, checked and read exactly before anything is released."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +20,46 @@ if TYPE_CHECKING:
 
 Bounds = tuple[Exact, Exact]
 _HINT = "clean the data first: nothing was released, no privacy was spent"
+_WHOLE = 2.0**53  # up to here a double holds every integer, and a list may become floats
+_LARGEST = Fraction(sys.float_info.max)
+_NARROWEST = 2.0**-1000  # closer bounds leave too few digits between them
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+    """Finite numbers, each exactly ``high + low``: the nearest double and what it leaves over.
+
+    What a record is read as depends on nothing but the record, so one record more or less changes
+    nothing about the others.
+    """
+
+    high: NDArray[np.float64]
+    low: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.high)
+
+    def below(self, bound: Exact) -> NDArray[np.bool_]:
+        """Return which records lie below a bound, exactly."""
+        near, rest = split(Fraction(bound))
+        return np.asarray((self.high < near) | ((self.high == near) & (self.low < rest)))
+
+    def above(self, bound: Exact) -> NDArray[np.bool_]:
+        """Return which records lie above a bound, exactly."""
+        near, rest = split(Fraction(bound))
+        return np.asarray((self.high > near) | ((self.high == near) & (self.low > rest)))
+
+
+def split(value: Fraction) -> tuple[float, float]:
+    """Return the double nearest to a number, and what it leaves over.
+
+    Examples
+    --------
+    >>> split(Fraction(10**17 + 5))
+    (1e+17, 5.0)
+    """
+    near = float(value)
+    return near, float(value - Fraction(near))
 
 
 def read_bounds(bounds: object) -> Bounds:
@@ -25,6 +70,12 @@ def read_bounds(bounds: object) -> Bounds:
     if low >= high:
         raise TrueupError(
             f"the lower bound must be below the upper one, got {bounds!r}", "e.g. (0, 1)"
+        )
+    width = Fraction(high) - Fraction(low)
+    if max(abs(Fraction(low)), abs(Fraction(high)), width) > _LARGEST or width < _NARROWEST:
+        raise TrueupError(
+            f"the bounds must be numbers, and apart, on the scale of floats, got {bounds!r}",
+            "measure the records in another unit",
         )
     return low, high
 
@@ -39,40 +90,102 @@ def read_outside(outside: object) -> str:
     return str(outside)
 
 
-def read_records(values: Any, bounds: Bounds, outside: str = "clip") -> NDArray[np.float64]:
-    """Return the records as floats within the bounds; an empty data set is as good as any."""
+def read_records(values: Any, bounds: Bounds, outside: str = "clip") -> Records:
+    """Return the records; those outside the bounds are refused on request (the grid clips them).
+
+    An empty data set is as good as any.
+    """
     records = read_numbers(values)
-    low, high = float(bounds[0]), float(bounds[1])
-    beyond = (records < low) | (records > high)
-    if outside == "raise" and beyond.any():
+    if outside == "raise":
+        beyond = records.below(bounds[0]) | records.above(bounds[1])
+        if beyond.any():
+            low, high = (float(b) for b in bounds)
+            raise TrueupError(
+                f"{int(beyond.sum())} of {len(records)} records lie outside [{low:g}, {high:g}]",
+                "for the curator's eyes only: a refusal that depends on the data is a disclosure",
+            )
+    return records
+
+
+def read_numbers(values: Any) -> Records:
+    """Return a vector of finite numbers, or refuse it.
+
+    Examples
+    --------
+    >>> read_numbers([10**17 + 1, 0.5])
+    Records(high=array([1.e+17, 5.e-01]), low=array([1., 0.]))
+    """
+    vector = _vector(values)
+    if vector.size == 0:
+        return Records(np.empty(0), np.empty(0))
+    if vector.dtype.kind not in "iufbO" or vector.ndim != 1:
+        raise TrueupError(f"the data must be a vector of numbers, got {vector.dtype}", _HINT)
+    records = _split_objects(vector) if vector.dtype.kind == "O" else _split_numbers(vector)
+    broken = ~np.isfinite(records.high)
+    if broken.any():
+        raise TrueupError(f"{int(broken.sum())} of {len(records)} records are not finite", _HINT)
+    return records
+
+
+def listed(values: Any) -> Any:
+    """Return an array as it is and anything else as a list, without masked records.
+
+    A masked record is not to be used: it is neither released nor silently left out.
+    """
+    if not hasattr(values, "__array__"):
+        values = list(values)
+        masked = sum(v is np.ma.masked for v in values)
+    else:
+        masked = int(np.sum(np.ma.getmaskarray(values))) if np.ma.isMaskedArray(values) else 0
+    if masked:
         raise TrueupError(
-            f"{int(beyond.sum())} of {len(records)} records lie outside [{low:g}, {high:g}]",
-            "for the curator's eyes only: a refusal that depends on the data is a disclosure",
+            f"{masked} of {len(values)} records are masked",
+            "leave them out, e.g. values.compressed(): nothing was released, no privacy was spent",
         )
-    return np.clip(records, low, high)
+    return values
 
 
-def read_numbers(values: Any) -> NDArray[np.float64]:
-    """Return the records as a vector of finite floats, or refuse them."""
+def _vector(values: Any) -> NDArray[Any]:
+    """Return the data as an array in which every record is still exactly what it was."""
     try:
-        records = np.asarray(values if np.ndim(values) else list(values))
-    except (TypeError, ValueError):
+        given = listed(values)
+        vector = np.asarray(given)
+        mixed = vector.dtype.kind == "f" and isinstance(given, list)
+        if mixed and vector.ndim == 1 and (np.abs(vector) >= _WHOLE).any():
+            return np.array(given, dtype=object)  # integers among floats keep their last digits
+    except (TypeError, ValueError) as problem:
+        if isinstance(problem, TrueupError):
+            raise
         raise TrueupError(
             f"the data must be a list of numbers, got {type(values)}", _HINT
         ) from None
-    if records.size == 0:
-        return np.empty(0)
-    if records.dtype.kind not in "iufb" or records.ndim != 1:
-        raise TrueupError(f"the data must be a vector of numbers, got {records.dtype}", _HINT)
-    broken = ~np.isfinite(records.astype(float))
-    if broken.any():
-        raise TrueupError(f"{int(broken.sum())} of {len(records)} records are not finite", _HINT)
-    return records.astype(float)
+    return vector
 
 
-def total_of(records: NDArray[np.float64]) -> float:
-    """Return the correctly rounded sum, or refuse one that exceeds a float."""
+def _split_numbers(vector: NDArray[Any]) -> Records:
+    if vector.dtype.kind in "iu" and vector.dtype.itemsize == 8:
+        # two halves of 32 bits are doubles, and their sum leaves a rest that is one
+        upper = (vector >> 32).astype(float) * 2.0**32
+        lower = (vector & 0xFFFFFFFF).astype(float)
+        high = upper + lower
+        return Records(high, lower - (high - upper))
+    with np.errstate(all="ignore"):  # a long double may exceed a double
+        high = vector.astype(float)
+        low = (vector - high).astype(float) if vector.dtype.itemsize > 8 else np.zeros(len(high))
+    return Records(high, low)
+
+
+def _split_objects(vector: NDArray[Any]) -> Records:
+    pairs = [_split_object(v) for v in vector.tolist()]
+    high, low = np.array(pairs, float).reshape(-1, 2).T
+    return Records(high, low)
+
+
+def _split_object(value: Any) -> tuple[float, float]:
+    if not isinstance(value, (Rational, float, np.floating, Decimal)):
+        raise TrueupError(f"the data must be numbers, got {type(value)}", _HINT)
     try:
-        return math.fsum(records)
-    except OverflowError:
-        raise TrueupError("the sum of the records exceeds a float", _HINT) from None
+        exact = value if isinstance(value, Rational) else float(value)
+        return split(Fraction(exact))
+    except (OverflowError, ValueError):
+        return math.inf, 0.0

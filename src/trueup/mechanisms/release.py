@@ -55,13 +55,17 @@ class TotalRelease:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class SharesRelease:
-    """Unbiased shares that sum to exactly 1, and the noisy counts they were made from."""
+    """Unbiased shares that sum to exactly 1, and the noisy counts they were made from.
+
+    Shares too large for an exact sum have a ``note`` that says so.
+    """
 
     shares: dict[str, float]
     stderr: dict[str, float]
     counts: NDArray[np.float64]
     noise: Noise
     simulated: bool
+    note: str | None = None
 
     @property
     def count(self) -> float:
@@ -70,4 +74,5 @@ class SharesRelease:
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{k}: {plus_minus(v, self.stderr[k])}" for k, v in self.shares.items())
-        return f"<shares {shown}{'; ' + _SIMULATED if self.simulated else ''}>"
+        notes = [n for n in (self.note, _SIMULATED if self.simulated else None) if n]
+        return f"<shares {'; '.join([shown, *notes])}>"

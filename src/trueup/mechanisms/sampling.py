@@ -1,16 +1,20 @@
 """Publish numbers with noise: through OpenDP's samplers, or, for simulation, through NumPy.
 
-OpenDP adds its noise itself, in exact arithmetic: integers get integer noise, floats are rounded
-to the finest grid of doubles, so what is published has the law that the estimators assume.
+A private release is made of whole numbers only: the values are whole multiples of a step, OpenDP
+draws its noise exactly as a whole number of steps, and Python adds the two exactly. On grids as
+fine as these the noise has the continuous law that the estimators assume, up to the rounding of a
+double.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trueup.errors import MissingExtra, TrueupError
+from trueup.mechanisms.grid import Whole, float_above, step_under
 from trueup.noise import DiscreteLaplace, Gaussian, Laplace
 from trueup.noise.base import read_generator
 
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.noise import Noise
+
+_WIDEST = 2.0**52
+"""OpenDP's integers end at 2⁶³, which noise of this scale passes with probability e^−2048."""
 
 
 def generator(rng: Any) -> np.random.Generator | None:
@@ -36,7 +43,8 @@ def publish(values: Sequence[float], noise: Noise, rng: Any = None) -> NDArray[A
     Parameters
     ----------
     values
-        The true numbers; whole ones under integer noise.
+        The true numbers, as whole multiples of a step; others are rounded to the finest grid for
+        the noise, to integers under integer noise.
     noise
         Laplace, DiscreteLaplace or Gaussian.
     rng
@@ -48,16 +56,34 @@ def publish(values: Sequence[float], noise: Noise, rng: Any = None) -> NDArray[A
     dtype('int64')
     """
     if rng is not None:
-        return np.asarray(values + noise.sample(len(values), rng))
-    return np.asarray(_measurement(noise)([_plain(v, noise) for v in values]))
+        return np.asarray(np.asarray(values) + noise.sample(len(values), rng))
+    exact = values if isinstance(values, Whole) else _rounded(values, noise)
+    moved = exact.plus(_draw(noise, exact.step, len(exact)))
+    return np.array(moved.multiples if noise.lattice else list(moved))
 
 
-def _plain(value: float, noise: Noise) -> float | int:
-    return int(value) if noise.lattice else float(value)
+def _rounded(values: Sequence[float], noise: Noise) -> Whole:
+    """Return plain numbers on the grid of the noise; whole numbers stay what they are."""
+    step = Fraction(1) if noise.lattice else min(Fraction(1), step_under(_scale(noise)))
+    return Whole(tuple(round(Fraction(v) / step) for v in values), step)
 
 
-def _measurement(noise: Noise) -> Any:
-    """Return OpenDP's measurement that adds the noise to a vector."""
+def _scale(noise: Noise) -> Any:
+    if isinstance(noise, (Laplace, DiscreteLaplace, Gaussian)):
+        return noise.scale
+    raise TrueupError(
+        f"OpenDP has no sampler for {noise!r}", "use Laplace, Gaussian or integer noise"
+    )
+
+
+def _draw(noise: Noise, step: Fraction, size: int) -> list[int]:
+    """Return noise as whole numbers of steps, from OpenDP's exact samplers."""
+    scale = float_above(Fraction(_scale(noise)) / step)
+    if scale > _WIDEST:
+        raise TrueupError(
+            f"the noise {noise!r} is too wide to be drawn in whole numbers of 64 bits",
+            "a scale up to 2**52 times the sensitivity can be: raise epsilon",
+        )
     try:
         import opendp.prelude as dp
     except ImportError:
@@ -66,12 +92,9 @@ def _measurement(noise: Noise) -> Any:
             "pip install 'trueup[private]'; for a simulation pass rng=numpy.random.default_rng()",
         ) from None
     dp.enable_features("contrib")
-    kind: type = int if noise.lattice else float
-    domain = dp.vector_domain(dp.atom_domain(T=kind, **({} if noise.lattice else {"nan": False})))
-    if isinstance(noise, (Laplace, DiscreteLaplace)):
-        return dp.m.make_laplace(domain, dp.l1_distance(T=kind), scale=float(noise.scale))
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
     if isinstance(noise, Gaussian):
-        return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=float(noise.scale))
-    raise TrueupError(
-        f"OpenDP has no sampler for {noise!r}", "use Laplace, Gaussian or integer noise"
-    )
+        sampler = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale)
+    else:
+        sampler = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+    return [int(z) for z in sampler([0] * size)]

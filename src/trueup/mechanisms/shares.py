@@ -13,7 +13,8 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.mechanisms.contrast import Contrast
-from trueup.mechanisms.records import read_numbers
+from trueup.mechanisms.grid import exact_total
+from trueup.mechanisms.records import Records, listed, read_numbers
 from trueup.mechanisms.release import SharesRelease
 from trueup.mechanisms.sampling import generator, publish
 from trueup.noise import Laplace
@@ -22,13 +23,15 @@ if TYPE_CHECKING:
     from trueup.exact import Exact
 
 MAX_CATEGORIES = 20
+_TOO_LARGE = "shares of this size cannot sum to 1 in doubles: too few records for so many cells"
 
 
 class Shares:
     """Release all counts of a histogram with one ε, and debias their shares.
 
     A record is in one cell, so every cell gets Laplace(1/ε). The share 1/k + (xᵢ − u/k)·G(u) is a
-    contrast over the total u; the shares sum to exactly 1.
+    contrast over the total u; the shares sum to exactly 1. With many cells and few records they can
+    be so large (beyond 2⁵²) that no doubles do: such a release says so in its ``note``.
 
     Parameters
     ----------
@@ -69,7 +72,7 @@ class Shares:
     def release(self, values: Iterable[Any], rng: Any = None) -> SharesRelease:
         """Return private shares; with an ``rng`` it is only a simulation."""
         try:
-            counts = Counter(iter(values))
+            counts = Counter(iter(listed(values)))
         except TypeError:
             raise TrueupError(
                 f"the data must be a list of categories, got {type(values)}", "nothing was released"
@@ -84,16 +87,11 @@ class Shares:
 
     def release_counts(self, counts: Sequence[int], rng: Any = None) -> SharesRelease:
         """Return private shares of a histogram given by its counts."""
-        records = read_numbers(counts)
-        if len(records) != len(self.categories) or (records < 0).any():
-            raise TrueupError(
-                f"{len(self.categories)} counts are needed, none negative, got {len(records)}",
-                "one count for each category, in their order; nothing was released",
-            )
-        noisy = publish(records.tolist(), self.noise, generator(rng))
+        whole = _read_counts(read_numbers(counts), len(self.categories))
+        noisy = publish(whole, self.noise, generator(rng))
         k, total = len(noisy), float(np.sum(noisy))
         deviations = noisy - total / k
-        shares = _exactly_one(1 / k + np.asarray(self.contrast.value(deviations, total)))
+        shares, note = _exactly_one(1 / k + np.asarray(self.contrast.value(deviations, total)))
         variances = np.asarray(self.contrast.variance(deviations, total, 1 - 1 / k))
         errors = [math.sqrt(v) if v >= 0 else math.nan for v in variances.tolist()]
         return SharesRelease(
@@ -102,6 +100,7 @@ class Shares:
             noisy,
             self.noise,
             rng is not None,
+            note,
         )
 
     def sd(self, n: float, share: float) -> float:
@@ -117,12 +116,30 @@ def _distinct(categories: list[Any]) -> bool:
         return False
 
 
-def _exactly_one(shares: Any) -> list[float]:
+def _read_counts(records: Records, categories: int) -> list[int]:
+    """Return the counts of a histogram as the whole numbers that they are."""
+    counts = [
+        exact_total(Records(records.high[i : i + 1], records.low[i : i + 1]))
+        for i in range(len(records))
+    ]
+    if len(counts) == categories and all(c >= 0 and c.denominator == 1 for c in counts):
+        return [int(c) for c in counts]
+    raise TrueupError(
+        f"{categories} counts are needed, whole numbers, none negative, got {len(counts)} numbers",
+        "one count for each category, in their order; nothing was released",
+    )
+
+
+def _exactly_one(shares: Any) -> tuple[list[float], str | None]:
     """Return the shares on a common binary grid, the last one making the sum exactly 1.
 
-    All partial sums are multiples of the grid's step that a double holds, in any order.
+    All partial sums are multiples of the grid's step that a double holds, in any order. Shares so
+    large that the step exceeds 1 have no such grid: they stay as they are, with a note.
     """
     largest = max(1.0, *(abs(float(s)) for s in shares))
-    step = 2.0 ** (math.ceil(math.log2(len(shares) * largest)) - 52)
+    power = math.ceil(math.log2(len(shares)) + math.log2(largest)) - 52
+    if power > 0:
+        return [float(s) for s in shares], _TOO_LARGE
+    step = 2.0**power
     *first, _ = (round(float(s) / step) * step for s in shares)
-    return [*first, 1.0 - sum(first)]
+    return [*first, 1.0 - sum(first)], None
