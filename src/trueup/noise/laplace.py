@@ -105,14 +105,16 @@ class Laplace(Noise):
 
 
 def pure_scale(epsilon: Exact, sensitivity: Exact) -> Exact:
-    """Return sensitivity / ε, exact if both are.
+    """Return sensitivity / ε, exact if both are, else rounded to the private side.
 
     Examples
     --------
-    >>> pure_scale(2, 1), pure_scale(0.4, 1)
-    (Fraction(1, 2), 2.5)
+    >>> pure_scale(2, 1), pure_scale(0.4, 1), pure_scale(0.75, 1)
+    (Fraction(1, 2), 2.5, 1.3333333333333335)
     """
     epsilon, sensitivity = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-    if isinstance(epsilon, float) or isinstance(sensitivity, float):
-        return float(sensitivity) / float(epsilon)
-    return Fraction(sensitivity) / epsilon
+    scale = Fraction(sensitivity) / Fraction(epsilon)
+    if not isinstance(epsilon, float) and not isinstance(sensitivity, float):
+        return scale
+    near = float(scale)
+    return near if near >= scale else math.nextafter(near, math.inf)

@@ -1,0 +1,330 @@
+"""Neighbouring data sets: no record moves what is published by more than the noise was made for.
+
+Every number that gets noise is caught just before it does. One record is added, and the exact loss
+Σ |change| / scale, in fractions, must stay within the ε that the mechanism states: for bounds far
+from zero, records at, beside and beyond them, integers that no double holds, and many records.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trueup.errors import TrueupError
+from trueup.mechanisms import (
+    Mean,
+    PerRecordSum,
+    Shares,
+    SmoothSensitivityMean,
+    TwoTotalsMean,
+    means,
+    per_record,
+    shares,
+)
+from trueup.mechanisms.grid import Grid, Whole, exact_sum, exact_total
+from trueup.mechanisms.records import read_numbers
+
+Seen = list[tuple[Fraction, Fraction]]
+"""The numbers of one release, exactly, each with the scale of its noise."""
+
+
+def before_noise(monkeypatch: Any, module: ModuleType, mechanism: Any, data: Any) -> Seen:
+    """Return every number that a release adds noise to."""
+    seen: Seen = []
+
+    def publish(values: Any, noise: Any, rng: Any = None) -> Any:
+        exact = (
+            [m * values.step for m in values.multiples]
+            if hasattr(values, "multiples")
+            else [Fraction(v) for v in values]
+        )
+        seen.extend((v, Fraction(noise.scale)) for v in exact)
+        return np.array([float(v) for v in exact])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "publish", publish)
+        mechanism.release(data, rng=1)
+    return seen
+
+
+def loss(without: Seen, with_it: Seen) -> Fraction:
+    """Return the largest log ratio of probabilities under Laplace noise."""
+    return sum(
+        (abs(a - b) / scale for (a, scale), (b, _) in zip(without, with_it, strict=True)),
+        Fraction(0),
+    )
+
+
+# -- bounded records -------------------------------------------------------------------------------
+
+BOUNDS = [
+    (0, 1),
+    (-3, 1),
+    (0.1, 0.7),
+    (Fraction(1, 3), 5),
+    (10**9, 10**9 + 1),
+    (1e12, 1e12 + 1),
+    (10**15, 10**15 + 1),
+    (10**17, 10**17 + 10),
+    (-(10**17) - 1, -(10**17)),
+    (0, 1e17),
+    (-1e60, 1e60),
+]
+MEANS = {
+    "centred": lambda b: Mean(0.5, 0.5, bounds=b),
+    "plain": lambda b: Mean(0.25, 0.75, bounds=b, centred=False),
+    "discrete count": lambda b: Mean(0.5, 0.5, bounds=b, count_noise="discrete"),
+    "two totals": lambda b: TwoTotalsMean(1, bounds=b),
+    "two totals, little budget": lambda b: TwoTotalsMean(2.0**-12, bounds=b),
+}
+
+
+def beside(bounds: Any) -> list[Any]:
+    """Return records at, beside and beyond the bounds, floats and integers."""
+    found: list[Any] = [0, 1e300, -1e300]
+    for bound in bounds:
+        near = float(bound)
+        found += [near, math.nextafter(near, math.inf), math.nextafter(near, -math.inf)]
+        found += [math.floor(bound), math.ceil(bound), math.floor(bound) + 1, math.ceil(bound) - 1]
+    return [*found, float((Fraction(bounds[0]) + Fraction(bounds[1])) / 2)]
+
+
+def data_sets(bounds: Any) -> list[list[Any]]:
+    low, high = (Fraction(b) for b in bounds)
+    rng = np.random.default_rng(7)
+    spread = [float(low + (high - low) * Fraction(u)) for u in rng.random(60).tolist()]
+    return [[], [math.floor(low)], [float(high)] * 80, [float(low)] * 77, spread, beside(bounds)]
+
+
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+@pytest.mark.parametrize("name", MEANS)
+def test_one_record_costs_at_most_epsilon(monkeypatch, name, bounds):
+    mechanism = MEANS[name](bounds)
+    stated, largest = Fraction(mechanism.epsilon), Fraction(0)
+    for data in data_sets(bounds):
+        without = before_noise(monkeypatch, means, mechanism, data)
+        for record in beside(bounds):
+            with_it = before_noise(monkeypatch, means, mechanism, [*data, record])
+            largest = max(largest, loss(without, with_it))
+    assert largest <= stated
+    assert largest > Fraction(99, 100) * stated  # and no noise is wasted
+
+
+@pytest.mark.parametrize("bounds", [(10**9, 10**9 + 1), (10**15, 10**15 + 1), (0.1, 0.7)], ids=str)
+@pytest.mark.parametrize("name", ["centred", "two totals"])
+def test_a_million_records(monkeypatch, name, bounds):
+    mechanism = MEANS[name](bounds)
+    low, high = (float(b) for b in bounds)
+    data = np.random.default_rng(3).uniform(low, high, 10**6)
+    data[::3] = high
+    without = before_noise(monkeypatch, means, mechanism, data)
+    for record in (low, high, math.nextafter(high, low)):
+        with_it = before_noise(monkeypatch, means, mechanism, np.append(data, record))
+        assert loss(without, with_it) <= Fraction(mechanism.epsilon)
+
+
+def test_a_record_is_read_the_same_in_any_company(monkeypatch):
+    """A float among wide integers must not turn them all into floats."""
+    mechanism = TwoTotalsMean(1, bounds=(10**17, 10**17 + 10))
+    data = [10**17 + 1, 10**17 + 7] * 50
+    assert data != [float(x) for x in data]
+    without = before_noise(monkeypatch, means, mechanism, data)
+    assert without == before_noise(monkeypatch, means, mechanism, np.array(data))
+    assert without == before_noise(monkeypatch, means, mechanism, np.array(data, np.uint64))
+    assert without == before_noise(monkeypatch, means, mechanism, np.array(data, object))
+    with_it = before_noise(monkeypatch, means, mechanism, [*data, 0.5])
+    assert loss(without, with_it) <= 1
+    assert without[0][0] == pytest.approx(Fraction(8, 10) * 50, rel=1e-14)
+
+
+def test_the_grid_changes_no_record_by_more_than_rounding():
+    """Against fractions, record by record: an error of a step at most, 2⁻⁴⁹ of the reach."""
+    rng = np.random.default_rng(1)
+    for bounds in [(0, 1), (0.1, 0.7), (10**15, 10**15 + 1), (Fraction(1, 3), 10**6)]:
+        low, high = (Fraction(b) for b in bounds)
+        for origin in (low, (low + high) / 2):
+            grid = Grid.under(1, bounds, origin, high - low)
+            values = rng.uniform(float(low), float(high), 300)
+            for x, multiple in zip(values, grid.whole(read_numbers(values)), strict=True):
+                exact = (min(max(Fraction(float(x)), low), high) - origin) / (high - low)
+                assert abs(Fraction(int(multiple), grid.steps) - exact) <= Fraction(1, 2**49)
+
+
+def test_sums_are_exact():
+    rng = np.random.default_rng(2)
+    wide = rng.integers(-(2**50), 2**50, 10**5)
+    assert exact_sum(wide) == sum(wide.tolist())
+    floats = rng.standard_normal(4_000) * 10.0 ** rng.integers(-300, 300, 4_000)
+    assert exact_total(read_numbers(floats)) == sum(map(Fraction, floats.tolist()))
+    integers = rng.integers(-(2**63), 2**63 - 1, 4_000)
+    assert exact_total(read_numbers(integers)) == sum(integers.tolist())
+    edges = [2**63 - 1, -(2**63), 2**53 + 1, 0, -1]
+    assert exact_total(read_numbers(np.array(edges))) == sum(edges)
+    assert exact_total(read_numbers(np.array([2**64 - 1, 5], np.uint64))) == 2**64 + 4
+
+
+# -- histograms ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 0), (10**6, 3, 1), (10**17 + 8, 2**53, 1)], ids=str)
+def test_one_record_moves_one_count_by_one(monkeypatch, counts):
+    mechanism = Shares(1, ["a", "b", "c"])
+    monkeypatch.setattr(mechanism, "release", mechanism.release_counts)
+    without = before_noise(monkeypatch, shares, mechanism, list(counts))
+    for i in range(3):
+        more = [c + (i == j) for j, c in enumerate(counts)]
+        assert loss(without, before_noise(monkeypatch, shares, mechanism, more)) == 1
+
+
+# -- per-record sums -------------------------------------------------------------------------------
+
+TRANSFORMS = {
+    "root:1": ("root:1", 1, 0),
+    "root:1, wide": ("root:1", 1e6, 0),
+    "root:2": ("root:2", 2, 0),
+    "root:3": ("root:3", 0.5, 2),
+    "log": ("log", 0.25, 3),
+    "formulas": (("log(1 + q)", "exp(v) - 1"), 0.4, 0),
+}
+SIZES = [5e-324, 1e-300, 1e-17, 0.3, 1, 8, 1e17]
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_the_policy_bounds_what_a_record_does_to_the_published_number(monkeypatch, name):
+    mechanism = PerRecordSum(*TRANSFORMS[name])
+    sets = [[], [1e17], [1e17, 8], [10**17 + 1], [0.1] * 9, [3, 0.7, 1e-9], [2**53, 1.0]]
+    for data in sets:
+        without = before_noise(monkeypatch, per_record, mechanism, data)
+        assert before_noise(monkeypatch, per_record, mechanism, [*data, 0.0]) == without
+        for record in SIZES:
+            with_it = before_noise(monkeypatch, per_record, mechanism, [*data, record])
+            assert loss(without, with_it) <= Fraction(mechanism.policy(record))
+
+
+def test_the_policy_of_the_first_record_is_tight(monkeypatch):
+    for options in TRANSFORMS.values():
+        mechanism = PerRecordSum(*options)
+        without = before_noise(monkeypatch, per_record, mechanism, [])
+        for record in (0.3, 1, 8, 1e17):
+            moved = loss(without, before_noise(monkeypatch, per_record, mechanism, [record]))
+            assert moved == pytest.approx(mechanism.policy(record), rel=1e-13)
+
+
+def test_the_policy_holds_over_a_million_records(monkeypatch):
+    mechanism = PerRecordSum("root:2", 2)
+    data = np.random.default_rng(5).lognormal(3, 5, 10**6)
+    without = before_noise(monkeypatch, per_record, mechanism, data)
+    for record in (1e-300, 1e-3, 1e9):
+        with_it = before_noise(monkeypatch, per_record, mechanism, np.append(data, record))
+        assert loss(without, with_it) <= Fraction(mechanism.policy(record))
+
+
+def test_the_published_root_is_the_nearest_step(monkeypatch):
+    mechanism = PerRecordSum("root:2", 1)
+    for total in (2, 10**17 + 1, 0.1):
+        ((found, _),) = before_noise(monkeypatch, per_record, mechanism, [total])
+        half = mechanism.step / 2
+        assert (found - half) ** 2 <= Fraction(total) <= (found + half) ** 2
+
+
+def test_a_python_function_is_only_simulated():
+    """How it rounds is not known, so nothing bounds what one record does."""
+    mechanism = PerRecordSum(
+        (lambda q: math.sqrt(q + 4) - 2, lambda v: (v + 2) ** 2 - 4, lambda v: 2 * v + 4,
+         lambda v: 2.0), 1,
+    )  # fmt: skip
+    assert mechanism.release([3.0], rng=1).simulated
+    with pytest.raises(TrueupError, match="how the Python function") as caught:
+        mechanism.release([3.0])
+    assert "\nHint: give φ and its inverse as formulas" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    ["root:²", "root:٣", "root:" + "9" * 5000, "root:", ("sqrt(q)", "v + w"), ("sqrt(q)", "2"),
+     ("sqrt(q)", "v**2", "v"), (lambda q: None, lambda v: v, lambda v: 1, lambda v: 0)],
+    ids=lambda t: repr(t)[:30],
+)  # fmt: skip
+def test_strange_transforms_are_refused(transform):
+    with pytest.raises(TrueupError, match=r"root|variable|derivatives|function") as caught:
+        PerRecordSum(transform, 1)
+    assert "\nHint: " in str(caught.value)
+
+
+# -- masked records --------------------------------------------------------------------------------
+
+MASKED = np.ma.MaskedArray([0.2, 0.4, 0.9], mask=[False, True, False])
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [Mean(1, 1), TwoTotalsMean(1), SmoothSensitivityMean(1, 1), PerRecordSum("root:2", 1)],
+    ids=lambda m: type(m).__name__,
+)
+def test_masked_records_are_refused(mechanism):
+    for data in (MASKED, list(MASKED)):
+        with pytest.raises(TrueupError, match="1 of 3 records are masked") as caught:
+            mechanism.release(data, rng=1)
+        assert "compressed" in str(caught.value)
+    unmasked = np.ma.MaskedArray([0.2, 0.9], mask=[False, False])
+    assert mechanism.release(unmasked, rng=1) == mechanism.release([0.2, 0.9], rng=1)
+
+
+def test_masked_categories_and_counts_are_refused():
+    mechanism = Shares(1, [1, 2])
+    data = np.ma.MaskedArray([1, 2, 1], mask=[False, False, True])
+    with pytest.raises(TrueupError, match="1 of 3 records are masked"):
+        mechanism.release(data, rng=1)
+    with pytest.raises(TrueupError, match="1 of 2 records are masked"):
+        mechanism.release_counts(data[1:], rng=1)
+
+
+# -- the attack ------------------------------------------------------------------------------------
+
+FAR = (10**15, 10**15 + 1)
+RELEASES = 200
+
+
+def summed_in_floats(grid: Grid, records: Any) -> int:
+    """Return what a sum of floats would put on the grid: n·middle subtracted after summing."""
+    total = math.fsum(records.high) - len(records) * float(grid.origin)
+    return round(Fraction(total) / grid.reach * grid.steps)
+
+
+def told_apart(monkeypatch: Any) -> float:
+    """Return how often the best threshold tells 80 from 81 records, over secure releases."""
+    mechanism = Mean(0.5, 0.5, bounds=FAR)
+    published, publish = [], means.publish
+
+    def spy(values: Any, noise: Any, rng: Any = None) -> Any:
+        noisy = publish(values, noise, rng)
+        if isinstance(values, Whole):
+            published.append(float(noisy[0]))
+        return noisy
+
+    with monkeypatch.context() as patch:
+        patch.setattr(means, "publish", spy)
+        for n in (80, 81):
+            for _ in range(RELEASES):
+                mechanism.release([float(FAR[1])] * n)
+    few, many = np.array(published[:RELEASES]), np.array(published[RELEASES:])
+    cuts = np.sort(published)
+    right = [((few <= c).mean() + (many > c).mean()) / 2 for c in cuts]
+    return float(max(*right, *(1 - r for r in right)))
+
+
+def test_an_attack_on_far_bounds_does_no_better_than_epsilon_allows(monkeypatch):
+    """ε = 1 lets nobody be right in more than e/(1 + e) of all cases.
+
+    Of 400 guesses that are right with that probability at most, 90 % are with probability 1e-17.
+    """
+    pytest.importorskip("opendp", reason="secure releases need OpenDP")
+    assert math.e / (1 + math.e) < 0.732
+    assert told_apart(monkeypatch) < 0.9
+    monkeypatch.setattr(Grid, "total", summed_in_floats)
+    assert told_apart(monkeypatch) > 0.95
