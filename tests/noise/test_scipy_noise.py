@@ -1,12 +1,15 @@
 """Noise read from scipy.stats: law, existence of moments, generating function."""
 
 import math
+from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
 import scipy.stats as ss
 
+import trueup as tu
 from trueup.errors import TrueupError
 from trueup.noise import DiscreteLaplace, Gaussian, Laplace, Noise, ScipyNoise, StudentT
 
@@ -196,3 +199,64 @@ def test_refusals(bad):
 def test_bad_names_and_shapes(arguments):
     with pytest.raises(TrueupError):
         ScipyNoise(*arguments)
+
+
+# -- large parameters ------------------------------------------------------------------------------
+
+
+def hypergeometric_variance(population: int, marked: int, drawn: int) -> Fraction:
+    share = Fraction(marked, population)
+    return drawn * share * (1 - share) * Fraction(population - drawn, population - 1)
+
+
+@pytest.mark.parametrize(
+    ("law", "mean", "variance"),
+    [
+        (
+            ss.hypergeom(10**9, 10**8, 10**7),
+            10**6,
+            hypergeometric_variance(10**9, 10**8, 10**7),
+        ),
+        (ss.binom(10**9, 0.25), 10**9 // 4, Fraction(3 * 10**9, 16)),
+        (ss.poisson(10**9, loc=-(10**9)), 0, 10**9),
+        (ss.nbinom(10**8, 0.25), 3 * 10**8, 12 * 10**8),
+        (ss.geom(2.0**-26), 2**26, 2**52 - 2**26),
+        (ss.betabinom(10**9, 2, 3), 4 * 10**8, 4 * 10**16 + 2 * 10**8),
+        (ss.norm(loc=1e9), 10**9, 1),
+    ],
+    ids=lambda v: v.dist.name if hasattr(v, "dist") else "",
+)
+def test_moments_of_large_parameters(law: Any, mean: Any, variance: Any) -> None:
+    noise = read(law)
+    assert float(noise.moment(1)) == pytest.approx(float(mean), rel=1e-9, abs=1e-9)
+    assert float(noise.variance) == pytest.approx(float(variance), rel=1e-9)
+    spread = Fraction(noise.moment(2)) - Fraction(noise.moment(1)) ** 2
+    assert float(spread) == pytest.approx(float(variance), rel=1e-6)
+    square = tu.unbiased("q**2", noise)(float(mean))  # x² − 2μx + 2μ² − E Z² at x = μ
+    assert square == pytest.approx(-float(variance), rel=1e-6, abs=1e-9 * float(mean) ** 2)
+
+
+def test_the_generating_function_of_large_parameters() -> None:
+    with mpmath.workdps(40):
+        t = mpmath.mpf(1e-9)
+        binomial = float((mpmath.mpf(3) / 4 + mpmath.exp(t) / 4) ** 10**9)
+        poisson = float(mpmath.exp(10**8 * mpmath.expm1(t)))
+    assert read(ss.binom(10**9, 0.25)).mgf(1e-9) == pytest.approx(binomial, rel=1e-10)
+    assert read(ss.poisson(10**8)).mgf(1e-9) == pytest.approx(poisson, rel=1e-10)
+
+
+def test_what_is_too_wide_to_add_up_is_refused_with_the_reason() -> None:
+    with pytest.raises(TrueupError, match=r"too wide.*add up to"):
+        tu.unbiased("q**2", read(ss.zipf(1.01)))
+    with pytest.raises(TrueupError, match="too wide to sum over"):
+        read(ss.betabinom(10**9, 2, 3)).mgf(1e-9)
+
+
+def test_cdf_and_quantile_where_scipy_adds_up_masses() -> None:
+    law = ss.betabinom(50, 2, 3, loc=-7)
+    noise, k = read(law), np.array([-8, -7, 0, 2.5, 20, 43, 44])
+    assert noise.cdf(k) == pytest.approx(law.cdf(k), abs=1e-15)
+    assert noise.cdf([-math.inf, math.inf]).tolist() == [0, 1]
+    p = [0.001, 0.1, 0.5, 0.9, 0.999]
+    assert noise.quantile(p).tolist() == law.ppf(p).tolist()
+    assert noise.quantile([0, 1]).tolist() == [-7, 43]

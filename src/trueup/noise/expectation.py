@@ -13,8 +13,8 @@ from trueup.noise.elementwise import Floats
 Integrand = Callable[[Floats], Any]
 """Points on the last axis to values, one row for each thing that is averaged."""
 
-MAX_TERMS = 2**22
-"""Sums give up after so many terms in one block."""
+MAX_TERMS = 2**20
+"""Sums give up after so many terms in one block: two million in all, on each side."""
 
 HALVINGS = 60
 """Integrals give up after so many halvings of the pieces that have not settled."""
