@@ -253,8 +253,12 @@ class Estimator:
         >>> round(unbiased("1/n", Laplace(2), domain=Integers(1, 40)).gain(1), 3)
         0.263
         """
-        ratio = self._at(self._law.sd, q, statistics) / self._at(self._relaxed.sd, q, statistics)
-        return ratio**2
+        own = self._at(self._law.sd, q, statistics)
+        relaxed = self._at(self._relaxed.sd, q, statistics)
+        exact = relaxed == 0  # a constant, where both are
+        ratio = own / np.where(exact, 1.0, relaxed)
+        shares = np.where(exact, np.where(own == 0, 1.0, math.inf), ratio**2)
+        return shares if np.ndim(shares) else float(shares)
 
     @cached_property
     def _relaxed(self) -> ExactLaw:

@@ -213,13 +213,16 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--again", type=Path, help="the cases in an earlier --out, no others")
     options = parser.parse_args()
-    seeds = (case.seed for case in cases(options.seed, options.count))
+    seeds = [case.seed for case in cases(options.seed, options.count)]
+    if options.again:
+        seeds = [json.loads(line)["seed"] for line in options.again.read_text().splitlines()]
     sites: Counter[tuple[str, str]] = Counter()
     answered = bad = 0
     with contextlib.ExitStack() as stack:
         out = stack.enter_context(options.out.open("w")) if options.out else None
-        for outcome in run(seeds, options.workers):
+        for outcome in run(iter(seeds), options.workers):
             answered += outcome.answered
             bad += bool(outcome.faults)
             if out is not None and (outcome.faults or outcome.seconds > SECONDS / 4):
@@ -237,7 +240,7 @@ def main() -> int:
                     )
     for (site, error), count in sites.most_common():
         print(f"{count:6} {error} at {site}")
-    print(f"{options.count} cases, {answered} estimators, {bad} cases with faults")
+    print(f"{len(seeds)} cases, {answered} estimators, {bad} cases with faults")
     return bool(bad)
 
 

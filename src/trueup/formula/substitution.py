@@ -1,8 +1,10 @@
-"""Numbers in place of symbols, without sympy's objections.
+"""Values in place of symbols, without sympy's objections and without its afterthoughts.
 
 Put into a comparison, a ``Min`` or a ``Max``, a number that is not real makes sympy raise. Here the
 cases are decided before anything is put into them, a comparison with what is not a real number does
-not hold, and an extremum of such is not a number.
+not hold, and an extremum of such is not a number. And where formulas are put in place of symbols,
+sympy would compare all arguments of an extremum anew, and all cases, which may take minutes: here
+they stay as they are.
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 import sympy
 from sympy.core.relational import Relational
 
-Numbers = Mapping[sympy.Symbol, sympy.Expr]
+Values = Mapping[sympy.Basic, sympy.Expr]
 
 _DIGITS = 30  # twice those of a double: what differs by less is the same
+_PARTIAL = (sympy.log, sympy.asin, sympy.acos, sympy.acosh, sympy.atanh)
+"""Functions that leave the real numbers, like powers that are not whole."""
 
 
-def at(expr: sympy.Expr, values: Numbers) -> sympy.Expr:
-    """Return an expression with numbers in place of symbols; nan where it has no value.
+def at(expr: sympy.Expr, values: Values) -> sympy.Expr:
+    """Return an expression with numbers, or formulas, in place of symbols; nan without a value.
 
     Examples
     --------
@@ -27,15 +31,17 @@ def at(expr: sympy.Expr, values: Numbers) -> sympy.Expr:
     2
     >>> at(sympy.Piecewise((1, sympy.sqrt(q) > 0), (5, True)), {q: sympy.Integer(-1)})
     5
+    >>> at(sympy.Max(q, 2), {q: q + 1})
+    Max(2, q + 1)
     """
     try:
-        return _at(expr, values)
+        return _Putting(values).of(expr)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         return sympy.nan
 
 
 def real_at(
-    expr: sympy.Expr, values: Numbers, digits: int = 15, most: int = 100
+    expr: sympy.Expr, values: Values, digits: int = 15, most: int = 100
 ) -> sympy.Expr | None:
     """Return a value to so many digits, None unless it is a finite real number.
 
@@ -65,7 +71,7 @@ def real(expr: sympy.Expr, digits: int = 15, most: int = 100) -> sympy.Expr | No
     return value if value.is_Number and value.is_finite else None
 
 
-def holds(test: sympy.Basic, values: Numbers) -> bool | None:
+def holds(test: sympy.Basic, values: Values) -> bool | None:
     """Tell whether a condition holds, None if that depends on further symbols.
 
     Examples
@@ -74,58 +80,83 @@ def holds(test: sympy.Basic, values: Numbers) -> bool | None:
     >>> holds(sympy.log(q) > 0, {q: sympy.Integer(-1)}), holds(q > s, {q: sympy.Integer(1)})
     (False, None)
     """
-    if isinstance(test, Relational):
-        return _compares(test, values)
-    if isinstance(test, sympy.Not):
-        inner = holds(test.args[0], values)
-        return None if inner is None else not inner
-    if isinstance(test, (sympy.And, sympy.Or)):
-        decisive = isinstance(test, sympy.Or)
-        parts = [holds(part, values) for part in test.args]
-        return decisive if decisive in parts else None if None in parts else not decisive
-    return bool(test) if test in (sympy.true, sympy.false) else None
+    found = at(test, values)
+    return bool(found) if found in (sympy.true, sympy.false) else None
 
 
-def _compares(test: Relational, values: Numbers) -> bool | None:
-    difference = at(test.lhs, values) - at(test.rhs, values)
-    if difference.free_symbols:
-        return None
-    value = difference if difference.is_Rational else real(difference, _DIGITS)
+class _Putting:
+    """Values on their way into one expression, every part looked at once."""
+
+    def __init__(self, values: Values) -> None:
+        self.memo: dict[sympy.Basic, sympy.Basic] = dict(values)
+
+    def of(self, expr: sympy.Basic) -> sympy.Basic:
+        if expr not in self.memo:
+            self.memo[expr] = self.put(expr) if expr.args else expr
+        return self.memo[expr]
+
+    def put(self, expr: sympy.Basic) -> sympy.Basic:
+        if isinstance(expr, sympy.Piecewise):
+            return self.cases(expr)
+        args = [self.of(arg) for arg in expr.args]
+        if all(new is old for new, old in zip(args, expr.args, strict=True)):
+            return expr
+        if isinstance(expr, (sympy.Min, sympy.Max)):
+            return _extremum(expr, args)
+        if isinstance(expr, Relational):
+            return _relation(expr, args)
+        if isinstance(expr, sympy.log) and args[0].is_zero:
+            return -sympy.oo  # as in floating point, so that max(1, log(q)) has a value at 0
+        return _real(expr, expr.func(*args))
+
+    def cases(self, expr: sympy.Piecewise) -> sympy.Expr:
+        """Return the value of the case that holds, or what is left of the cases if that is open."""
+        left = []
+        for value, test in expr.args:
+            true = self.of(test)
+            if true == sympy.false:
+                continue
+            left.append((value, true))
+            if true == sympy.true:
+                break
+        if not left:
+            return sympy.nan
+        if left[0][1] == sympy.true:
+            return self.of(left[0][0])
+        return sympy.Piecewise(*((self.of(v), t) for v, t in left), evaluate=False)
+
+
+def _relation(test: Relational, args: Sequence[sympy.Expr]) -> sympy.Basic:
+    """Return a comparison, decided where both sides are numbers."""
+    if any(arg.free_symbols for arg in args):
+        return test.func(*args, evaluate=False)
+    value = _size(args[0] - args[1])
     if value is None:
-        return isinstance(test, sympy.Ne)
-    return bool(test.func(value, 0))
+        return sympy.true if isinstance(test, sympy.Ne) else sympy.false
+    return test.func(value, 0)
 
 
-def _at(expr: sympy.Expr, values: Numbers) -> sympy.Expr:
-    if isinstance(expr, sympy.Symbol):
-        return values.get(expr, expr)
-    if not expr.args or not expr.free_symbols & values.keys():
-        return expr
-    if isinstance(expr, sympy.Piecewise):
-        return _case(expr, values)
-    args = [_at(arg, values) for arg in expr.args]
-    if isinstance(expr, (sympy.Min, sympy.Max)):
-        return _extremum(expr, args)
-    return expr.func(*args)
+def _size(value: sympy.Expr) -> sympy.Expr | None:
+    """Return a number that can be compared, infinite ones among them, None for others."""
+    if value.is_Rational or value in (sympy.oo, -sympy.oo):
+        return value
+    return real(value, _DIGITS)
 
 
-def _case(expr: sympy.Piecewise, values: Numbers) -> sympy.Expr:
-    """Return the value of the case that holds; where that is open, what is left of the cases."""
-    for index, (value, test) in enumerate(expr.args):
-        true = holds(test, values)
-        if true:
-            return _at(value, values)
-        if true is None:
-            rest = expr.args[index:]
-            return sympy.Piecewise(*((_at(v, values), t.xreplace(dict(values))) for v, t in rest))
-    return sympy.nan
+def _real(expr: sympy.Basic, value: sympy.Basic) -> sympy.Basic:
+    """Return the value of an operation, nan where it left the real numbers."""
+    partial = isinstance(expr, _PARTIAL) or (
+        isinstance(expr, sympy.Pow) and not expr.exp.is_Integer and not isinstance(expr, sympy.exp)
+    )
+    left = partial and not value.free_symbols and value.is_extended_real is False
+    return sympy.nan if left else value
 
 
 def _extremum(expr: sympy.Expr, args: Sequence[sympy.Expr]) -> sympy.Expr:
     """Return the least or greatest argument."""
     if any(arg.free_symbols for arg in args):
-        return expr.func(*args, evaluate=False)
-    sizes = {arg: real(arg, _DIGITS) for arg in args}
+        return expr.func(*dict.fromkeys(args), evaluate=False)
+    sizes = {arg: _size(arg) for arg in args}
     if None in sizes.values():
         return sympy.nan
     pick: Callable[..., sympy.Expr] = min if isinstance(expr, sympy.Min) else max

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import sympy
 
+from trueup.formula.substitution import at
 from trueup.inverse import spectral
 from trueup.inverse.jets import Jet, Keys, Weights, compose, on_product, tensor
 from trueup.noise.operator import IDENTITY, Operator, Taps, X
@@ -105,7 +106,7 @@ class Component:
         modes = {
             c: (re.xreplace(values), im.xreplace(values)) for c, (re, im) in self.modes.items()
         }
-        return dataclasses.replace(self, f=self.f.xreplace(values), modes=modes)
+        return dataclasses.replace(self, f=at(self.f, values), modes=modes)
 
     @property
     def _spectral(self) -> tuple[sympy.Symbol, ...]:

@@ -9,6 +9,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque, Table
+from trueup.formula.substitution import real
 from trueup.formula.text import text
 from trueup.inverse.on_integers import OnIntegers
 from trueup.kernels.tape import is_long
@@ -170,4 +171,7 @@ def _readable(expr: sympy.Expr) -> str:
 
 
 def _six_digits(number: sympy.Expr) -> sympy.Expr:
-    return sympy.Float(float(f"{float(number.evalf(20)):.6g}"))
+    value = real(number, 20)
+    if value is None:  # in a case that is never reached
+        return sympy.Symbol("undefined")
+    return sympy.Float(float(f"{float(value):.6g}"))

@@ -60,7 +60,7 @@ def growth(expr: sympy.Expr, symbol: sympy.Symbol, direction: int) -> Growth:
     >>> growth(sympy.sin(sympy.exp(q)).diff(q), q, +1).size
     (1.0, 0.0)
     """
-    return _growth(expr.xreplace({symbol: direction * symbol}), symbol)
+    return _growth(at(expr, {symbol: direction * symbol}), symbol)
 
 
 @lru_cache(maxsize=4096)

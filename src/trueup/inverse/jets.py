@@ -21,10 +21,14 @@ from typing import TYPE_CHECKING
 import sympy
 
 from trueup.formula.opaque import known_values
+from trueup.formula.substitution import at
+from trueup.kernels.tape import is_long
 from trueup.noise.operator import IDENTITY, Key, Taps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+_LONGEST = 200  # parts of an expression whose limit is sought: one of 100 takes sympy a second
 
 Keys = tuple[Key, ...]
 """One functional per coordinate; a pure shift (0, s) stands for the difference δₛ."""
@@ -132,21 +136,31 @@ class Jet:
             expr = derivative(expr, symbol, order)
         for symbol, (order, shift) in zip(self.symbols, keys, strict=True):
             if shift:
-                moved = expr.xreplace({symbol: symbol + shift})
+                moved = at(expr, {symbol: symbol + shift})
                 expr = moved if order else _difference(moved, expr)
         return self._place(expr)
 
     def _place(self, expr: sympy.Expr) -> sympy.Expr:
         """Return expr at the point; where substitution fails (0·log 0), its limit from inside."""
         placed = known_values(
-            expr.xreplace({symbol: value for symbol, (value, _) in self.point.items()})
+            at(expr, {symbol: value for symbol, (value, _) in self.point.items()})
         )
         if not placed.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
             return placed
         for symbol, (value, side) in self.point.items():
             if value.is_number:
-                expr = sympy.limit(expr, symbol, value, side)
-        return expr.xreplace({symbol: value for symbol, (value, _) in self.point.items()})
+                expr = _limit(expr, symbol, value, side)
+        return at(expr, {symbol: value for symbol, (value, _) in self.point.items()})
+
+
+def _limit(expr: sympy.Expr, symbol: sympy.Symbol, value: sympy.Expr, side: str) -> sympy.Expr:
+    """Return a one-sided limit, nan where sympy finds none."""
+    if is_long(expr, _LONGEST):
+        return sympy.nan
+    try:
+        return sympy.limit(expr, symbol, value, side)
+    except (NotImplementedError, ValueError, TypeError, ArithmeticError, RecursionError):
+        return sympy.nan
 
 
 @lru_cache(maxsize=4096)

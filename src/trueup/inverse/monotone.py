@@ -9,8 +9,9 @@ import numpy as np
 import sympy
 
 from trueup.formula.opaque import Opaque
+from trueup.formula.unkinked import without_kinks
 from trueup.inverse.jets import derivative
-from trueup.inverse.regularity import definite, singularities, without_kinks
+from trueup.inverse.regularity import definite, singularities
 from trueup.kernels.evaluate import evaluate
 
 if TYPE_CHECKING:

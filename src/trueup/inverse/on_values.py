@@ -21,6 +21,7 @@ import sympy
 
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.formula.opaque import Table, opaque
+from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.kernels.evaluate import evaluate
 from trueup.noise.operator import Branch, X
@@ -50,7 +51,7 @@ class OnValues(Branch):
 
     def place(self, n: sympy.Symbol) -> sympy.Expr:
         """Return the integer k that belongs to the published n."""
-        return n if self.at is None else self.at.xreplace({X: n})
+        return n if self.at is None else at(self.at, {X: n})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,9 +84,9 @@ class Stencil(OnValues):
     def _steps(self, h: sympy.Expr, n: sympy.Symbol) -> dict[int, sympy.Expr]:
         """Return h(n + j) − h(n), over one denominator where it is a quotient."""
         if h.is_rational_function(n) and not h.is_polynomial(n):
-            step = sympy.factor(h.xreplace({n: n + _J}) - h)
-            return {j: step.xreplace({_J: sympy.Integer(j)}) for j in self.weights}
-        return {j: h.xreplace({n: n + j}) - h for j in self.weights}
+            step = sympy.factor(at(h, {n: n + _J}) - h)
+            return {j: at(step, {_J: sympy.Integer(j)}) for j in self.weights}
+        return {j: at(h, {n: n + j}) - h for j in self.weights}
 
     def _total(self, steps: Mapping[int, sympy.Expr], n: sympy.Symbol) -> sympy.Expr:
         parts = []
@@ -99,7 +100,7 @@ class Stencil(OnValues):
 
     def _placed(self, expr: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Put k for n in values of f, and n for X in the shapes."""
-        return expr if self.at is None else expr.xreplace({n: self.place(n), X: n})
+        return expr if self.at is None else at(expr, {n: self.place(n), X: n})
 
 
 def _combined(terms: Iterable[tuple[float, sympy.Expr]], n: sympy.Symbol) -> sympy.Expr:

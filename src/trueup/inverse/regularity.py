@@ -19,6 +19,7 @@ import sympy
 
 from trueup.formula.enclosure import enclose, sign, zeros
 from trueup.formula.substitution import at, real, real_at
+from trueup.formula.unkinked import without_kinks
 from trueup.inverse.jets import derivative
 
 if TYPE_CHECKING:
@@ -265,26 +266,6 @@ def _polish(guard: sympy.Expr, symbol: sympy.Symbol, point: float) -> sympy.Expr
     except (ValueError, ZeroDivisionError, TypeError, ArithmeticError):
         return None
     return root if root.is_real and abs(root - point) < 1e-6 * max(1.0, abs(point)) else None
-
-
-def without_kinks(f: sympy.Expr) -> sympy.Expr:
-    """Write |·|, min, max and sign as cases, so that derivatives carry no point masses."""
-    rules = {
-        sympy.Abs: lambda a: sympy.Piecewise((a, a >= 0), (-a, True)),
-        sympy.sign: lambda a: sympy.Piecewise((1, a > 0), (-1, a < 0), (0, True)),
-    }
-    for kind, rule in rules.items():
-        f = f.replace(kind, rule)
-    return f.replace(sympy.Max, lambda *a: _chain(a, sympy.GreaterThan)).replace(
-        sympy.Min, lambda *a: _chain(a, sympy.LessThan)
-    )
-
-
-def _chain(args: tuple[sympy.Expr, ...], wins: type) -> sympy.Expr:
-    best = args[0]
-    for a in args[1:]:
-        best = sympy.Piecewise((a, wins(a, best)), (best, True))
-    return best
 
 
 def definite(expr: sympy.Expr, box: Mapping[sympy.Symbol, Interval], *, strict: bool = True) -> int:

@@ -10,12 +10,13 @@ import sympy
 from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.exact import symbolic
+from trueup.formula.substitution import at
 from trueup.formula.text import text
+from trueup.formula.unkinked import without_kinks
 from trueup.inverse import on_integers, spectral
 from trueup.inverse.component import Cell, Component, Coordinate, Wave
 from trueup.inverse.existence import check
 from trueup.inverse.on_integers import OnIntegers
-from trueup.inverse.regularity import without_kinks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,7 +56,7 @@ def invert(
     """Return the inverse of the noise applied to f, or refuse with the reason."""
     known = {s.symbol: s for s in statistics}
     pinned = {s.symbol: symbolic(s.domain.low) for s in known.values() if s.domain.is_point}
-    terms = connected(f.xreplace(pinned), set(known))
+    terms = connected(_pinned(f, pinned), set(known))
     parts = [_component(term, known, extension) for term in terms]
     infinite = [reason for reason in map(check, parts) if reason]
     theorems = [t for part in parts for t in _theorems(part)]
@@ -78,6 +79,19 @@ def on_the_line(
         for s in statistics
     ]
     return invert(inverse.f, relaxed, extension)
+
+
+def _pinned(f: sympy.Expr, known: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
+    """Return f with the statistics that can have one value only, or refuse if it has none there."""
+    found = at(f, known) if known else f
+    if found.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo, sympy.I):
+        point = ", ".join(f"{text(symbol)} = {value}" for symbol, value in known.items())
+        raise NoUnbiasedEstimator(
+            f"no unbiased estimator of {text(f)}: it is not a finite real number at {point}, the "
+            "only value in the domain",
+            "bound the domain to where the formula is finite and real",
+        )
+    return found
 
 
 def connected(f: sympy.Expr, symbols: set[sympy.Symbol]) -> list[sympy.Expr]:
@@ -186,7 +200,7 @@ def _merge(
     for symbol in symbols:
         for i, (head, members) in enumerate(groups):
             total = sympy.Dummy("y", real=True)
-            merged = f.xreplace({symbol: total - head})
+            merged = at(f, {symbol: total - head})
             if head not in merged.free_symbols:
                 f, groups[i] = merged, (total, [*members, symbol])
                 break

@@ -44,13 +44,16 @@ def decompose(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> dict[Frequencie
     """
     if not symbols:
         return {(): (f, sympy.Integer(0))}
+    foreign: dict[sympy.Expr, sympy.Symbol] = {}
+    f = _without(f, set(symbols), foreign)
     if _degree(f, symbols) > MAX_TERMS:
         return None
     masks: dict[sympy.Expr, sympy.Symbol] = {}
-    expanded = sympy.expand(_masked(_as_exponentials(f, symbols), set(symbols), masks))
+    kept = {*symbols, *foreign.values()}
+    expanded = sympy.expand(_masked(_as_exponentials(f, symbols), kept, masks))
     shown = {mask: expr for expr, mask in masks.items()}
     terms = sympy.Add.make_args(expanded)
-    if len(terms) > MAX_TERMS:
+    if len(terms) > MAX_TERMS or expanded.has(*foreign.values()):
         return None
     modes: dict[Frequencies, Complex] = defaultdict(lambda: (sympy.Integer(0), sympy.Integer(0)))
     for term in terms:
@@ -61,6 +64,21 @@ def decompose(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> dict[Frequencie
         modes[frequency] = (modes[frequency][0] + re, modes[frequency][1] + im)
     found = {c: (re.xreplace(shown), im.xreplace(shown)) for c, (re, im) in modes.items()}
     return {c: p for c, p in found.items() if p != (0, 0)} or {_zeros(symbols): _NOTHING}
+
+
+def _without(
+    expr: sympy.Expr, symbols: set[sympy.Symbol], foreign: dict[sympy.Expr, sympy.Symbol]
+) -> sympy.Expr:
+    """Replace functions of the symbols that are no exponentials by names: cases, logarithms, ...
+
+    What is left of them after expansion says that f is not of the form; until then nobody looks
+    inside.
+    """
+    if not expr.args or not expr.free_symbols & symbols:
+        return expr
+    if isinstance(expr, (sympy.Add, sympy.Mul, sympy.Pow, sympy.exp, *_EXPONENTIAL)):
+        return expr.func(*(_without(a, symbols, foreign) for a in expr.args))
+    return foreign.setdefault(expr, sympy.Dummy(real=True))
 
 
 def _masked(

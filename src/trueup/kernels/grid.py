@@ -12,6 +12,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
+from trueup.formula.substitution import at
 from trueup.kernels.arrays import BLOCK, ArrayProgram
 from trueup.kernels.compiled import Compilation
 from trueup.kernels.precision import at_bounds
@@ -280,7 +281,7 @@ class Part:
             s: sympy.Rational(*values[i].as_integer_ratio())
             for s, i in zip(self.symbols, self.reads, strict=True)
         }
-        value = expr.xreplace(point).evalf(20)
+        value = at(expr, point).evalf(20)
         return float(value) if value.is_number and value.is_extended_real else math.nan
 
     def block(self, columns: Sequence[Block], out: Block) -> None:
