@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from trueup.arguments import (
 )
 from trueup.domain import Integers, Interval
 from trueup.errors import InfiniteVariance, TrueupError
+from trueup.exact import read_exact
 from trueup.formula.text import text
 from trueup.inverse import display
 from trueup.inverse.exact_law import ExactLaw
@@ -543,7 +543,5 @@ def _bounds_record(domain: Interval) -> list[str | None]:
 
 
 def _read_bounds(record: list[Any]) -> Interval:
-    low, high = (
-        None if b is None else float(b) if "." in b or "e" in b else Fraction(b) for b in record[:2]
-    )
+    low, high = (None if b is None else read_exact(b) for b in record[:2])
     return Integers(low, high) if "integers" in record[2:] else Interval(low, high)

@@ -14,6 +14,10 @@ from trueup.errors import TrueupError
 Exact = int | Fraction | float
 """A parameter: exact where it was given exactly."""
 
+_BITS = 4_000  # of numerator and denominator: doubles need 1,100, and nothing is gained by more
+_DECADES = 400  # a double lies between 1e-324 and 1e309
+_LARGEST = Fraction(1.7e308)
+
 
 def number(value: object, name: str, *, positive: bool = False, infinite: bool = False) -> Exact:
     """Return a real parameter in its exact form, or refuse it by name.
@@ -26,10 +30,15 @@ def number(value: object, name: str, *, positive: bool = False, infinite: bool =
     >>> number(2.0, "scale"), number(Fraction(4, 6), "scale"), number(0.1, "scale")
     (2, Fraction(2, 3), 0.1)
     """
-    exact = _read(value)
+    exact = None if _is_beyond(value) else _read(value)
     hint = (
         f"give {name} as a {'positive ' if positive else ''}number, e.g. 2, 0.5 or Fraction(1, 3)"
     )
+    if _is_beyond(value) or (exact is not None and _is_beyond(exact)):
+        raise TrueupError(
+            f"{name} is beyond double precision, or has too many digits",
+            f"give {name} with at most 1,000 digits, in size between 1e-300 and 1e300",
+        )
     if exact is None:
         raise TrueupError(f"{name} must be a number, got {value!r}", hint)
     if isinstance(exact, float) and (math.isnan(exact) or (math.isinf(exact) and not infinite)):
@@ -37,6 +46,38 @@ def number(value: object, name: str, *, positive: bool = False, infinite: bool =
     if positive and exact <= 0:
         raise TrueupError(f"{name} must be positive, got {value!r}", hint)
     return exact
+
+
+def read_exact(text: str) -> Exact:
+    """Return a number as :func:`str` wrote it: "3", "1/3", "0.1" or "1e-05".
+
+    Examples
+    --------
+    >>> read_exact("3"), read_exact("1/3"), read_exact("1e-05")
+    (3, Fraction(1, 3), 1e-05)
+    """
+    if "/" in text:
+        return Fraction(text)
+    if text.removeprefix("-").isdigit():
+        return int(text)
+    value = float(text)
+    lost = value == 0 and text.lower().partition("e")[0].strip("-+0.")
+    if lost or (math.isinf(value) and "inf" not in text.lower()):
+        raise ValueError("a number beyond double precision")
+    return value
+
+
+def _is_beyond(value: object) -> bool:
+    """Whether an exact number has more digits than anybody needs, or is beyond all doubles."""
+    if isinstance(value, bool) or not isinstance(value, (Rational, Decimal)):
+        return False
+    if isinstance(value, Decimal):
+        long = value.is_finite() and len(value.as_tuple().digits) > _BITS // 4
+        return long or (bool(value) and value.is_finite() and abs(value.adjusted()) > _DECADES)
+    top, bottom = int(value.numerator), int(value.denominator)
+    if max(top.bit_length(), bottom.bit_length()) > _BITS:
+        return True
+    return abs(top) > _LARGEST * bottom or (top != 0 and float(Fraction(top, bottom)) == 0)
 
 
 def _read(value: object) -> Exact | None:

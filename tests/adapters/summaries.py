@@ -42,8 +42,8 @@ def answer(measure, plan):
     """Return {column: [family, scale]}, or the reason of a refusal."""
     made = measurement(measure, plan)
     try:
-        noises = tu.from_opendp(made)
-        assert noises == tu.from_opendp(dp.summarize_polars_measurement(made))
+        noises = tu.from_opendp(made, signed=True)
+        assert noises == tu.from_opendp(dp.summarize_polars_measurement(made), signed=True)
     except tu.TrueupError as error:
         return str(error)
     return {name: (type(noise).__name__, round(noise.scale, 6)) for name, noise in noises.items()}

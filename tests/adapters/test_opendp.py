@@ -3,6 +3,7 @@
 import json
 from fractions import Fraction
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -283,7 +284,7 @@ NOISES = {
     "frame", [dict, pd.DataFrame, pl.DataFrame], ids=["dict", "pandas", "polars"]
 )
 def test_a_summary_of_any_frame_library(frame):
-    found = tu.from_opendp(frame(SUMMARY))
+    found = tu.from_opendp(frame(SUMMARY), signed=True)
     assert {k: (type(n), float(n.variance)) for k, n in found.items()} == {
         k: (type(n), float(n.variance)) for k, n in NOISES.items()
     }
@@ -308,7 +309,35 @@ def test_a_summary_of_any_frame_library(frame):
 @pytest.mark.parametrize("frame", [dict, pl.DataFrame], ids=["dict", "polars"])
 def test_a_summary_that_would_mislead_is_refused(frame, change, reason):
     with pytest.raises(tu.TrueupError, match=f"(?s){reason}.*\nHint: "):
-        tu.from_opendp(frame(SUMMARY | change))
+        tu.from_opendp(frame(SUMMARY | change), signed=True)
+
+
+GAUSSIAN_COUNT = {
+    "column": ["len"],
+    "aggregate": ["Frame Length"],
+    "distribution": ["Integer Gaussian"],
+    "scale": [3.0],
+}
+
+
+def test_a_count_that_may_stop_at_zero_is_refused_under_gaussian_noise():
+    for domain in (None, (0, None), (29, None)):
+        with pytest.raises(tu.TrueupError, match=r"(?s)stop at 0.*\nHint: .*signed=True"):
+            tu.from_opendp(GAUSSIAN_COUNT, domain=domain)
+    expected = {"len": tu.DiscreteGaussian(3)}
+    assert tu.from_opendp(GAUSSIAN_COUNT, signed=True) == expected
+    assert tu.from_opendp(GAUSSIAN_COUNT, domain=(30, None)) == expected
+
+
+def test_what_a_clamp_costs_under_each_noise():
+    """The mean of the estimate of n = 2 from max(0, 2 + Z), by exact sums over the law of Z."""
+    k = np.arange(-400, 401)
+    for noise, off in ((tu.DiscreteLaplace(3), False), (tu.DiscreteGaussian(3), True)):
+        domain = None if off else (0, None)
+        est = tu.unbiased("n", noise, domain)
+        mean = float(np.dot(noise.pmf(k), est(np.maximum(0, 2 + k))))
+        assert (abs(mean - 2) > 0.4) == off
+        assert off or abs(mean - 2) < 1e-9
 
 
 def test_real_summaries():

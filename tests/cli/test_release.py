@@ -143,3 +143,18 @@ def test_bad_spec_says_where(tmp_path, text, problem):
     with pytest.raises(TrueupError, match=r"bad\.toml") as caught:
         read_spec(path)
     assert caught.match(problem)
+
+
+@pytest.mark.parametrize("digits", [1_000, 5_000])
+def test_bounds_of_a_thousand_digits_are_refused(tmp_path, digits):
+    spec = tmp_path / "release.toml"
+    spec.write_text(f"[noise.n]\nfamily = 'laplace'\nscale = 2\nbounds = [{'9' * digits}, inf]")
+    with pytest.raises(TrueupError, match="digits"):
+        read_spec(spec)
+
+
+def test_lists_without_end_are_refused(tmp_path):
+    spec = tmp_path / "release.toml"
+    spec.write_text(f"[noise.n]\nfamily = 'moments'\nmoments = {'[' * 50_000}")
+    with pytest.raises(TrueupError, match="not TOML"):
+        read_spec(spec)

@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -487,3 +488,23 @@ def test_waves_under_heavy_tails(df: float, u: float) -> None:
         )
     est = tu.unbiased(f"cos({u}*q)", tu.StudentT(df))
     same(est(X), np.cos(u * X) / float(wave), 1e-9)
+
+
+@pytest.mark.parametrize(
+    "bound", ["1E9999999", "1e-9999999", "9" * 1000, "9" * 5000, "1/" + "9" * 3000, "nan", 3]
+)
+def test_bounds_in_json_that_no_double_holds_are_refused(bound: object) -> None:
+    record = json.loads(tu.unbiased("1/q", tu.Laplace(2), (1, None)).to_json())
+    record["domain"]["q"] = [bound, None]
+    with pytest.raises(tu.TrueupError):
+        tu.Estimator.from_json(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    "value", [10**1000, -(10**5000), Fraction(1, 10**400), Decimal("1E9999999")], ids=range(4)
+)
+def test_numbers_that_no_double_holds_are_refused(value: object) -> None:
+    with pytest.raises(tu.TrueupError, match="beyond double precision"):
+        tu.unbiased("q", tu.Laplace(1), (value, None))
+    with pytest.raises(tu.TrueupError, match="beyond double precision"):
+        tu.Laplace(value)

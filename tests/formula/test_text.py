@@ -5,6 +5,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import trueup as tu
 from formula.drawn import texts
 from trueup.errors import FormulaError
 from trueup.formula.grammar import parse
@@ -79,3 +80,23 @@ def test_what_the_grammar_lacks_is_still_written():
     f = sympy.Function("f")
     assert text(f(q) + 1) == "f(q) + 1"
     assert text(sympy.Heaviside(q)) == "Heaviside(q, 1/2)"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("a", "b", "a·b"),  # the dot between is read as a sign, though Python takes it for a letter
+        ("की", "मात्रा"),
+        ("จำนวน",),
+        ("தொகை",),
+        ("e\u0301te\u0301",),
+        ("℮", "a\u0301·b", "x²", "where"),
+    ],
+)
+def test_names_of_any_script_read_back(names: tuple[str, ...]) -> None:
+    expr = sympy.Add(*(k * sympy.Symbol(name, real=True) for k, name in enumerate(names, 1)))
+    assert parse(text(expr)) == expr
+    est = tu.unbiased(expr, dict.fromkeys(names, tu.Laplace(1)), {names[0]: (0, None)})
+    again = tu.Estimator.from_json(est.to_json())
+    assert again.estimand == expr
+    assert again.domain == est.domain

@@ -61,7 +61,7 @@ HINTS = {
 }
 
 
-def from_opendp(source: Any, domain: Any = None) -> Any:
+def from_opendp(source: Any, domain: Any = None, signed: bool = False) -> Any:
     """Return the noise of an OpenDP measurement, or the noises of a composition or a query.
 
     Integers get discrete Laplace or discrete Gaussian noise, floats the same on a grid which by
@@ -76,14 +76,18 @@ def from_opendp(source: Any, domain: Any = None) -> Any:
     domain
         Where the true value lies, as for ``tu.unbiased`` (in a composition: all of them). Needed
         for values that stop at a bound: unsigned integers and ``make_geometric(bounds=...)``.
+    signed
+        That the integers of a query on Polars frames are signed, as ``dp.len(signed=True)`` makes
+        them: a summary does not tell.
 
     Returns
     -------
     Noise, list or dict
         A noise; a list, in order, for a composition; {column: noise} for a query on Polars frames.
         A summary does not say whether a count is unsigned and so stops at 0 (``dp.len()`` does by
-        default): state a domain that starts at 0 or above when you estimate, as counts allow, and
-        under Laplace noise the estimates are the same; or ask for ``dp.len(signed=True)``.
+        default). Under Laplace noise state a domain that starts at 0 or above when you estimate, as
+        counts allow, and the estimates are the same. Under Gaussian noise they are not: such a
+        column is refused unless it is ``signed``, or the domain is out of reach of the noise.
 
     Examples
     --------
@@ -97,13 +101,14 @@ def from_opendp(source: Any, domain: Any = None) -> Any:
     """
     if isinstance(source, str):
         source = _parse(source)
+    stated = None if domain is None else Interval.read(domain)
     if hasattr(type(source), "summarize"):
-        return read_summary(source.summarize())
+        return read_summary(source.summarize(), stated, signed)
     if hasattr(type(source), "resolve"):
         source = source.resolve()
     if is_summary(source):
-        return read_summary(source)
-    return _walk(source, None if domain is None else Interval.read(domain))
+        return read_summary(source, stated, signed)
+    return _walk(source, stated, signed)
 
 
 def _parse(text: str) -> Any:
@@ -130,15 +135,15 @@ def constructor(source: Any) -> tuple[str, Mapping[str, Any]]:
     raise TrueupError(f"{kind(source)} is no OpenDP measurement, got {source!r}", hint)
 
 
-def _walk(source: Any, domain: Interval | None) -> Any:
+def _walk(source: Any, domain: Interval | None, signed: bool) -> Any:
     """Return the noise below all wrappers; a list for a composition."""
     name, arguments = constructor(source)
     if name in INNER:
-        return _walk(arguments[INNER[name]], domain)
+        return _walk(arguments[INNER[name]], domain, signed)
     if name in COMPOSITIONS:
-        return [_walk(measurement, domain) for measurement in arguments["measurements"]]
+        return [_walk(measurement, domain, signed) for measurement in arguments["measurements"]]
     if name == "make_private_lazyframe":
-        return _lazyframe(source)
+        return _lazyframe(source, domain, signed)
     family = _families(name, arguments)
     if family is None:
         raise _refusal(name)
@@ -195,7 +200,7 @@ def _check_grid(name: str, k: int | None, scale: Exact) -> None:
     )
 
 
-def _lazyframe(source: Any) -> dict[str, Noise]:
+def _lazyframe(source: Any, domain: Interval | None, signed: bool) -> dict[str, Noise]:
     """Return the noises of a measurement on Polars frames, as OpenDP itself summarises it."""
     if isinstance(source, dict):
         why = "a serialized query does not say what its noises are"
@@ -203,7 +208,7 @@ def _lazyframe(source: Any) -> dict[str, Noise]:
     from trueup.extras import optional
 
     accuracy = optional("opendp.accuracy", "private", "reading a query on Polars frames")
-    return read_summary(accuracy.summarize_polars_measurement(source))
+    return read_summary(accuracy.summarize_polars_measurement(source), domain, signed)
 
 
 def _refusal(name: str) -> TrueupError:

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trueup.adapters.clamping import REACH, unclamped
 from trueup.adapters.reading import law, parameter, refusal
+from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise
 
@@ -31,8 +33,14 @@ def is_summary(source: Any) -> bool:
     return all(name in list(names) for name in COLUMNS)
 
 
-def read_summary(summary: Any) -> dict[str, Noise]:
+def read_summary(
+    summary: Any, domain: Interval | None = None, signed: bool = False
+) -> dict[str, Noise]:
     """Return {column: noise} for the rows of a summary, or refuse it with the column's name.
+
+    A summary does not say whether integers are unsigned and so stop at 0. Under Laplace noise that
+    does not matter once the domain starts at 0 or above, under Gaussian noise it does: the integers
+    must be ``signed``, or the domain out of reach of the noise.
 
     Examples
     --------
@@ -44,7 +52,25 @@ def read_summary(summary: Any) -> dict[str, Noise]:
     names = [str(row["column"]) for row in rows]
     for row, name in zip(rows, names, strict=True):
         _check(row, name, [r["aggregate"] for r in rows if r["column"] == row["column"]])
-    return {name: _noise(row, name) for row, name in zip(rows, names, strict=True)}
+    return {
+        name: _noise(row, name) if signed else _from_zero(_noise(row, name), name, domain)
+        for row, name in zip(rows, names, strict=True)
+    }
+
+
+def _from_zero(noise: Noise, name: str, domain: Interval | None) -> Noise:
+    """Return the noise of a column that may stop at 0, or refuse it if that would matter."""
+    if not isinstance(noise, DiscreteGaussian):
+        return noise
+    try:
+        return unclamped(noise, Interval(0, None), domain, f"the column {name}")
+    except TrueupError:
+        why = f"it may be unsigned, as dp.len() is, and stop at 0, within reach of {noise!r}"
+        hint = (
+            "ask for dp.len(signed=True) and say from_opendp(..., signed=True); or pass domain= "
+            f"if it starts {REACH} standard deviations above 0; or use Laplace noise"
+        )
+        raise refusal(f"the column {name}", why, hint) from None
 
 
 def _rows(summary: Any) -> Sequence[Mapping[str, Any]]:

@@ -20,13 +20,16 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
+import math
 import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trueup import noise as families
 from trueup.errors import FormulaError, TrueupError
+from trueup.formula.limits import CHARACTERS
 from trueup.formula.refusal import quoted, refusal
+from trueup.formula.tokens import word_end
 from trueup.noise import Noise, SumNoise
 
 if TYPE_CHECKING:
@@ -47,7 +50,8 @@ _ASSIGNMENT = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^=`<>!]*?))\s*=(?!=)\s*(.*)"
 _NOISE_HINT = 'e.g. "n=discrete_laplace(2)" or "s=laplace(epsilon=0.5, sensitivity=3)"'
 _DOMAIN_HINT = 'e.g. "n>=1", "1<=n<=500" or "n in [1, 500]"'
 
-_DIGITS = 40
+_DIGITS = 40  # characters of a number: a double has 17 digits
+_NESTED = 3  # lists in lists: moments are one list, a table of masses is a list of pairs
 _SOME_SCALE = Fraction(1, 100)  # small: what can be estimated at all, can be at this scale
 
 Number = int | Fraction | float
@@ -192,6 +196,9 @@ class _Reader:
     def __init__(self, text: str, hint: str, scaled: bool = False) -> None:
         self.text, self.hint, self.scaled = text, hint, scaled
         self.position = 0
+        if len(text) > CHARACTERS:
+            problem = f"the text has {len(text)} characters, more than {CHARACTERS}"
+            raise FormulaError(f"{problem}: {quoted(text)}", hint)
         self.kind, self.value, self.start = "", "", 0
         self.advance()
 
@@ -203,6 +210,9 @@ class _Reader:
         self.kind = str(match.lastgroup)
         self.value = _SPELLINGS.get(match[self.kind], match[self.kind])
         self.start, self.position = match.start(self.kind), match.end()
+        if self.kind == "word":
+            self.position = word_end(self.text, self.position)
+            self.value = self.text[self.start : self.position]
 
     def refuse(self, problem: str, start: int | None = None) -> FormulaError:
         return refusal(self.text, self.start if start is None else start, problem, self.hint)
@@ -254,7 +264,9 @@ class _Reader:
             raise self.refuse(f"{quoted(value)} is given twice", start)
         named[value] = self.argument_value()
 
-    def argument_value(self) -> Any:
+    def argument_value(self, depth: int = 0) -> Any:
+        if depth > _NESTED:
+            raise self.refuse(f"lists are nested more than {_NESTED} deep")
         if self.kind == "word":
             word = self.value
             self.advance()
@@ -263,7 +275,7 @@ class _Reader:
             return self.number()
         values = []
         while not self.accept("]"):
-            values.append(self.argument_value())
+            values.append(self.argument_value(depth + 1))
             if not self.accept(","):
                 self.expect("]")
                 break
@@ -282,11 +294,16 @@ class _Reader:
         return sign * Fraction(top) / Fraction(bottom)
 
     def digits(self) -> Number:
-        if self.kind != "number" or len(self.value) > _DIGITS:
+        if self.kind != "number":
             raise self.refuse("expected a number")
-        text = self.value
+        start, text = self.start, self.value
         self.advance()
-        return int(text) if text.isdigit() else float(text)
+        if len(text) > _DIGITS:
+            raise self.refuse(f"a number of {len(text)} characters, more than {_DIGITS}", start)
+        value = int(text) if text.isdigit() else float(text)
+        if value == math.inf:
+            raise self.refuse(f"{text} is beyond double precision", start)
+        return value
 
     # -- domain ------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any
 
 from trueup.cli.notation import Number, assignment, make_noise, read_domain, read_noise
+from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.formula.refusal import quoted
 
@@ -196,7 +197,7 @@ def read_spec(path: Path) -> Release:
     """Return the release that a TOML file describes."""
     try:
         data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, numbers or nests without end
         raise TrueupError(f"{path} is not TOML: {error}", _SPEC_HINT) from None
     _check_keys(path, "the file", data, ("noise", "estimate"))
     release = Release()
@@ -260,7 +261,9 @@ def _bounds(value: Any) -> tuple[Number | None, Number | None]:
         isinstance(v, (int, float)) and not isinstance(v, bool) for v in value
     )
     if not numbers or len(value) != 2:
-        raise TrueupError(f"bounds are two numbers, got {value!r}", "e.g. bounds = [1, inf]")
+        shown = quoted(repr(value), 60)
+        raise TrueupError(f"bounds are two numbers, got {shown}", "e.g. bounds = [1, inf]")
+    Interval(*value)  # refuses bounds beyond double precision, and a low one above the high one
     return value[0], value[1]
 
 

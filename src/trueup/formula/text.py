@@ -8,6 +8,7 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.formula import limits
+from trueup.formula.tokens import is_word
 from trueup.formula.words import NAMES, RESERVED
 
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _POWER, _ATOM = range(8)
@@ -65,7 +66,7 @@ def _at_least(expr: sympy.Basic, binding: int) -> str:
 
 def _name(name: str) -> str:
     """Return a name, between backticks where it is not a plain one."""
-    if name.isidentifier() and name not in RESERVED:
+    if name not in RESERVED and is_word(name):
         return name
     return "`" + name.replace("`", "``") + "`"
 

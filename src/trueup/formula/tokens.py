@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from trueup.errors import FormulaError
 from trueup.formula.refusal import quoted, refusal
 
 SPELLINGS = {"−": "-", "·": "*", "×": "*", "⋅": "*", "≤": "<=", "≥": ">=", "≠": "!="}
@@ -69,15 +70,49 @@ def tokens(text: str) -> Iterator[Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             raise _unreadable(text, position)
-        kind = str(match.lastgroup)
-        token = Token(kind, _value(kind, match[kind]), position, match.end())
-        position = match.end()
+        kind, end = str(match.lastgroup), match.end()
+        raw = match[kind]
+        if kind == "word":
+            end = word_end(text, end)
+            raw = text[position:end]
+        token = Token(kind, _value(kind, raw), position, end)
+        position = end
         if kind == "space":
             continue
         if kind in ("word", "quoted"):
             _check_name(text, token)
         yield token
     yield Token("end", "", len(text), len(text))
+
+
+def word_end(text: str, end: int) -> int:
+    """Return where a word ends of which letters and digits have been read up to ``end``.
+
+    Vowel signs and accents that follow a letter as characters of their own belong to it.
+
+    Examples
+    --------
+    >>> word_end("की + 1", 1)
+    2
+    """
+    while end < len(text) and text[end] not in SPELLINGS and f"a{text[end]}".isidentifier():
+        end += 1
+    return end
+
+
+def is_word(name: str) -> bool:
+    """Tell whether a name reads back as one word, without backticks.
+
+    Examples
+    --------
+    >>> is_word("größe"), is_word("a·b"), is_word("pay roll")
+    (True, False, False)
+    """
+    try:
+        first, *_ = found = list(tokens(name))
+    except FormulaError:
+        return False
+    return len(found) == 2 and first.kind == "word" and first.value == name
 
 
 def _value(kind: str, raw: str) -> str:
