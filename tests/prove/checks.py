@@ -1,0 +1,506 @@
+"""What is asked of an estimator and of a refusal, and how far an answer may be off.
+
+:func:`examine` puts one case to the library and every answer to the oracle. The estimator is only
+called. Each check is one function that yields a :class:`Finding` per disagreement and counts in the
+:class:`Report` what it compared and what it could not settle.
+"""
+
+from __future__ import annotations
+
+import ast
+import collections
+import dataclasses
+import math
+import random
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import trueup as tu
+from prove import closed_form, reading, targets, verdict
+from prove.expectations import Answer, expect, expect_jointly
+from prove.grammar import Case
+from prove.laws import Law, law
+from prove.reading import UndefinedError
+from prove.specials import specials
+
+VALUE = 1e-8
+"""Value against closed form, relative to |f| + b²|f″|: formulas lose digits where they cancel
+(1 − cos beside 0), a wrong weight, side or sign is off by far more."""
+MEAN = 1e-8
+"""E g against f, relative to E|g|: the integrals are good to 1e-12, g to VALUE."""
+SPREAD = 1e-6
+"""Variances are squares of it, with the same digits lost twice."""
+ROUNDING = 1e-13
+"""A variance cannot be told from 0 below this part of (E|g|)²: g itself has 16 digits, and a few
+are lost where a formula cancels."""
+NOTHING = 1e-25
+"""A power 1.5 of the distance to a bound has slope 0 there, and 1e-30 where the oracle looks."""
+LARGE = 1e250
+"""Beyond it squares overflow and no finite answer is owed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """The library and the oracle disagree."""
+
+    check: str
+    case: Case
+    at: Any
+    expected: Any
+    got: Any
+
+    def __str__(self) -> str:
+        c = self.case
+        return (
+            f"{self.check}: {c.formula!r} under {c.noises} on {c.domain} at {self.at}: "
+            f"expected {self.expected}, got {self.got}"
+        )
+
+
+@dataclasses.dataclass
+class Report:
+    """What became of one case."""
+
+    outcome: str = ""
+    reason: str = ""
+    findings: list[Finding] = dataclasses.field(default_factory=list)
+    compared: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    unsettled: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+
+
+class Examination:
+    """One case before the oracle: what it is made of, read without the library."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.tree: ast.expr = reading.read(case.formula)
+        self.names = tuple(case.noises)
+        found = {name: law(text) for name, text in case.noises.items()}
+        self.laws: dict[str, Law] | None = None if None in found.values() else found  # type: ignore[assignment]
+        self.rng = random.Random(case.seed + 3)
+        self.report = Report()
+
+    @property
+    def single(self) -> bool:
+        return len(self.names) == 1
+
+    def whole(self, name: str) -> bool:
+        """Whether the true value is an integer."""
+        return self.on_integers(name) or bool(self.laws and self.laws[name].lattice)
+
+    def on_integers(self, name: str) -> bool:
+        return "integers" in self.case.domain[name][2:]
+
+    def ends(self, name: str) -> tuple[float, float]:
+        """Return the bounds, ±∞ where there is none, whole where the true value is."""
+        low, high = self.case.domain[name][:2]
+        low, high = -math.inf if low is None else low, math.inf if high is None else high
+        if self.whole(name):
+            low = math.ceil(low) if math.isfinite(low) else low
+            high = math.floor(high) if math.isfinite(high) else high
+        return low, high
+
+    def bounds(self, name: str) -> tuple[float | None, float | None]:
+        low, high = self.ends(name)
+        return (None if math.isinf(low) else low, None if math.isinf(high) else high)
+
+    @cached_property
+    def judged(self) -> verdict.Verdict:
+        """Whether an estimator exists, for one statistic."""
+        if not self.single or self.laws is None or self.on_integers(self.names[0]):
+            return verdict.Verdict("open")
+        (name,) = self.names
+        found, self.marks_found = verdict.judge(
+            self.tree, name, self.laws[name], *self.bounds(name)
+        )
+        return found
+
+    @cached_property
+    def marks(self) -> dict[str, list[float]]:
+        """Where the formula may be special along every statistic, others at a typical value."""
+        if self.single:
+            _ = self.judged
+            return {self.names[0]: getattr(self, "marks_found", [])}
+        middle = {n: self.inside(n) for n in self.names}
+        found = {}
+        for name in self.names:
+            others = {n: v for n, v in middle.items() if n != name}
+            found[name] = [float(p) for p in specials(self.tree, name, others, *self.ends(name))]
+        return found
+
+    # -- where to ask ------------------------------------------------------------------------------
+
+    def inside(self, name: str) -> float:
+        """Return a random true value inside the domain, within a few scales of its lower end."""
+        low, high = self.ends(name)
+        unit = self.laws[name].unit if self.laws else 1.0
+        start = low if math.isfinite(low) else high if math.isfinite(high) else 0.0
+        way = 1 if math.isfinite(low) or not math.isfinite(high) else -1
+        q = start + way * self.rng.choice((0.3, 1.0, 3.0)) * unit * self.rng.random() * 2
+        q = min(max(q, low), high)
+        return float(min(max(round(q), low), high)) if self.whole(name) else float(q)
+
+    def truths(self, name: str) -> list[float]:
+        """Return true values inside: ends, just inside, beside special points, random."""
+        low, high = self.ends(name)
+        ends = [e for e in (low, high) if math.isfinite(e)]
+        marks = self.marks[name][:2]
+        if self.whole(name):
+            near = [*ends, *(e + s for e in ends for s in (1, -1)), *map(round, marks)]
+        else:
+            near = [*ends, *(m + s for m in (*ends, *marks) for s in (1e-7, -1e-7, 0.21, -0.21))]
+        near = [float(q) for q in near if low <= q <= high]
+        self.rng.shuffle(near)
+        chosen = [*map(float, ends), *near[:3], self.inside(name), self.inside(name)]
+        return list(dict.fromkeys(chosen))
+
+    def outside(self, name: str) -> list[float]:
+        """Return true values beyond the bounds."""
+        low, high = self.ends(name)
+        unit = self.laws[name].unit if self.laws else 1.0
+        far = [e + s * unit * self.rng.random() * 2 for e, s in ((low, -1), (high, 1))]
+        far = [q for q in far if math.isfinite(q)]
+        if self.whole(name):
+            far = [float(math.floor(q) if q < low else math.ceil(q)) for q in far]
+        return [q for q in far if q < low or q > high]
+
+    def published(self, name: str) -> list[float]:
+        """Return published values: at, beside and beyond bounds and special points, and far."""
+        low, high = self.ends(name)
+        ends = [float(e) for e in (low, high) if math.isfinite(e)]
+        if self.laws is not None and self.laws[name].lattice:
+            near = {e + k for e in ends for k in (-3, -1, 0, 1, 2)}
+            near |= {round(m) + k for m in self.marks[name][:3] for k in (-1, 0, 1)}
+            near |= {round(self.inside(name)) + k for k in (0, 4)}
+            return [float(x) for x in near] + [self.rng.choice((40.0, -40.0, 358.0, -358.0))]
+        steps = (0.0, 1e-9, -1e-9, 1e-4, -1e-4, 0.3, -0.3, 2.0, -2.0)
+        near = {e + s for e in ends for s in steps}
+        near |= {m + s for m in self.marks[name][:3] for s in steps[1:]}
+        near |= {math.nextafter(e, s) for e in ends for s in (math.inf, -math.inf)}
+        near |= {self.inside(name), self.inside(name)}
+        chosen = [*near, self.rng.choice((40.0, -40.0, 358.0, -358.0, 1e4))]
+        self.rng.shuffle(chosen)
+        return list(dict.fromkeys([*ends, *chosen[:14]]))
+
+    def f(self, q: Mapping[str, float]) -> float | None:
+        at = {n: reading.exact(v) if v in self.ends(n) else v for n, v in q.items()}
+        try:
+            return float(reading.value(self.tree, at))
+        except (UndefinedError, OverflowError):
+            return None
+
+
+ENGINES = 8
+"""Every so many cases are also written as SQL and run: writing it takes longer than the rest."""
+
+
+def examine(case: Case) -> Report:
+    """Put one case to the library and its answer to the oracle."""
+    e = Examination(case)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            est = case.build()
+        except tu.NoUnbiasedEstimator as error:
+            e.report.outcome, e.report.reason = "refused", error.message
+            e.report.findings += refusal(e, error)
+        except tu.TrueupError as error:
+            e.report.outcome, e.report.reason = "not found", error.message
+            e.report.findings += not_found(e, error)
+        except Exception as error:
+            e.report.outcome = "raised"
+            e.report.findings.append(
+                Finding("raised", case, "build", "an answer", repr(error)[:300])
+            )
+        else:
+            e.report.outcome = "accepted"
+            for check in ACCEPTED:
+                e.report.findings += _guarded(check, e, est)
+    return e.report
+
+
+def _guarded(check: Any, e: Examination, est: Any) -> list[Finding]:
+    """Return the findings of a check; what the library raises meanwhile is one of them."""
+    found: list[Finding] = []
+    try:
+        found.extend(check(e, est))
+    except tu.TrueupError as error:
+        what = f"{check.__name__}: {type(error).__name__}: {error.message[:60]}"
+        e.report.unsettled[what] += 1
+    except (FloatingPointError, RuntimeWarning, UserWarning) as warning:
+        found.append(Finding("warned", e.case, check.__name__, "silence", repr(warning)[:300]))
+    except Exception as error:
+        found.append(Finding("raised", e.case, check.__name__, "an answer", _where(error)))
+    return found
+
+
+def _where(error: BaseException) -> str:
+    import traceback
+
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{error!r}"[:250] + f" in {last.filename.rsplit('/', 1)[-1]}:{last.lineno}"
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+def refusal(e: Examination, error: tu.TrueupError) -> Iterator[Finding]:
+    """Check a claim that nothing exists: the oracle must not find it by construction."""
+    found = e.judged
+    if found.answer == "none":
+        e.report.compared["refusal confirmed"] += 1
+    elif found.answer == "exists":
+        if _claims(error):
+            yield Finding("existence", e.case, "build", "an estimator", error.message[:200])
+        else:
+            e.report.unsettled["not found though it exists"] += 1
+    else:
+        e.report.unsettled["refusal"] += 1
+
+
+def _claims(error: tu.TrueupError) -> bool:
+    """Whether an error says that no estimator exists, rather than that none was found."""
+    return "no unbiased estimator" in error.message and "not found" not in error.message
+
+
+def not_found(e: Examination, error: tu.TrueupError) -> Iterator[Finding]:
+    """Count what is refused for other reasons although an estimator exists."""
+    if e.judged.answer == "exists":
+        e.report.unsettled["not found though it exists"] += 1
+    return iter(())
+
+
+# -- accepted estimators ---------------------------------------------------------------------------
+
+
+def exists(e: Examination, est: Any) -> Iterator[Finding]:
+    """What was accepted exists."""
+    found = e.judged
+    if found.answer == "none":
+        yield Finding("existence", e.case, found.at, f"a refusal: {found.reason}", "accepted")
+    elif found.answer == "exists":
+        e.report.compared["existence"] += 1
+
+
+def value(e: Examination, est: Any) -> Iterator[Finding]:
+    """Value and variance agree with the closed form, for Laplace and discrete Laplace noises."""
+    if e.laws is None or any(e.on_integers(n) and not e.laws[n].lattice for n in e.names):
+        return
+    if not all(closed_form.applies(e.laws[n], *e.bounds(n)) for n in e.names):
+        return
+    bounds = {n: e.bounds(n) for n in e.names}
+    finite = _has_variance(est, e)
+    for x in _points(e):
+        try:
+            g, v = closed_form.estimate(e.tree, e.laws, bounds, x)
+        except UndefinedError:
+            e.report.unsettled["value"] += 1
+            continue
+        for check, truth, asked in (("value", g, est), ("variance", v, est.variance)):
+            if (
+                abs(truth.value) > LARGE
+                or truth.size > LARGE
+                or (check == "variance" and not finite)
+            ):
+                continue
+            got = asked(**x)
+            e.report.compared[check] += 1
+            tolerance = VALUE * float(truth.size) + NOTHING
+            if not abs(got - float(truth.value)) <= tolerance and not _blurred(
+                e, bounds, x, got, check
+            ):
+                yield Finding(check, e.case, x, float(truth.value), got)
+
+
+def _points(e: Examination) -> list[dict[str, float]]:
+    axes = {n: e.published(n) for n in e.names}
+    if e.single:
+        return [{e.names[0]: x} for x in axes[e.names[0]]]
+    return [{n: e.rng.choice(axes[n]) for n in e.names} for _ in range(6)]
+
+
+def _blurred(e: Examination, bounds: Any, x: dict[str, float], got: float, check: str) -> bool:
+    """Whether the answer is right for inputs that differ by a few units in the last place."""
+    assert e.laws is not None
+    spread = 0.0
+    base: float | None = None
+    for sign in (0, 1, -1):
+        moved = {n: v if e.laws[n].lattice else v * (1 + sign * 2.0**-50) for n, v in x.items()}
+        try:
+            pair = closed_form.estimate(e.tree, e.laws, bounds, moved)
+        except UndefinedError:
+            return True
+        here = float(pair[check == "variance"].value)
+        base = here if base is None else base
+        spread = max(spread, abs(here - base))
+    assert base is not None
+    return abs(got - base) <= 8 * spread
+
+
+def _has_variance(est: Any, e: Examination) -> bool:
+    try:
+        est.variance(**dict.fromkeys(e.names, 1.0))
+    except tu.InfiniteVariance:
+        return False
+    return True
+
+
+def mean(e: Examination, est: Any) -> Iterator[Finding]:
+    """E g = f inside; expectation, bias and sd agree inside and outside; E V̂ = Var g."""
+    if e.laws is None:
+        return
+    finite = _has_variance(est, e)
+    for q, within in _true_points(e):
+        f = e.f(q)
+        if within and f is None:
+            continue
+        answers = _moments(e, est, q, f, finite)
+        if answers is None:
+            e.report.unsettled["too large"] += 1
+            continue
+        yield from _compare(e, est, q, f, within, answers)
+
+
+def _true_points(e: Examination) -> list[tuple[dict[str, float], bool]]:
+    if e.single:
+        (name,) = e.names
+        points = [({name: q}, True) for q in e.truths(name)]
+        return points[:6] + [({name: q}, False) for q in e.outside(name)[:1]]
+    axes = {n: e.truths(n) for n in e.names}
+    points = [({n: e.rng.choice(axes[n]) for n in e.names}, True) for _ in range(3)]
+    low = {n: axes[n][0] for n in e.names}
+    return [(low, True), *points]
+
+
+def _moments(
+    e: Examination, est: Any, q: Mapping[str, float], f: float | None, finite: bool
+) -> list[Answer] | None:
+    """Return E g, E (g − c)² and E V̂ with c near E g."""
+    assert e.laws is not None
+    centre = f if f is not None else 0.0
+
+    def rows(**x: Any) -> Any:
+        with np.errstate(all="ignore"):
+            g = np.asarray(est(**x), float)
+            parts = [g, (g - centre) ** 2]
+            if finite:
+                parts.append(np.asarray(est.variance(**x), float))
+            return np.stack(parts)
+
+    marks = {n: [m for m in (*e.marks[n], *e.bounds(n)) if m is not None] for n in e.names}
+    for n in e.names:
+        marks[n] += [c for c in reading.constants(e.tree) if abs(c) < 1e3]
+    if not e.single:
+        return expect_jointly(rows, e.laws, q, marks)
+    (name,) = e.names
+    growth = 0.4 * max(e.laws[name].rates) if math.isfinite(max(e.laws[name].rates)) else 1.0
+    return expect(lambda x: rows(**{name: x}), e.laws[name], q[name], marks[name], growth)
+
+
+def _compare(
+    e: Examination,
+    est: Any,
+    q: dict[str, float],
+    f: float | None,
+    within: bool,
+    answers: list[Answer],
+) -> Iterator[Finding]:
+    first = answers[0]
+    if not first.settled:
+        e.report.unsettled["mean"] += 1
+        return
+    slack = MEAN * first.size + 4 * first.error
+    if within and f is not None:
+        e.report.compared["unbiased"] += 1
+        if not abs(first.mean - f) <= slack:
+            yield Finding("unbiased", e.case, q, f, first.mean)
+    e.report.compared["expectation"] += 1
+    said = est.expectation(**q)
+    if not abs(said - first.mean) <= slack:
+        yield Finding("expectation", e.case, q, first.mean, said)
+    if f is not None:
+        said = est.bias(**q)
+        if not abs(said - (first.mean - f)) <= slack:
+            yield Finding("bias", e.case, q, first.mean - f, said)
+    yield from _spread(e, est, q, f, within, first, answers)
+
+
+def _spread(
+    e: Examination,
+    est: Any,
+    q: dict[str, float],
+    f: float | None,
+    within: bool,
+    first: Answer,
+    answers: list[Answer],
+) -> Iterator[Finding]:
+    second = answers[1]
+    sd = est.sd(**q)
+    if not second.settled:
+        e.report.unsettled["variance"] += 1
+        return
+    variance = second.mean - (first.mean - (f or 0.0)) ** 2
+    rounding = ROUNDING * (first.size + abs(f or 0.0)) ** 2
+    slack = SPREAD * second.size + 4 * second.error + rounding
+    e.report.compared["sd"] += 1
+    if not abs(sd**2 - variance) <= slack:
+        yield Finding("sd", e.case, q, math.sqrt(max(variance, 0)), sd)
+    if within and len(answers) > 2:
+        third = answers[2]
+        if not third.settled:
+            e.report.unsettled["estimated variance"] += 1
+            return
+        e.report.compared["estimated variance"] += 1
+        slack += SPREAD * third.size + 4 * third.error
+        if not abs(third.mean - variance) <= slack:
+            yield Finding("estimated variance", e.case, q, variance, third.mean)
+
+
+def coverage(e: Examination, est: Any) -> Iterator[Finding]:
+    """An exact interval covers f(q) as often as it says, or more."""
+    if e.laws is None or not e.single or est.interval_method != "exact":
+        return
+    (name,) = e.names
+    for q in e.truths(name)[:3]:
+        f = e.f({name: q})
+        if f is None or abs(f) > LARGE:
+            continue
+        level = e.rng.choice((0.5, 0.8, 0.95))
+        covered = _covered(e.laws[name], est, name, q, f, level)
+        e.report.compared["coverage"] += 1
+        if covered < level - 2e-3:  # the bins of the sum are this coarse
+            yield Finding("coverage", e.case, {name: q, "level": level}, f"≥ {level}", covered)
+
+
+def _covered(noise: Law, est: Any, name: str, q: float, f: float, level: float) -> float:
+    """Return the probability of noises whose interval holds f; an open bin counts as covered."""
+    if noise.lattice:
+        z = np.arange(-math.ceil(noise.reach(-1)), math.ceil(noise.reach(1)) + 1, dtype=float)
+        mass = noise.density(z)
+    else:
+        spread = 40 * noise.unit if noise.rates[0] else 2e4 * noise.unit
+        z = noise.unit * np.sinh(np.linspace(-1, 1, 8001) * math.asinh(spread / noise.unit))
+        z = z[(z >= noise.support[0]) & (z <= noise.support[1])]
+        width = np.gradient(z)
+        mass = noise.density(z) * width
+    low, high = est.interval(q + z, level=level)
+    slack = 1e-9 * (abs(f) + 1e-300)  # q + z rounds, and so do the bounds at the edge
+    inside = (low <= f + slack) & (high >= f - slack)
+    return float(mass[inside].sum() / mass.sum())
+
+
+def targets_agree(e: Examination, est: Any) -> Iterator[Finding]:
+    """Scalars, arrays of every dtype, frames, SQL engines and the JSON form say the same."""
+    points, engines = _points(e), e.case.seed % ENGINES == 0
+    e.report.compared["targets"] += len(points)
+    e.report.compared["SQL"] += len(points) * engines
+    for check, at, expected, got in targets.disagreements(e, est, points, engines):
+        yield Finding(check, e.case, at, expected, got)
+
+
+ACCEPTED = (exists, value, mean, coverage, targets_agree)
+"""Every check of an accepted estimator, cheap ones first."""

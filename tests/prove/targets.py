@@ -1,0 +1,137 @@
+"""The same estimator on every target: scalars, arrays, frames, SQL engines, read back from JSON."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+import trueup as tu
+from prove import reading
+
+SAME = 1e-8
+"""Relative to |f| + |g|: other targets order sums differently and lose other digits."""
+SINGLE = 2e-3
+"""float32 has seven digits and formulas that cancel leave four; a wrong branch is far off."""
+
+Row = Mapping[str, float]
+
+
+def disagreements(
+    e: Any, est: Any, points: Sequence[Row], engines: bool = True
+) -> Iterator[tuple[str, Row, float, Any]]:
+    """Yield (target, point, what scalars say, what the target says); SQL only if asked for."""
+    scalars = [_scalar(est, x) for x in points]
+    columns = {n: np.array([x[n] for x in points]) for n in e.names}
+    with np.errstate(all="ignore"):
+        sizes = np.abs(reading.values(e.tree, columns))
+    for name, answers in _answers(est, columns, engines):
+        for x, truth, size, got in zip(points, scalars, sizes, answers, strict=True):
+            if not _same(truth, got, 0 if math.isnan(size) else size):
+                yield name, x, truth, got
+    yield from _single(e, est, points)
+
+
+def _scalar(est: Any, x: Row) -> float:
+    return float(est(**x))
+
+
+def _same(truth: float, got: Any, size: float) -> bool:
+    """Whether a target agrees: null and NaN stand for what is not a finite number."""
+    got = math.nan if got is None else float(got)
+    if not math.isfinite(truth):
+        return not math.isfinite(got)
+    if abs(truth) > 1e290:
+        return True
+    return abs(got - truth) <= SAME * (abs(truth) + min(size, 1e290)) + 1e-290
+
+
+def _answers(
+    est: Any, columns: Mapping[str, Any], engines: bool
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    yield "array", est(**columns)
+    yield "json", tu.Estimator.from_json(est.to_json())(**columns)
+    for frame, read in (_pandas(columns), _polars(columns)):
+        yield f"{frame.__class__.__module__.split('.')[0]}", read(_debiased(frame, est))
+    for engine, run in (("duckdb", _duckdb), ("sqlite", _sqlite)) if engines else ():
+        yield engine, run(est.sql(engine), columns)
+
+
+def _debiased(frame: Any, est: Any) -> Any:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tu.BoundWarning)  # rows are far beyond the bounds
+        return tu.debias(frame, g_of_x=est)
+
+
+def _pandas(columns: Mapping[str, Any]) -> tuple[Any, Any]:
+    import pandas as pd
+
+    return pd.DataFrame(dict(columns)), lambda out: list(out["g_of_x"])
+
+
+def _polars(columns: Mapping[str, Any]) -> tuple[Any, Any]:
+    import polars as pl
+
+    return pl.DataFrame(dict(columns)), lambda out: out["g_of_x"].to_list()
+
+
+@lru_cache(maxsize=1)
+def _duck() -> Any:
+    import duckdb
+
+    return duckdb.connect()
+
+
+def _duckdb(text: str, columns: Mapping[str, Any]) -> list[Any]:
+    import pyarrow as pa
+
+    con = _duck()
+    order = np.arange(len(next(iter(columns.values()))))
+    table = pa.table({**columns, "row of the table": order})
+    con.register("t", table)
+    rows = con.execute(f'SELECT {text} FROM t ORDER BY "row of the table"').fetchall()  # noqa: S608
+    return [row[0] for row in rows]
+
+
+def _sqlite(text: str, columns: Mapping[str, Any]) -> list[Any]:
+    con = sqlite3.connect(":memory:")
+    try:
+        con.execute(f"CREATE TABLE t ({', '.join(f'{n} REAL' for n in columns)})")
+        rows = list(zip(*(map(float, c) for c in columns.values()), strict=True))
+        con.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(columns))})", rows)  # noqa: S608
+        return [row[0] for row in con.execute(f"SELECT {text} FROM t ORDER BY rowid")]  # noqa: S608
+    finally:
+        con.close()
+
+
+def _single(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row, float, Any]]:
+    """Yield where float32 arrays disagree with doubles: a value at a bound is at the bound."""
+    columns = {n: np.array([x[n] for x in points], np.float32) for n in e.names}
+    answers = np.asarray(est(**columns), float)
+    for i, got in enumerate(answers):
+        x = {n: _as_bound(e, n, columns[n][i]) for n in e.names}
+        moving = [n for n in e.names if not e.laws or not e.laws[n].lattice]
+        near = [x, *({**x, n: x[n] * (1 + s * 2.0**-23)} for n in moving for s in (-1, 1))]
+        truths = [_scalar(est, p) for p in near]
+        finite = [t for t in truths if math.isfinite(t) and abs(t) < 1e30]
+        if len(finite) < len(truths) or not math.isfinite(got):
+            continue
+        size = float(np.abs(reading.values(e.tree, {n: np.array([v]) for n, v in x.items()}))[0])
+        size = 0.0 if math.isnan(size) else size
+        slack = SINGLE * (abs(truths[0]) + size) + 8 * (max(truths) - min(truths))
+        if not abs(got - truths[0]) <= slack + 1e-30:
+            yield "float32", x, truths[0], got
+
+
+def _as_bound(e: Any, name: str, x: np.float32) -> float:
+    """Return the double meant: a bound rounded to float32 is that bound."""
+    for end in e.ends(name):
+        if math.isfinite(end) and np.float32(end) == x:
+            return float(end)
+    return float(x)
