@@ -186,6 +186,14 @@ class Examination:
         self.rng.shuffle(chosen)
         return list(dict.fromkeys([*ends, *chosen[:14]]))
 
+    def beside(self, name: str, x: float, step: float) -> float:
+        """Return the value a relative step beside x; x itself rather than one across a bound."""
+        low, high = self.ends(name)
+        near = x * (1 + step)
+        inside = low < x < high and low < near < high
+        lattice = self.laws is not None and self.laws[name].lattice
+        return near if inside and not lattice else x
+
     def f(self, q: Mapping[str, float]) -> float | None:
         at = {n: reading.exact(v) if v in self.ends(n) else v for n, v in q.items()}
         try:
@@ -228,9 +236,10 @@ def _guarded(check: Any, e: Examination, est: Any) -> list[Finding]:
     found: list[Finding] = []
     try:
         found.extend(check(e, est))
+    except tu.InfiniteVariance:
+        e.report.unsettled["no variance"] += 1
     except tu.TrueupError as error:
-        what = f"{check.__name__}: {type(error).__name__}: {error.message[:60]}"
-        e.report.unsettled[what] += 1
+        found.append(Finding("refused", e.case, check.__name__, "an answer", error.message[:200]))
     except (FloatingPointError, RuntimeWarning, UserWarning) as warning:
         found.append(Finding("warned", e.case, check.__name__, "silence", repr(warning)[:300]))
     except Exception as error:
@@ -329,7 +338,7 @@ def _blurred(e: Examination, bounds: Any, x: dict[str, float], got: float, check
     spread = 0.0
     base: float | None = None
     for sign in (0, 1, -1):
-        moved = {n: v if e.laws[n].lattice else v * (1 + sign * 2.0**-50) for n, v in x.items()}
+        moved = {n: e.beside(n, v, sign * 2.0**-50) for n, v in x.items()}
         try:
             pair = closed_form.estimate(e.tree, e.laws, bounds, moved)
         except UndefinedError:

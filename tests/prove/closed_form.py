@@ -1,9 +1,9 @@
 """The estimator on a box under Laplace and discrete Laplace noises, from its formulas.
 
 Inside the bounds g = f − b²f″ (on the integers differences in place of derivatives, λ in place of
-b²), beyond them the constant f ∓ b·f′ seen from inside (κ in place of b); over several statistics the
-operators compose, and V̂ = g² − T[f²]. Derivatives are differences over 1e-30 in 200 digits: exact
-to 30 digits, and blind to how the library differentiates.
+b²), beyond them the constant f ∓ b·f′ seen from inside (κ in place of b); over several statistics
+the operators compose, and V̂ = g² − T[f²]. Derivatives are differences over 1e-30 in 200 digits:
+exact to 30 digits, and blind to how the library differentiates.
 """
 
 from __future__ import annotations

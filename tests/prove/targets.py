@@ -116,8 +116,8 @@ def _single(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row,
     answers = np.asarray(est(**columns), float)
     for i, got in enumerate(answers):
         x = {n: _as_bound(e, n, columns[n][i]) for n in e.names}
-        moving = [n for n in e.names if not e.laws or not e.laws[n].lattice]
-        near = [x, *({**x, n: x[n] * (1 + s * 2.0**-23)} for n in moving for s in (-1, 1))]
+        steps = [(n, s * 2.0**-23) for n in e.names for s in (-1, 1)]
+        near = [x, *({**x, n: e.beside(n, x[n], step)} for n, step in steps)]
         truths = [_scalar(est, p) for p in near]
         finite = [t for t in truths if math.isfinite(t) and abs(t) < 1e30]
         if len(finite) < len(truths) or not math.isfinite(got):

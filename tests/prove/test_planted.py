@@ -1,0 +1,228 @@
+"""Every check finds a fault that is planted for it, and finds none in the same case without."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from prove import checks
+from prove.grammar import Case
+from prove.runner import examined
+
+INVERSE = Case("1/q", {"q": "Laplace(2)"}, {"q": (1, None)}, 1)
+COUNT = Case("sqrt(n)", {"n": "DiscreteLaplace(2)"}, {"n": (0, None)}, 2)
+NARROW = Case("log(q)", {"q": "Laplace(0.3)"}, {"q": (0.1, None)}, 8)
+PRODUCT = Case(
+    "s*n**2",
+    {"s": "Laplace(1)", "n": "DiscreteLaplace(1)"},
+    {"s": (0, None), "n": (1, None)},
+    4,
+)
+
+
+class Planted:
+    """An estimator with some of its answers exchanged."""
+
+    def __init__(self, est: Any, **faults: Callable[..., Any]) -> None:
+        self._est, self._faults = est, faults
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._faults:
+            return lambda *a, **k: self._faults[name](self._est, *a, **k)
+        return getattr(self._est, name)
+
+    def __call__(self, *x: Any, **named: Any) -> Any:
+        return self._faults.get("call", lambda est, *a, **k: est(*a, **k))(self._est, *x, **named)
+
+
+def _plain(named: dict[str, Any]) -> dict[str, Any]:
+    return {name: getattr(est, "_est", est) for name, est in named.items()}
+
+
+def planted(case: Case, monkeypatch: pytest.MonkeyPatch, **faults: Callable[..., Any]) -> set[str]:
+    """Return the checks that complain of a case with these faults."""
+    est, debias = case.build(), tu.debias
+    monkeypatch.setattr(tu, "debias", lambda frame, **named: debias(frame, **_plain(named)))
+    monkeypatch.setattr(Case, "build", lambda _: Planted(est, **faults))
+    return {f.check for f in checks.examine(case).findings}
+
+
+@pytest.mark.parametrize("case", [INVERSE, COUNT, NARROW, PRODUCT], ids=lambda c: c.formula)
+def test_nothing_is_found_where_nothing_is_planted(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert planted(case, monkeypatch) == set()
+
+
+def test_the_scale_in_place_of_kappa(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(est: Any, n: Any) -> Any:
+        below = -2 * (math.sqrt(1) - math.sqrt(0))  # −b·Δf, right is −κ·Δf
+        return (
+            np.where(np.asarray(n) <= 0, below, est(n=n))
+            if np.ndim(n)
+            else float(below if n <= 0 else est(n=n))
+        )
+
+    assert {"value", "unbiased", "expectation"} <= planted(COUNT, monkeypatch, call=call)
+
+
+def test_a_bound_that_takes_the_branch_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(est: Any, q: Any) -> Any:
+        return 1 / q - 8 / q**3 if np.ndim(q) == 0 and q == 1 else est(q=q)
+
+    assert "value" in planted(INVERSE, monkeypatch, call=call)
+
+
+def test_a_slope_from_the_wrong_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """|q − 3| on (−∞, 3]: the slope at the bound is −1, not 0 and not +1."""
+    case = Case("abs(q-3)", {"q": "Laplace(1)"}, {"q": (None, 3)}, 5)
+    right = tu.unbiased("3-q", tu.Laplace(1), (None, 3))
+
+    def call(_: Any, q: Any) -> Any:
+        wrong = np.where(np.asarray(q) >= 3, 1.0, right(q=q))
+        return wrong if np.ndim(q) else float(wrong)
+
+    monkeypatch.setattr(Case, "build", lambda _: Planted(right, call=call))
+    assert {"value", "unbiased"} <= {f.check for f in checks.examine(case).findings}
+
+
+def test_a_kink_that_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case("abs(q)", {"q": "Laplace(1)"}, {"q": (None, None)}, 6)
+    est = tu.unbiased("q", tu.Laplace(1))
+    monkeypatch.setattr(Case, "build", lambda _: est)
+    assert "existence" in {f.check for f in checks.examine(case).findings}
+
+
+@pytest.mark.parametrize(
+    ("formula", "noise", "domain", "reason"),
+    [
+        ("abs(q)", "Laplace(1)", (None, None), "kink"),
+        ("where(q > 1, 1, 0)", "Laplace(1)", (None, None), "jump"),
+        ("where(q > 1, 1, 0)", "Uniform(1)", (None, None), "jump"),
+        ("1/q", "Laplace(1)", (-1, 1), "pole"),
+        ("sqrt(q)", "Laplace(1)", (0, None), "steep"),
+        ("q*(-log(q))**0.1", "Laplace(1)", (0, 0.5), "steep"),
+        ("where(q == 2, 5, q)", "Laplace(1)", (None, None), "point"),
+        ("where(q > 1, 1/q, 7)", "Laplace(1)", (1, None), "point"),
+        ("exp(2*q)", "Laplace(1)", (None, None), "growth"),
+        ("log(q)", "DiscreteLaplace(1)", (-2, None), "undefined"),
+    ],
+)
+def test_the_oracle_sees_why_nothing_exists(
+    formula: str, noise: str, domain: Any, reason: str
+) -> None:
+    judged = checks.Examination(Case(formula, {"q": noise}, {"q": domain}, 0)).judged
+    assert (judged.answer, judged.reason) == ("none", reason)
+
+
+@pytest.mark.parametrize(
+    ("formula", "noise", "domain"),
+    [
+        ("abs(q)", "Laplace(1)", (0, None)),
+        ("abs(q)**1.5", "Laplace(1)", (None, None)),
+        ("abs(q)", "DiscreteLaplace(1)", (None, None)),
+        ("sin(q)/q", "Laplace(1)", (None, None)),
+        ("exp(-3*q)", "Laplace(1)", (0, None)),
+        ("where(q > 1, 2*q - 1, q**2)", "Laplace(1)", (None, None)),
+        ("(q - 0.1)**1.5", "Laplace(1)", (0.1, None)),
+    ],
+)
+def test_a_false_claim_that_nothing_exists(
+    formula: str, noise: str, domain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case(formula, {"q": noise}, {"q": domain}, 0)
+
+    def refuse(_: Case) -> Any:
+        raise tu.NoUnbiasedEstimator(f"no unbiased estimator of {formula}: planted", "none")
+
+    monkeypatch.setattr(Case, "build", refuse)
+    assert [f.check for f in checks.examine(case).findings] == ["existence"]
+
+
+def test_a_variance_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = planted(INVERSE, monkeypatch, variance=lambda est, **x: est.variance(**x) * 1.001)
+    assert found == {"variance", "estimated variance"}
+
+
+@pytest.mark.parametrize("what", ["expectation", "bias", "sd"])
+def test_an_exact_law_that_is_not(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = {what: lambda est, **q: getattr(est, what)(**q) + 1e-4}
+    assert planted(INVERSE, monkeypatch, **fault) == {what}
+
+
+def test_an_interval_for_another_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = {"interval": lambda est, x, level: est.interval(x, level=level - 0.02)}
+    assert planted(INVERSE, monkeypatch, **fault) == {"coverage"}
+
+
+def test_arrays_that_differ_from_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(est: Any, **x: Any) -> Any:
+        wrong = next(iter(x.values()))
+        off = 1e-6 if np.ndim(wrong) and 1 < len(wrong) < 15 and wrong.dtype == float else 0
+        return est(**x) + off
+
+    assert planted(INVERSE, monkeypatch, call=call) == {"array"}
+
+
+def test_float32_beside_a_bound_that_it_cannot_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(est: Any, q: Any) -> Any:
+        return est(q=np.asarray(q, float)) if np.ndim(q) else est(q=q)
+
+    assert planted(NARROW, monkeypatch, call=call) == {"float32"}
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+def test_an_engine_that_reads_another_formula(
+    dialect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sql(est: Any, asked: str) -> str:
+        return f"{est.sql(asked)}" + (" + 0.001" if asked == dialect else "")
+
+    assert planted(NARROW, monkeypatch, sql=sql) == {dialect}
+
+
+def test_json_that_reads_back_as_another_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    def to_json(est: Any) -> str:
+        record = json.loads(est.to_json())
+        record["domain"]["q"][0] = "2"
+        return json.dumps(record)
+
+    assert planted(INVERSE, monkeypatch, to_json=to_json) == {"json"}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_that_answers_in_another_order(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    debias = tu.debias
+
+    def reversed_rows(frame: Any, **estimators: Any) -> Any:
+        out = debias(frame, **_plain(estimators))
+        if not type(frame).__module__.startswith(library):
+            return out
+        return out.iloc[::-1] if library == "pandas" else out.reverse()
+
+    monkeypatch.setattr(tu, "debias", reversed_rows)
+    assert planted(INVERSE, monkeypatch) == {library}
+
+
+def test_a_raw_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    def variance(*_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError
+
+    assert planted(INVERSE, monkeypatch, variance=variance) == {"raised"}
+
+
+def test_a_case_that_never_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(_: Case) -> Any:
+        while True:
+            pass
+
+    monkeypatch.setattr(Case, "build", build)
+    assert [f.check for f in examined(INVERSE, seconds=0.2).findings] == ["too long"]
