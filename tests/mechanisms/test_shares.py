@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 import oracle
 import trueup as tu
+from trueup.errors import TrueupError
 from trueup.mechanisms import Shares, TwoTotalsMean, shares
 
 LAGUERRE = np.polynomial.laguerre.laggauss(8)
@@ -176,6 +178,44 @@ def test_large_data_sets(n):
     for share in (0.0, 0.3, 1.0):
         limit = math.sqrt(2 * ((1 - share) ** 2 + 2 * share**2))
         assert n * Shares(1, names(3)).sd(n, share) == pytest.approx(limit, rel=1e-5)
+
+
+def test_many_cells():
+    """By 40-digit quadrature of G² under the sums of 11 and 12 noises: the far tail decides."""
+    mechanism = Shares(1, names(10))
+    assert mechanism.sd(100, 0.1) == pytest.approx(141.60026751000944, rel=1e-11)
+    start = time.process_time()  # that it ends at all: symbolic integrals took minutes
+    assert Shares(1, range(20)).sd(10**8, 0.1) * 10**8 == pytest.approx(math.sqrt(2), rel=1e-8)
+    assert time.process_time() - start < 20
+
+
+def test_many_records_in_many_cells():
+    """Powers of the total beyond a double must not overflow."""
+    release = Shares(1, range(20)).release_counts([10**8] * 20, rng=1)
+    assert list(release.shares.values()) == pytest.approx([0.05] * 20, rel=1e-6)
+    assert all(0 < e < 1e-7 for e in release.stderr.values())
+
+
+def test_shares_too_large_for_an_exact_sum_say_so(monkeypatch):
+    """Beyond 2⁵² the last bit of a share exceeds 1: no doubles near them sum to 1."""
+    mechanism = Shares(1, names(13))
+    add_noise(monkeypatch, *np.linspace(-2, 0.2, 13))
+    release = mechanism.release_counts([1] * 13, rng=1)
+    largest = max(map(abs, release.shares.values()))
+    assert largest > 2**53
+    assert sum(release.shares.values()) == pytest.approx(1, abs=1e-14 * largest)
+    assert "cannot sum to 1" in repr(release)
+    assert release.note is not None
+    add_noise(monkeypatch, *[0.0] * 13)
+    usual = mechanism.release_counts([100] * 13, rng=1)
+    assert usual.note is None
+    assert sum(usual.shares.values()) == 1.0
+
+
+@pytest.mark.parametrize("bad", [[1.5, 2], [1, 2.0000001]], ids=str)
+def test_counts_are_whole(bad):
+    with pytest.raises(TrueupError, match="whole numbers"):
+        Shares(1, names(2)).release_counts(bad, rng=1)
 
 
 # -- the release -----------------------------------------------------------------------------------

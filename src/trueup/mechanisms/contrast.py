@@ -22,8 +22,7 @@ from sympy.polys.matrices import DomainMatrix
 
 from trueup.estimator import unbiased
 from trueup.exact import symbolic
-from trueup.inverse.component import Cell
-from trueup.inverse.expectation import Expectation
+from trueup.mechanisms.laplace_sums import expect
 from trueup.noise import Laplace, SumNoise
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 
     from trueup.estimator import Estimator
     from trueup.exact import Exact
-
-_N = sympy.Symbol("n", real=True)
 
 
 class Contrast:
@@ -54,66 +51,87 @@ class Contrast:
         self.totals, self.scale, self.at_least = totals, scale, at_least
         self.noise = self._sum(totals)
         self.inverse: Estimator = unbiased("1/n", self.noise, (at_least, None))
-        self.square: Estimator = unbiased("1/n**2", self.noise, (at_least, None))
+
+    @cached_property
+    def square(self) -> Estimator:
+        """H, unbiased for 1/n²: only an estimate of the variance needs it."""
+        return unbiased("1/n**2", self.noise, (self.at_least, None))
 
     def _sum(self, m: int) -> SumNoise:
         return SumNoise((Laplace(self.scale),) * m)
 
     def value(self, contrast: Any, total: Any) -> Any:
         """Return y·G(u)."""
-        return contrast * self.inverse(total)
+        return contrast * self._inverse(total)
 
     def variance(self, contrast: Any, total: Any, norm: float) -> Any:
         """Return the unbiased estimate y²·(G² − H) + A·K of the variance of y·G(u)."""
-        spread = self.inverse(total) ** 2 - self.square(total)
+        spread = self._inverse(total) ** 2 - self._square(total)
         return contrast**2 * spread + norm * self._correction(total)
+
+    def _inverse(self, total: Any) -> Any:
+        """Return G(u): (1 − b²D²)^k of 1/u above the bound."""
+        series = _series(_binomial(self.totals), 0)
+        return self._beside(total, self.inverse, lambda u, z: series(z) / u)
+
+    def _square(self, total: Any) -> Any:
+        """Return H(u): (1 − b²D²)^k of 1/u² above the bound."""
+        series = _series(_binomial(self.totals), 1)
+        return self._beside(total, self.square, lambda u, z: series(z) / u**2)
+
+    def _beside(self, total: Any, below: Callable[[Any], Any], above: Callable[..., Any]) -> Any:
+        """Return a function of (u, b/u) above the bound, where powers of b/u overflow nowhere."""
+        u, at_least = np.asarray(total, float), float(self.at_least)
+        safe = np.maximum(u, at_least)
+        inside = above(safe, float(self.scale) / safe)
+        return np.where(u > at_least, inside, below(np.minimum(u, at_least)))[()]
 
     def true_variance(self, contrast: float, n: float, norm: float) -> float:
         """Return Var y·G(u) = D²·Var G + 2b²A(2·E₊₂ G² − E₊₁ G²), exactly."""
-        once, twice = (moment.at({_N: n}) for moment in self._second_moments)
-        own = float(self.inverse.sd(float(n))) ** 2
-        return contrast**2 * own + 2 * float(self.scale) ** 2 * norm * (2 * twice - once)
-
-    @cached_property
-    def _second_moments(self) -> list[Expectation]:
-        """E G² under the sum of k + 1 and of k + 2 noises."""
-        component = self.inverse._inverse.components[0]
-        operator = component.cells[0].operator
-        found = []
-        for more in (1, 2):
-            cell = Cell(_N, operator, self._sum(self.totals + more))
-            found.append(Expectation(lambda r: component.value(r) ** 2, [cell], {}, {}, {}))
-        return found
+        k, b, at = self.totals, float(self.scale), (float(n), float(self.scale))
+        bound = float(self.at_least)
+        centre = 1 / n if n >= bound else expect(self._inverse, *at, k, bound)
+        own = expect(lambda u: (self._inverse(u) - centre) ** 2, *at, k, bound)
+        once, twice = (
+            expect(lambda u: self._inverse(u) ** 2, *at, k + more, bound) for more in (1, 2)
+        )
+        return contrast**2 * own + 2 * b**2 * norm * (2 * twice - once)
 
     def _correction(self, total: Any) -> Any:
         """Return K(u) = 2b²·(1 + b²D²)(1 − b²D²)^{k−2} F, where F is 1/u² and its extension."""
-        u = np.asarray(total, float)
-        inside, below = self._corrections
-        at_least = float(self.at_least)
-        t = (at_least - np.minimum(u, at_least)) / float(self.scale)
-        safe = np.maximum(u, at_least)
-        return np.where(u > at_least, inside(safe), below(t))
+        series = _series(_operator(self.totals), 1)
+        return self._beside(total, self._correction_below, lambda u, z: 2 * z**2 * series(z))
+
+    def _correction_below(self, total: Any) -> Any:
+        pi, rho = self._extended
+        t = (float(self.at_least) - total) / float(self.scale)
+        value = np.polynomial.polynomial.polyval
+        return value(t, pi) + np.exp(-t) * value(t, rho)
 
     @cached_property
-    def _corrections(self) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    def _extended(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The polynomials of K below the bound."""
         b, k = symbolic(self.scale), self.totals
-        orders = _operator(k)
-        powers = [  # Dⁿ u⁻² = (−1)ⁿ (n + 1)! u⁻²⁻ⁿ; the orders are even
-            (float(2 * b**2 * c * b**n * factorial(n + 1)), n + 2) for n, c in orders.items()
-        ]
         start = [
             (-b) ** n * (-1) ** n * factorial(n + 1) / symbolic(self.at_least) ** (n + 2)
             for n in range(2 * k)
         ]
-        smooth, decaying = _apply(orders, *_extension(start))
+        smooth, decaying = _apply(_operator(k), *_extension(start))
         scale = float(2 * b**2)
         pi, rho = (np.array([scale * float(c) for c in p]) for p in (smooth, decaying))
-        value = np.polynomial.polynomial.polyval
+        return pi, rho
 
-        def inside(u: NDArray[np.float64]) -> Any:
-            return sum(c / u**n for c, n in powers)
 
-        return inside, lambda t: value(t, pi) + np.exp(-t) * value(t, rho)
+def _series(orders: dict[int, int], extra: int) -> Callable[[Any], Any]:
+    """Return Σ c·(n + e)!·zⁿ over the orders n: bⁿDⁿ of u^{−1−e} is (n + e)!·(b/u)ⁿ·u^{−1−e}."""
+    top = max(orders)
+    coefficients = [float(orders.get(n, 0) * factorial(n + extra)) for n in range(top + 1)]
+    return lambda z: np.polynomial.polynomial.polyval(z, coefficients)
+
+
+def _binomial(k: int) -> dict[int, int]:
+    """Return the coefficients of (1 − D²)^k by order of D."""
+    return {2 * r: (-1) ** r * comb(k, r) for r in range(k + 1)}
 
 
 def _operator(k: int) -> dict[int, int]:

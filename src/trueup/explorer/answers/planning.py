@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import TYPE_CHECKING, Any
 
 from trueup.explorer.answers.form import number, plain
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
 
     from trueup.mechanisms.planning import Option, Plan
 
-_SECONDS = 4.0
 _COUNTS = 17
 _MOST = 10**7
 
@@ -102,15 +100,11 @@ def _counts(least: float, expected: int) -> list[int]:
 
 
 def _curves(made: Plan, counts: list[int]) -> dict[str, list[Any]]:
-    """Return the worst sd over the means at each count, as far as the time allows."""
-    end = time.monotonic() + _SECONDS
-    curves: dict[str, list[Any]] = {o.name: [None] * len(counts) for o in made.options}
-    for i, n in enumerate(counts):
-        for o in made.options:
-            if time.monotonic() > end:
-                return curves
-            curves[o.name][i] = plain(float(max(o.mechanism.sd(n, m) for m in made.means)))
-    return curves
+    """Return the worst sd over the means at each count."""
+    return {
+        o.name: [plain(float(max(o.mechanism.sd(n, m) for m in made.means))) for n in counts]
+        for o in made.options
+    }
 
 
 def _python(given: Mapping[str, Any], made: Plan) -> str:
