@@ -49,7 +49,7 @@ WILDEST = 1e3
 """The largest standard deviation that is of any use, relative to the largest value of f."""
 
 _WANTED = 1e-13
-_LOCAL = 1e-9  # small values of f are to be met as well as large ones
+_LOCAL = 1e-9  # values of f down to this part of the largest are met as well as that
 _ROUNDS = 200
 _RIDGE = 5e-16
 _TINY = 1e-17  # what the ridge makes up for anyway
@@ -129,10 +129,11 @@ class LeastNorm:
         """
         factor, root = self._factor
         centre, top = f[len(f) // 2], np.abs(f).max() + np.finfo(float).tiny
+        size = np.where(np.abs(f) > _LOCAL * top, np.abs(f), top)  # zeros have no size of their own
         g, best, least = np.zeros(len(f) + len(self.masses) - 1), np.empty(0), math.inf
         for _ in range(_ROUNDS):
             left = f - centre - self.mean(g)
-            gap = float(np.max(np.abs(left) / (np.abs(f) + _LOCAL * top)))
+            gap = float(np.max(np.abs(left) / size))
             if gap > 0.99 * least:
                 break
             best, least = g, gap

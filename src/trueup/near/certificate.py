@@ -160,13 +160,19 @@ def _sums(curve: Curve, smoothing: Smoothing, q: Floats) -> tuple[Floats, Floats
 
 
 def left_out(curve: Curve, smoothing: Smoothing, low: float, high: float) -> float:
-    """Return a bound on E[|g|; Z beyond the window] for q from low to high."""
-    shells = 2.0 ** np.arange(0.0, 400.0)
+    """Return a bound on E[|g|; Z beyond the window] for q from low to high.
+
+    Shell by shell of doubling width; the ends of the window, which may carry masses, are inside.
+    """
+    width = max(smoothing.high - smoothing.low, smoothing.unit)
+    shells = width * (2.0 ** np.arange(401.0) - 1)
+    step = float(smoothing.noise.lattice)
     total = 0.0
     for reach, sign in ((-smoothing.low, -1), (smoothing.high, 1)):
-        near, far = reach * shells, 2 * reach * shells
+        near, far = reach + shells[:-1], reach + shells[1:]
         ends = (low - far, high - near) if sign < 0 else (low + near, high + far)
-        tail = smoothing.below(-near) if sign < 0 else smoothing.above(near)
+        beyond = np.floor(near) + step if step else near
+        tail = smoothing.below(-beyond) if sign < 0 else smoothing.above(beyond)
         size = curve.magnitude(*ends)
         total += float(np.where(tail > 0, tail * np.where(tail > 0, size, 0.0), 0.0).sum())
     return total

@@ -83,7 +83,9 @@ class Programme:
         gap = (self.truth - self.offset) / self.tolerance
         ones = np.ones((len(gap), 1))
         box = np.hstack([np.eye(count), np.zeros((count, 1))])
-        reach = _LARGEST * np.abs(scale * np.maximum(np.abs(self.start), 1e-300)).max()
+        unit = 1 / float(np.abs(rows).max())  # so that f may have any unit
+        reach = _LARGEST * np.abs(scale * np.maximum(np.abs(self.start), 1e-300)).max() / unit
+        rows = rows * unit
         found = _solve(
             np.zeros((count + 1, count + 1)),
             np.append(np.zeros(count), 1.0),
@@ -123,17 +125,20 @@ def programme(
 
 
 def _solve(curvature: Floats, linear: Floats, rows: Floats, limits: Floats) -> Any:
-    """Return the minimiser of ½ v·P·v + c·v subject to rows·v ≤ limits, None if there is none."""
+    """Return the minimiser of ½ v·P·v + c·v subject to rows·v ≤ limits, None if there is none.
+
+    v is counted in units of |c|: it scales with f, and the solver's tolerances do not.
+    """
     clarabel = optional("clarabel", "near", "solving the programme")
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_iter = 60
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
-    unit = max(float(np.abs(linear).max()), 1e-12)
+    unit = float(np.abs(linear).max()) or 1.0
     solver = clarabel.DefaultSolver(
-        scipy.sparse.csc_matrix(np.triu(curvature) / unit),
+        scipy.sparse.csc_matrix(np.triu(curvature)),
         linear / unit,
-        scipy.sparse.csc_matrix(rows),
+        scipy.sparse.csc_matrix(rows * unit),
         limits,
         [clarabel.NonnegativeConeT(len(limits))],
         settings,
@@ -141,4 +146,4 @@ def _solve(curvature: Floats, linear: Floats, rows: Floats, limits: Floats) -> A
     solution = solver.solve()
     if str(solution.status) not in ("Solved", "AlmostSolved"):
         return None
-    return np.array(solution.x)
+    return np.array(solution.x) * unit

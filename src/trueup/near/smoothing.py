@@ -87,7 +87,8 @@ class Smoothing:
         if self.symmetric:
             return self.below(-np.asarray(z, float))
         step = 1.0 if self.noise.lattice else 0.0
-        return np.asarray(1 - self.below(np.ceil(z) - step if step else z) + 2.0**-53)
+        found = 1 - self.below(np.ceil(z) - step if step else z) + 2.0**-53
+        return np.where(np.asarray(z) > float(self.noise.quantile(1.0)), 0.0, found)
 
     def moment(self, k: int) -> float:
         """Return a bound on E|Z|ᵏ: exact for even k, by Cauchy and Schwarz for odd k."""
