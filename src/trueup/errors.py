@@ -5,7 +5,7 @@
     ValueError
     └── TrueupError
         ├── FormulaError            the text is not a formula we read
-        ├── NoUnbiasedEstimator     the mathematics says no, and why
+        ├── NoUnbiasedEstimator     the mathematics says no, or it was not found
         ├── InfiniteVariance        the estimator exists, its variance does not
         └── MissingExtra            an optional part is not installed
 
@@ -47,7 +47,19 @@ class FormulaError(TrueupError):
 
 
 class NoUnbiasedEstimator(TrueupError):
-    """No unbiased estimator exists: the message names the reason."""
+    """No unbiased estimator exists, or none was found: the message says which, and why.
+
+    Parameters
+    ----------
+    message, hint
+        What stands in the way, and the nearest thing that works.
+    proved
+        Whether it is proved that there is none; otherwise the message says "was found".
+    """
+
+    def __init__(self, message: str, hint: str, *, proved: bool = True) -> None:
+        super().__init__(message, hint)
+        self.proved = proved
 
 
 class InfiniteVariance(TrueupError):

@@ -13,11 +13,12 @@ from trueup.arguments import at_truth, read_arguments
 from trueup.domain import Interval
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.component import Cell
+from trueup.inverse.definite import definite
 from trueup.inverse.expectation import Expectation, push_forward
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
 from trueup.inverse.quadrature import reach
-from trueup.inverse.regularity import Singularity, definite, guards, singularities
+from trueup.inverse.regularity import Singularity, guards, singularities
 from trueup.kernels.evaluate import evaluate
 from trueup.noise.laplace import Laplace
 from trueup.noise.operator import IDENTITY, Branch, Operator

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 import sympy
 
 from trueup.formula.substitution import at
+from trueup.formula.unkinked import without_kinks
 from trueup.inverse import spectral
+from trueup.inverse.cases import beside
 from trueup.inverse.jets import Jet, Keys, Weights, compose, on_product, tensor
 from trueup.noise.operator import IDENTITY, Operator, Taps, X
 
@@ -69,12 +71,17 @@ class Wave:
 
 @dataclasses.dataclass(frozen=True)
 class Component:
-    """One additive piece of f whose statistics hang together."""
+    """One additive piece of f whose statistics hang together.
+
+    ``modes`` are f, as a sum over waves, in a form that keeps its digits; ``removed`` are the
+    points at which that form differs from the one that f is written in.
+    """
 
     f: sympy.Expr
     coordinates: tuple[Coordinate, ...]
     waves: tuple[Wave, ...]
     modes: dict[Frequencies, Complex]
+    removed: tuple[tuple[sympy.Symbol, float], ...] = dataclasses.field(default=(), kw_only=True)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -90,6 +97,24 @@ class Component:
     def symbols(self) -> tuple[sympy.Symbol, ...]:
         """The variables of f."""
         return (*(c.symbol for c in self.coordinates), *self._spectral)
+
+    @property
+    def plain(self) -> Component:
+        """The component as f is written, for display."""
+        if not self.removed:
+            return self
+        modes = spectral.decompose(without_kinks(self.f), list(self._spectral))
+        assert modes is not None  # noqa: S101  (it was decomposed in its other form)
+        return dataclasses.replace(self, modes=modes, removed=())
+
+    @cached_property
+    def estimand(self) -> sympy.Expr:
+        """F in the statistics themselves, with its limits at removable points."""
+        point = {c.symbol: sympy.Add(*(cell.symbol for cell in c.cells)) for c in self.coordinates}
+        if self.removed:
+            return self._realise(self.modes).xreplace(point)
+        point |= {w.symbol: sympy.Add(*w.statistics) for w in self.waves}
+        return self.f.xreplace(point)
 
     @property
     def exact(self) -> bool:
@@ -191,7 +216,13 @@ class Component:
 
     def _jets(self, mode: Complex, region: Region) -> tuple[Jet, Jet]:
         point = self._point(region)
-        return Jet(mode[0], self.symbols, point), Jet(mode[1], self.symbols, point)
+        bounds = {
+            c.symbol: (point[c.symbol][0], 1 if point[c.symbol][1] == "+" else -1)
+            for c in self.coordinates
+            if point[c.symbol][0].is_number and not all(k.noise.lattice for k in c.cells)
+        }
+        re, im = (beside(part, bounds) if bounds else part for part in mode)
+        return Jet(re, self.symbols, point), Jet(im, self.symbols, point)
 
     def _realise(self, modes: dict[Frequencies, Complex]) -> sympy.Expr:
         statistics = [sympy.Add(*w.statistics) for w in self.waves]

@@ -42,7 +42,9 @@ class ExactLaw:
         if not all(map(math.isfinite, truth.values())):
             return math.nan
         return (
-            self._estimand(truth) if self._inside(truth) else sum(p.mean(truth) for p in self.parts)
+            _value(self.inverse.estimand, truth)
+            if self._inside(truth)
+            else sum(p.mean(truth) for p in self.parts)
         )
 
     def bias(self, truth: Truth) -> float:
@@ -50,7 +52,7 @@ class ExactLaw:
         expected = self.expectation(truth)
         if math.isnan(expected):
             return math.nan
-        return 0.0 if self._inside(truth) else expected - self._estimand(truth)
+        return 0.0 if self._inside(truth) else expected - _value(self.inverse.f, truth)
 
     def sd(self, truth: Truth) -> float:
         """Return the root of Var g = E V̂ (outside the domain: E (g − E g)²)."""
@@ -72,9 +74,9 @@ class ExactLaw:
         exact = all(c.exact for c in self.inverse.components)
         return exact and all(truth[s.symbol] in s.domain for s in self.statistics)
 
-    def _estimand(self, truth: Truth) -> float:
-        columns = {s: np.array([q]) for s, q in truth.items()}
-        return float(evaluate(self.inverse.f, columns)[0])
+
+def _value(f: sympy.Expr, truth: Truth) -> float:
+    return float(evaluate(f, {s: np.array([q]) for s, q in truth.items()})[0])
 
 
 def part_of(component: Component) -> Part:

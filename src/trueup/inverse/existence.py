@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,16 @@ from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.formula.enclosure import zeros
 from trueup.formula.opaque import Opaque
+from trueup.formula.substitution import at, real_at
 from trueup.formula.text import text
+from trueup.formula.unkinked import without_kinks
 from trueup.inverse import spectral
+from trueup.inverse.definite import definite
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
 from trueup.inverse.on_values import OnValues
-from trueup.inverse.regularity import Guard, Singularity, definite, guards, singularities
+from trueup.inverse.regularity import Guard, Singularity, guards, same, singularities
+from trueup.inverse.scenes import scenes
 from trueup.kernels.evaluate import evaluate
 
 if TYPE_CHECKING:
@@ -33,17 +38,19 @@ _REASONS = {
     "steep": "infinite slope at {a}: the slope of {f} is unbounded near {s} = {a}",
     "kink": "kink at {a}: the slope of {f} jumps by {k:g} at {s} = {a}, inside the domain",
     "rough": "not smooth enough at {a}: under a sum of noises {f} needs higher derivatives there",
-    "removable": "0/0 at {a}: {f} has a limit there, but cannot be evaluated near it",
-    "wild": "no limit at {a}: {f} or its slope oscillates without limit near {s} = {a}",
+    "point": "at {s} = {a} the value of {f} is not its limit {m:g}; expectations are continuous",
+    "removable": "0/0 at {a}: {f} has a limit there, but could not be evaluated near it",
+    "wild": "at {a} no limit of {f} and of its slope could be found",
     "undefined": "{f} is not a real number at {s} = {a}, inside the domain",
     "undecided": "{f} could not be shown to be smooth near {s} = {a}",
 }
 _HINTS = {
-    "pole": "bound the domain away from {a}, e.g. domain=({next}, None)",
-    "jump": "an integer statistic under DiscreteLaplace noise has no such limit",
-    "steep": "move the bound away from {a}, e.g. domain=({next}, None)",
+    "pole": "bound the domain away from {a}",
+    "jump": "keep the domain on one side of {a}; integer noise (DiscreteLaplace) has no such limit",
+    "steep": "move the bound away from {a}",
     "kink": "keep the domain on one side of {a}; integer noise (DiscreteLaplace) has no such limit",
     "rough": "bound the domain away from {a}, or give each cell its own bounds and noise",
+    "point": "give {f} its limit at {a}, or bound the domain away from {a}",
     "removable": "cancel the common factor in the formula, or bound the domain away from {a}",
     "wild": "bound the domain away from {a}",
     "undefined": "bound the domain to where the formula is real",
@@ -83,11 +90,11 @@ def _smooth(component: Component) -> Iterator[str]:
     rough = {c.symbol for c in component.coordinates if is_rough(c)}
     for coordinate in component.coordinates:
         if coordinate.symbol in rough:
-            yield from _along(component, coordinate, box[coordinate.symbol])
+            yield from _along(component, coordinate, box)
     for guard in guards(component.f):
         symbols = guard.expr.free_symbols & set(box)
         if len(symbols) > 1 and (symbols & rough or guard.signed or guard.divides):
-            _definite(component.f, guard.expr, guard.signed, box)
+            _definite(component, guard, box, rough)
     for coordinate in component.coordinates:
         if is_lattice(coordinate):
             _digits(component.f, coordinate)
@@ -115,24 +122,44 @@ def widest(f: sympy.Expr, coordinate: Coordinate) -> float:
     return math.inf if smooth else _WIDEST
 
 
-def _along(component: Component, coordinate: Coordinate, domain: Interval) -> Iterator[str]:
+def _along(
+    component: Component, coordinate: Coordinate, box: dict[sympy.Symbol, Interval]
+) -> Iterator[str]:
     """Check every suspicious point along one coordinate."""
-    f, symbol = component.f, coordinate.symbol
+    f, symbol, domain = component.f, coordinate.symbol, box[coordinate.symbol]
     order = sum(cell.operator.order for cell in coordinate.cells)
-    for found in singularities(f, symbol, domain, order):
+    for found in singularities(f, symbol, domain, order, box):
+        if found.kind == "removable" and (symbol, found.point) in component.removed:
+            continue
         if found.kind != "mild":
-            raise _refusal(f, symbol, found, domain)
-        at_bound = found.point in (float(domain.low), float(domain.high))
+            raise _refusal(component, coordinate, found, box)
+        at_bound = found.exact is not None and any(same(found.exact, b) for b in _ends(domain))
         if at_bound and found.exponent < 0 and order == 2 and _looks_at_curvature(coordinate):
             raise NoUnbiasedEstimator(
                 f"infinite curvature of {text(f)} at the bound {found.point:g}: no polynomial "
                 "extension of degree k matches it",
                 "use extension='optimal', which needs only the slope at the bound",
+                proved=False,
             )
         if found.exponent <= -0.5 + 1e-3:
             yield (
                 f"the curvature of {text(f)} is not square-integrable at "
                 f"{_name(symbol)} = {found.point:g}"
+            )
+
+
+def check_points(
+    f: sympy.Expr, symbol: sympy.Symbol, order: int, box: dict[sympy.Symbol, Interval]
+) -> None:
+    """Refuse a function whose value at a single point is not its limit there."""
+    for found in singularities(f, symbol, box[symbol], order, box):
+        if found.kind == "point":
+            words = {"a": f"{found.point:.6g}", "f": text(f), "s": _name(symbol), "m": found.middle}
+            raise refusal(
+                f"{text(f)} on {box[symbol]}",
+                _REASONS["point"].format(**words),
+                _HINTS["point"].format(**words),
+                proved=found.proved,
             )
 
 
@@ -142,35 +169,130 @@ def _looks_at_curvature(coordinate: Coordinate) -> bool:
 
 
 def _refusal(
-    f: sympy.Expr, symbol: sympy.Symbol, found: Singularity, domain: Interval
-) -> TrueupError:
-    at_bound = found.point in (float(domain.low), float(domain.high))
+    component: Component,
+    coordinate: Coordinate,
+    found: Singularity,
+    box: dict[sympy.Symbol, Interval],
+) -> NoUnbiasedEstimator:
+    f, symbol, domain = component.f, coordinate.symbol, box[coordinate.symbol]
     words: dict[str, Any] = {"a": f"{found.point:.6g}", "f": text(f), "s": _name(symbol)}
-    words |= {"j": found.jump, "k": found.slope}
+    words |= {"j": found.jump, "k": found.slope, "m": found.middle}
     reason = _REASONS[found.kind].format(**words)
+    at_bound = any(found.exact is not None and same(found.exact, b) for b in _ends(domain))
     if at_bound and found.kind in ("pole", "steep"):
         what = {"pole": "pole", "steep": "infinite slope"}[found.kind]
         reason = f"{what} at the bound {words['a']}: {text(f)} has no finite slope there"
-    words["next"] = f"{found.point + 1:.6g}"
-    if found.kind == "removable":
-        return TrueupError(reason, _HINTS["removable"].format(**words))
+    if found.where and any(s in f.free_symbols for s in found.where) and found.proved:
+        others = ", ".join(f"{_name(s)} = {float(v):.6g}" for s, v in found.where.items())
+        reason += f" (e.g. with {others})" if f.has(sympy.Piecewise) else ""
+    hint = _HINTS[found.kind].format(**words) + _example(component, coordinate, found, box)
+    return refusal(f"{text(f)} on {domain}", reason, hint, proved=found.proved)
+
+
+def _ends(domain: Interval) -> list[Any]:
+    return [bound for bound in domain.bounds if bound is not None]
+
+
+def _example(
+    component: Component,
+    coordinate: Coordinate,
+    found: Singularity,
+    box: dict[sympy.Symbol, Interval],
+) -> str:
+    """Return a domain on which f is smooth along a coordinate, as the end of a hint.
+
+    Below and above the point, one further, and half way to the bound are tried.
+    """
+    domain, symbol = box[coordinate.symbol], coordinate.symbol
+    if len(coordinate.cells) > 1:
+        return ""
+    order = sum(cell.operator.order for cell in coordinate.cells)
+    for low, high in _beside(found, domain):
+        near = Interval(low, high)
+        inside = singularities(component.f, symbol, near, order, {**box, symbol: near})
+        if all(p.kind == "mild" for p in inside):
+            pair = "({}, {})".format(*(_bound(b) for b in near.bounds))
+            one = len(component.statistics) == 1
+            return f", e.g. domain={pair if one else f'{{{_name(symbol)!r}: {pair}}}'}"
+    return ""
+
+
+def _beside(found: Singularity, domain: Interval) -> Iterator[tuple[Any, Any]]:
+    """Yield parts of a domain beside a point."""
+    a, (low, high) = float(f"{found.point:.6g}"), domain.bounds
+    right = [a] if found.kind in ("kink", "jump") else []
+    left = list(right)
+    right += [a + 1] if high is None else [(a + float(high)) / 2]
+    left += [a - 1] if low is None else [(a + float(low)) / 2]
+    for start, stop in zip(right, left, strict=True):
+        if high is None or start < high:
+            yield start, high
+        if low is None or stop > low:
+            yield low, stop
+
+
+def _bound(bound: Any) -> str:
+    return "None" if bound is None else f"{float(bound):.12g}"
+
+
+def refusal(what: str, reason: str, hint: str, *, proved: bool) -> NoUnbiasedEstimator:
+    """Return the refusal of an estimator: there is none, or none was found."""
+    verdict = "" if proved else " was found"
     return NoUnbiasedEstimator(
-        f"no unbiased estimator of {text(f)} on {domain}: {reason}",
-        _HINTS[found.kind].format(**words),
+        f"no unbiased estimator of {what}{verdict}: {reason}", hint, proved=proved
     )
 
 
 def _definite(
-    f: sympy.Expr, guard: sympy.Expr, signed: bool, box: dict[sympy.Symbol, Interval]
+    component: Component, guard: Guard, box: dict[sympy.Symbol, Interval], rough: set[sympy.Symbol]
 ) -> None:
     """Refuse unless a guard in several statistics has one sign on the whole box."""
-    proven = definite(guard, box)
-    if proven == 0 or (signed and proven < 0):
-        raise NoUnbiasedEstimator(
-            f"no unbiased estimator of {text(f)}: {text(guard)} can be 0 inside the domain, "
-            "a pole or kink there",
-            "bound the statistics so that it keeps one sign, e.g. domain={'n': (1, None)}",
-        )
+    f = component.f
+    proven = definite(guard.expr, box)
+    if proven > 0 or (proven and not guard.signed):
+        return
+    for coordinate in component.coordinates:
+        if coordinate.symbol in rough & guard.expr.free_symbols:
+            witness = _witness(f, coordinate, box)
+            if witness:
+                raise _refusal(component, coordinate, witness, box)
+    sure = any(_fails(f, guard.expr, c, box) for c in component.coordinates if is_lattice(c))
+    can = "can" if sure else "may"
+    raise refusal(
+        text(f),
+        f"{text(guard.expr)} {can} be 0 inside the domain, a pole or kink there",
+        f"bound the statistics so that {text(guard.expr)} keeps one sign",
+        proved=sure,
+    )
+
+
+def _fails(
+    f: sympy.Expr, guard: sympy.Expr, coordinate: Coordinate, box: dict[sympy.Symbol, Interval]
+) -> bool:
+    """Whether f is not a finite number at some integer at which a guard vanishes or is negative."""
+    symbol, domain = coordinate.symbol, box[coordinate.symbol]
+    for scene in scenes(without_kinks(f), symbol, box):
+        ends = float(domain.low), float(domain.high)
+        for zero in zeros(at(guard, scene.values), symbol, *ends).points if scene.real else ():
+            for k in {math.floor(zero), math.ceil(zero)}:
+                point = {**scene.values, symbol: sympy.Integer(k)}
+                if k in domain and real_at(f, point) is None:
+                    return True
+    return False
+
+
+def _witness(
+    f: sympy.Expr, coordinate: Coordinate, box: dict[sympy.Symbol, Interval]
+) -> Singularity | None:
+    """Return what goes wrong along a coordinate while all others have some value of their own."""
+    symbol = coordinate.symbol
+    order = sum(cell.operator.order for cell in coordinate.cells)
+    for scene in scenes(without_kinks(f), symbol, box):
+        if scene.real:
+            for found in singularities(at(f, scene.values), symbol, box[symbol], order):
+                if found.proved:
+                    return dataclasses.replace(found, where=scene.values)
+    return None
 
 
 def _finite(
@@ -195,10 +317,11 @@ def _finite(
     if not np.isfinite(values).all():
         where = points[int(np.flatnonzero(~np.isfinite(values))[0])]
         at = ", ".join(f"{_name(s)} = {v:g}" for s, v in zip(box, where, strict=True))
-        raise NoUnbiasedEstimator(
-            f"no unbiased estimator of {text(component.f)}: it is not a finite number at {at} "
-            "(a pole inside the domain, or undefined)",
-            "bound the domain to where the formula is finite, e.g. domain=(1, None)",
+        raise refusal(
+            text(component.f),
+            f"it is not a finite number at {at} (a pole inside the domain, or undefined)",
+            "bound the domain to where the formula is finite",
+            proved=True,
         )
 
 
@@ -261,19 +384,27 @@ def _tail(
     orders = (0,) if is_lattice(coordinate) else (0, 1)
     sizes = [growth(derivative(f, symbol, n), symbol, direction) for n in orders]
     if not all(size.below(rate, 0) for size in sizes):
-        sharp = all(size.sharp for size in sizes if not size.below(rate, 0))
+        sharp = any(size.sharp and size.formal for size in sizes if not size.below(rate, 0))
         how = "it outgrows" if sharp else "it could not be shown not to outgrow"
-        raise NoUnbiasedEstimator(
-            f"no unbiased estimator of {text(f)}: {how} the noise on the {side}, whose tail "
-            f"under {noise!r} only carries growth below e^({rate:g}·|{_name(symbol)}|)",
-            f"bound the domain on the {side}, or use less noise",
+        less = ", or use less noise" if all(size.rate < math.inf for size in sizes) else ""
+        raise refusal(
+            text(f),
+            f"{how} the noise on the {side}, whose tail under {noise!r} only carries growth below "
+            f"e^({rate:g}·|{_name(symbol)}|)",
+            f"bound the domain on the {side}{less}",
+            proved=sharp,
         )
     size = growth(g, statistic, direction)
+    if not size.below(rate, -1):  # perhaps leading terms cancel
+        size = growth(sympy.expand(g), statistic, direction)
     if not size.below(rate, -1):
-        raise NoUnbiasedEstimator(
-            f"no unbiased estimator of {text(f)}: f − b²·f″ has no expectation under {noise!r}, "
-            f"its integral on the {side} does not exist",
+        sure = size.sharp and size.formal
+        missing = "does not exist" if sure else "could not be shown to exist"
+        raise refusal(
+            text(f),
+            f"the integral of f − b²·f″ against {noise!r} {missing} on the {side}",
             f"bound the domain on the {side}, or use less noise",
+            proved=sure,
         )
     if not size.raised(2).below(rate, -1):
         yield (
@@ -293,9 +424,8 @@ def _waves(component: Component) -> Iterator[str]:
                 try:
                     noise.tilted(c, degree)
                 except TrueupError as error:
-                    raise NoUnbiasedEstimator(
-                        f"no unbiased estimator of {text(component.f)}: {error.message}",
-                        error.hint,
+                    raise refusal(
+                        text(component.f), error.message, error.hint, proved=False
                     ) from None
                 spectral.reciprocal(noise, c, degree)  # refuses M(c) = 0
                 reason = _second(noise, c, degree)

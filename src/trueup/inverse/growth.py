@@ -18,16 +18,26 @@ from trueup.formula.substitution import at, holds, real_at
 from trueup.noise.extension import LaguerreExtension
 
 _LEVEL = (sympy.log, sympy.asinh, sympy.acosh)  # slower than every power
+_LOG = 1e-9
+"""The power that stands for a factor log x: below every power that a formula can hold."""
+
+_LEVELS = 1e-6
+"""Powers up to this one stand for logarithms only."""
+
 _GENERIC = sympy.Rational(12345, 10**4)  # for symbols held fixed
 _PROBES = (sympy.Integer(10) ** 4, sympy.Integer(10) ** 7)
 
 
 class Growth(NamedTuple):
-    """The order e^{rate·x}·x^power; ``sharp`` if it is attained, not only an upper bound."""
+    """The order e^{rate·x}·x^power; ``sharp`` if it is attained, not only an upper bound.
+
+    ``formal`` if it follows from the formula; otherwise it was measured far out.
+    """
 
     rate: float
     power: float = 0.0
     sharp: bool = True
+    formal: bool = True
 
     @property
     def size(self) -> tuple[float, float]:
@@ -36,7 +46,7 @@ class Growth(NamedTuple):
 
     def raised(self, exponent: float) -> Growth:
         """Return the order of a power."""
-        return Growth(_times(self.rate, exponent), _times(self.power, exponent), self.sharp)
+        return self._replace(rate=_times(self.rate, exponent), power=_times(self.power, exponent))
 
     def below(self, rate: float, power: float) -> bool:
         """Whether e^{rate·x}·x^power outgrows this order: strictly slower, or at par and below."""
@@ -74,7 +84,7 @@ def _growth(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
     if isinstance(expr, sympy.Mul):
         parts = [_growth(a, x) for a in expr.args]
         rate, power = sum(p.rate for p in parts), sum(p.power for p in parts)
-        return Growth(rate, power, all(p.sharp for p in parts))
+        return Growth(rate, power, all(p.sharp for p in parts), all(p.formal for p in parts))
     if isinstance(expr, sympy.Pow):
         return _power(expr, x)
     return _function(expr, x)
@@ -84,7 +94,8 @@ def _sum(expr: sympy.Add, x: sympy.Symbol) -> Growth:
     parts = [_growth(a, x) for a in expr.args]
     top = max(p.size for p in parts)
     leading = [p for p in parts if p.size == top]
-    return Growth(*top, sharp=len(leading) == 1 and leading[0].sharp)
+    sharp = len(leading) == 1 and leading[0].sharp
+    return Growth(*top, sharp, all(p.formal for p in parts))
 
 
 def _power(expr: sympy.Pow, x: sympy.Symbol) -> Growth:
@@ -102,16 +113,20 @@ def _power(expr: sympy.Pow, x: sympy.Symbol) -> Growth:
 def _exponential(exponent: sympy.Expr, x: sympy.Symbol) -> Growth:
     """Return the order of e^h: a line in h is a rate, less is a power, more is infinite."""
     size = _growth(exponent, x)
-    if size.size <= (0.0, 0.0):
-        return Growth(0.0) if not exponent.has(sympy.log) else _measured(sympy.exp(exponent), x)
+    if size.size <= (0.0, _LEVELS):
+        plain = size.size <= (0.0, 0.0) and size.formal and not exponent.has(*_LEVEL)
+        return Growth(0.0) if plain else _measured(sympy.exp(exponent), x)
     slope = _slope(exponent, x) if size.rate <= 0 else _near_sign(exponent, x, size)
     if slope is None:  # a sign that cannot be told: take the worst
         return Growth(math.inf, 0.0, sharp=False)
+    formal = size.formal and not slope.has(sympy.Float)
     if size.size == (0.0, 1.0):
         rest = sympy.expand(exponent - slope * x) if slope.is_Rational else sympy.Integer(0)
-        return Growth(float(slope), 0.0 if x not in rest.free_symbols else _growth_of_rest(rest, x))
+        power = 0.0 if x not in rest.free_symbols else _growth_of_rest(rest, x)
+        return Growth(float(slope), power, formal=formal)
     sign = math.copysign(1.0, slope)
-    return Growth(0.0, sign * math.inf) if size.size < (0.0, 1.0) else Growth(sign * math.inf)
+    rate, power = (0.0, sign * math.inf) if size.size < (0.0, 1.0) else (sign * math.inf, 0.0)
+    return Growth(rate, power, formal=formal)
 
 
 def _growth_of_rest(rest: sympy.Expr, x: sympy.Symbol) -> float:
@@ -142,22 +157,38 @@ def _function(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
         return _exponential(expr.args[0], x)
     if kind in (sympy.sinh, sympy.cosh):
         sides = (_exponential(expr.args[0], x), _exponential(-expr.args[0], x))
-        return Growth(*max(s.size for s in sides))
+        top = max(s.size for s in sides)
+        sharp = top > (0.0, 0.0) and all(s.sharp for s in sides)
+        return Growth(*top, sharp, all(s.formal for s in sides))
     if kind in _LEVEL:
-        inner = _growth(expr.args[0], x)
-        return Growth(0.0, 1.0 if inner.rate else 0.0, inner.sharp)
+        return _logarithm(_growth(expr.args[0], x), small=kind is sympy.log)
     if kind in (sympy.atan, sympy.tanh):
         inner = _growth(expr.args[0], x)
-        return Growth(*min(inner.size, (0.0, 0.0)), inner.sharp)
+        return inner if inner.size < (0.0, 0.0) else inner._replace(rate=0.0, power=0.0)
     if kind in (sympy.Abs, sympy.floor):
         return _growth(expr.args[0], x)
     if kind is sympy.Piecewise:
         return _eventually(expr, x)
     if kind in (sympy.Max, sympy.Min):
-        return Growth(*max(_growth(a, x).size for a in expr.args), sharp=False)
+        parts = [_growth(a, x) for a in expr.args]
+        return Growth(*max(p.size for p in parts), False, all(p.formal for p in parts))
     if isinstance(expr, LaguerreExtension):
         return Growth(0.0, float(expr.args[0]))
     return Growth(0.0, 0.0, sharp=False)  # bounded, or opaque and trusted
+
+
+def _logarithm(inner: Growth, small: bool) -> Growth:
+    """Return the order of a logarithm, ``small`` if that of a small number is large too.
+
+    The logarithm of what tends to a number may tend to 0.
+    """
+    if math.isinf(inner.rate):
+        return Growth(math.inf, 0.0, sharp=False)
+    if inner.rate > 0 or (inner.rate and small):
+        return inner._replace(rate=0.0, power=1.0)
+    if not inner.power or not (small or inner.size > (0.0, 0.0)):
+        return inner._replace(rate=0.0, power=0.0, sharp=False)
+    return inner._replace(power=_LOG if abs(inner.power) > _LEVELS else _LOG**2)
 
 
 def _eventually(expr: sympy.Piecewise, x: sympy.Symbol) -> Growth:
@@ -165,7 +196,8 @@ def _eventually(expr: sympy.Piecewise, x: sympy.Symbol) -> Growth:
     far = [_branch(expr, x, point) for point in _PROBES]
     if far[0] is not None and far[0] == far[1]:
         return _growth(far[0], x)
-    return Growth(*max(_growth(value, x).size for value, _ in expr.args), sharp=False)
+    parts = [_growth(value, x) for value, _ in expr.args]
+    return Growth(*max(p.size for p in parts), False, all(p.formal for p in parts))
 
 
 def _branch(expr: sympy.Piecewise, x: sympy.Symbol, point: sympy.Expr) -> sympy.Expr | None:
@@ -179,17 +211,17 @@ def _branch(expr: sympy.Piecewise, x: sympy.Symbol, point: sympy.Expr) -> sympy.
 def _measured(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
     """Return the order as measured between two points far out."""
     if expr.has(Opaque):
-        return Growth(-math.inf, 0.0, sharp=False)
+        return Growth(-math.inf, 0.0, sharp=False, formal=False)
     expr = at(expr, dict.fromkeys(expr.free_symbols - {x}, _GENERIC))
     near, far = _PROBES
     values = [_value(sympy.log(sympy.Abs(expr)), x, point) for point in (near, far)]
     if None in values:
-        return Growth(-math.inf, 0.0, sharp=False)
+        return Growth(-math.inf, 0.0, sharp=False, formal=False)
     rate = values[1] / float(far)  # type: ignore[operator]
     if abs(rate) > 1e-4:
-        return Growth(rate)
+        return Growth(rate, formal=False)
     power = (values[1] - values[0]) / math.log(float(far / near))  # type: ignore[operator]
-    return Growth(0.0, round(power, 3))
+    return Growth(0.0, round(power, 3), formal=False)
 
 
 def _value(expr: sympy.Expr, x: sympy.Symbol, point: sympy.Expr) -> float | None:

@@ -197,10 +197,11 @@ class Solved(OnValues):
         if solution.error > ACCEPTED:
             why += f" or more, and in double precision the mean is off by {solution.error:.1g}"
         raise NoUnbiasedEstimator(
-            f"no usable unbiased estimator of {text(h)} under {self.noise!r} on {self.domain}: "
-            f"{why}",
+            f"no usable unbiased estimator of {text(h)} under {self.noise!r} on {self.domain} was "
+            f"found: {why}",
             "raise the lower bound, or accept a small bias: "
             f"nearly_unbiased({text(h)!r}, {self.noise!r}, {self.domain!r}, max_bias=...)",
+            proved=False,
         )
 
     def facts(self, h: sympy.Expr, n: sympy.Symbol) -> str:

@@ -10,8 +10,9 @@ import sympy
 
 from trueup.formula.opaque import Opaque
 from trueup.formula.unkinked import without_kinks
+from trueup.inverse.definite import definite
 from trueup.inverse.jets import derivative
-from trueup.inverse.regularity import definite, singularities
+from trueup.inverse.regularity import singularities
 from trueup.kernels.evaluate import evaluate
 
 if TYPE_CHECKING:

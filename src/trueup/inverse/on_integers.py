@@ -85,6 +85,16 @@ class OnIntegers(Component):
         return dataclasses.replace(changed, factors=factors)
 
     @property
+    def plain(self) -> OnIntegers:
+        """The component as f is written, for display."""
+        return dataclasses.replace(self, factors=tuple(f.plain for f in self.factors))
+
+    @cached_property
+    def estimand(self) -> sympy.Expr:
+        """F with its limits at removable points of the factors."""
+        return sympy.Add(*(a.estimand * h for a, h in zip(self.rest, self.functions, strict=True)))
+
+    @property
     def exact(self) -> bool:
         """Whether E g = f to the last digit, not only as far as a solver came."""
         solved = any(isinstance(b, Solved) for b in self.cells[-1].operator.branches)
@@ -171,18 +181,22 @@ def operator(s: Statistic, products: Products) -> Operator:
         _check_scale(s.noise)
         if not _settles(products, s, rounded_laplace.reach_of):
             raise NoUnbiasedEstimator(
-                f"no unbiased estimator of {text(products[0][1])} under {s.noise!r}: it grows "
-                f"like e^({_rates(products, s)[0]:.3g}·|{s.symbol.name}|), too fast for the noise",
+                f"no unbiased estimator of {text(products[0][1])} under {s.noise!r} was found: it "
+                f"grows like e^({_rates(products, s)[0]:.3g}·|{s.symbol.name}|), too fast for "
+                "the noise",
                 "bound the domain on that side, or use less noise",
+                proved=False,
             )
         return rounded_laplace.operator(s.noise, s.domain, *_rates(products, s))
     if None in s.domain.bounds:
         worst = max((h for _, h in products), key=lambda h: len(str(h)))
         raise NoUnbiasedEstimator(
-            f"no unbiased estimator of {text(worst)} under {s.noise!r} on {s.domain}: it is not a "
-            f"sum of terms {s.symbol.name}^k·e^(c·{s.symbol.name}), and the domain has no end",
+            f"no unbiased estimator of {text(worst)} under {s.noise!r} on {s.domain} was found: it "
+            f"is not a sum of terms {s.symbol.name}^k·e^(c·{s.symbol.name}), and the domain has no "
+            "end",
             "bound the domain on both sides, or accept a small bias: "
             "nearly_unbiased(f, noise, domain, max_bias=...)",
+            proved=False,
         )
     return least_norm.operator(s.noise, s.domain)
 

@@ -185,5 +185,5 @@ def values_at(h: sympy.Expr, n: sympy.Symbol, q: Floats) -> Floats:
     raise NoUnbiasedEstimator(
         f"no unbiased estimator of {text(h)}: it is not a finite number at {n.name} = {where:g} "
         "(a pole inside the domain, or undefined)",
-        "bound the domain to where the formula is finite, e.g. domain=(1, None)",
+        "bound the domain to where the formula is finite",
     )

@@ -3,34 +3,36 @@
 Under continuous noise an estimator exists only if f is C¹ with f′ absolutely continuous inside
 the domain, and has a finite slope at the bounds. Suspicious points are the zeros of *guards*
 (denominators, arguments of roots and logarithms, arguments of |·|, both sides of a condition);
-they are isolated rigorously by interval arithmetic and then classified from one-sided values in
-high precision.
+they are isolated rigorously by interval arithmetic and then classified from one-sided limits, for
+every case that the other statistics can pick.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from itertools import combinations, pairwise, product
+from fractions import Fraction
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import sympy
 
-from trueup.formula.enclosure import enclose, sign, zeros
-from trueup.formula.substitution import at, real, real_at
+from trueup.formula.enclosure import zeros
+from trueup.formula.substitution import at, real_at
 from trueup.formula.unkinked import without_kinks
+from trueup.inverse.approach import Approach, approach, integrable, size
+from trueup.inverse.cases import beside, value_at
 from trueup.inverse.jets import derivative
+from trueup.inverse.scenes import scenes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from trueup.domain import Interval
 
-_STEPS = tuple(sympy.Rational(1, 10**k) for k in (20, 25, 30))
-_DIGITS = 40
-_CELLS = 4096
-_ROUNDS = 64  # halvings of a cell: beyond, what is undecided is a zero, or lies beyond all doubles
+_ALIKE = 1e-9
+"""Two one-sided limits that differ by less, relative to the size of f nearby, are the same."""
+
 _KINKED = (sympy.Abs, sympy.sign)
 
 
@@ -87,11 +89,13 @@ class Singularity:
     """What happens to f at a point.
 
     ``kind`` is ``pole`` (f unbounded), ``jump`` (of the value), ``steep`` (infinite slope),
-    ``kink`` (the slope jumps), ``rough`` (a higher derivative that matters does), ``wild`` (no
-    limit), ``undefined`` (not a real number beyond), ``undecided``, ``removable`` (a 0/0 with a
-    smooth limit), or ``mild``: harmless for unbiasedness. ``jump`` and ``slope`` are the jumps of
-    f and f′, ``middle`` the mean of the one-sided values of f; ``exponent`` is the local order
-    |q − a|^exponent of f at a pole, of its last derivative that matters otherwise.
+    ``kink`` (the slope jumps), ``rough`` (a higher derivative that matters does), ``point`` (the
+    value at the point is not the limit), ``wild`` (no limit could be found), ``undefined`` (not a
+    real number beyond), ``undecided``, ``removable`` (a 0/0 with a smooth limit), or ``mild``:
+    harmless for unbiasedness. ``jump`` and ``slope`` are the jumps of f and f′, ``middle`` the mean
+    of the one-sided values of f; ``exponent`` is the local order |q − a|^exponent of f at a pole,
+    of its last derivative that matters otherwise. ``exact`` is the point itself, ``where`` the
+    values of other statistics at which it happens, ``real`` whether these can occur.
     """
 
     point: float
@@ -100,46 +104,69 @@ class Singularity:
     slope: float = 0.0
     middle: float = 0.0
     exponent: float = 0.0
+    exact: sympy.Expr | None = None
+    where: Mapping[sympy.Symbol, sympy.Expr] = dataclasses.field(default_factory=dict)
+    real: bool = True
+
+    @property
+    def proved(self) -> bool:
+        """Whether it proves that no unbiased estimator exists."""
+        return self.real and self.kind not in ("mild", "removable", "wild", "undecided")
 
 
 def singularities(
-    f: sympy.Expr, symbol: sympy.Symbol, domain: Interval, order: int = 2
+    f: sympy.Expr,
+    symbol: sympy.Symbol,
+    domain: Interval,
+    order: int = 2,
+    box: Mapping[sympy.Symbol, Interval] | None = None,
 ) -> Iterator[Singularity]:
-    """Yield what happens at every suspicious point of a univariate f on a closed interval.
+    """Yield what happens at every suspicious point of f along one variable on a closed interval.
 
-    ``order`` is the highest derivative of f that matters.
+    ``order`` is the highest derivative of f that matters, ``box`` where the other variables lie.
     """
+    smooth = without_kinks(f)
+    for scene in scenes(smooth, symbol, box or {}):
+        held = at(smooth.xreplace(scene.truths), scene.values)
+        for found in _singularities(f.xreplace(scene.truths), held, symbol, domain, order):
+            yield dataclasses.replace(found, where=scene.values, real=scene.real)
+
+
+def _singularities(
+    f: sympy.Expr, held: sympy.Expr, symbol: sympy.Symbol, domain: Interval, order: int
+) -> Iterator[Singularity]:
+    """Yield what happens to f in one scene, ``held`` being f with the scene's values put in."""
     low, high = float(domain.low), float(domain.high)
-    seen: set[float] = set()
-    for guard in guards(f):
-        if guard.expr.free_symbols != {symbol}:
-            continue
+    places: dict[float, list[Guard]] = {}
+    own = [guard for guard in guards(f) if guard.expr.free_symbols == {symbol}]
+    for guard in own:
         roots = zeros(guard.expr, symbol, low, high)
-        if guard.signed:
-            yield from _undefined(guard.expr, symbol, roots.points, low, high)
         for point in roots.points:
-            if point not in seen:
-                seen.add(point)
-                found = classify(f, guard.expr, symbol, point, low, high, order)
-                if found.kind == "mild" and guard.divides:
-                    found = dataclasses.replace(found, kind="removable")
-                yield found
+            places.setdefault(point, []).append(guard)
         if not roots.complete:
             yield Singularity(roots.points[-1] if roots.points else low, "undecided")
+    if any(guard.signed for guard in own):
+        yield from _undefined(held, symbol, sorted(places), low, high)
+    for point, here in sorted(places.items()):
+        found = classify(held, here[0].expr, symbol, point, domain, order)
+        if found.kind == "mild" and any(guard.divides for guard in here):
+            found = dataclasses.replace(found, kind="removable")
+        yield found
 
 
 def _undefined(
-    guard: sympy.Expr, symbol: sympy.Symbol, roots: tuple[float, ...], low: float, high: float
+    f: sympy.Expr, symbol: sympy.Symbol, marks: list[float], low: float, high: float
 ) -> Iterator[Singularity]:
-    """Yield a stretch between two zeros on which the guard is negative."""
-    ends = [low, *roots, high]
-    for a, b in pairwise(ends):
+    """Yield a stretch between two marks on which f is not a real number."""
+    smooth = without_kinks(f)
+    for a, b in pairwise([low, *marks, high]):
         middle = _between(a, b)
-        if middle is None:
-            continue
-        value = real_at(guard, {symbol: sympy.Rational(*middle.as_integer_ratio())})
-        if value is None or value < 0:
-            yield Singularity(middle, "undefined")
+        if middle is not None:
+            here = sympy.Rational(*middle.as_integer_ratio())
+            case = beside(smooth, {symbol: (here, 1)})
+            inner = [real_at(g.expr, {symbol: here}) for g in guards(case) if g.signed]
+            if any(value is None or value < 0 for value in inner):
+                yield Singularity(middle, "undefined", exact=here)
 
 
 def _between(a: float, b: float) -> float | None:
@@ -155,33 +182,71 @@ def classify(
     guard: sympy.Expr,
     symbol: sympy.Symbol,
     point: float,
-    low: float,
-    high: float,
+    domain: Interval,
     order: int = 2,
 ) -> Singularity:
-    """Return what happens to f at a zero of a guard, seen from inside [low, high]."""
-    exact = _polish(_rational(guard), symbol, point)
+    """Return what happens to f, in one variable, at a zero of a guard, seen from inside."""
+    exact = polish(_rational(guard), symbol, point)
     if exact is None:
         return Singularity(point, "undecided")
     smooth = without_kinks(_rational(f))
-    sides = [
-        [_approach(derivative(smooth, symbol, n), symbol, exact, s) for n in range(order + 1)]
-        for s in _sides(float(exact), low, high)
+    places = [(beside(smooth, {symbol: (exact, side)}), side) for side in _sides(exact, domain)]
+    values = [approach(case, symbol, exact, side) for case, side in places]
+    if any(side.diverges for side in values):
+        exponent = min(side.exponent for side in values)
+        return Singularity(float(exact), "pole", exponent=exponent, exact=exact)
+    slopes = [[derivative(case, symbol, n) for case, _ in places] for n in range(order + 1)]
+    found = [values]
+    found += [
+        [approach(expr, symbol, exact, side) for expr, (_, side) in zip(row, places, strict=True)]
+        for row in slopes[1:]
     ]
-    found = [[side[n] for side in sides] for n in range(order + 1)]
-    at = float(exact)
-    if any(side.diverges for side in found[0]):
-        return Singularity(at, "pole", exponent=min(side.exponent for side in found[0]))
-    scales = [_size(derivative(smooth, symbol, n), symbol, exact) for n in range(order + 1)]
-    jump, slope = _jump(found[0], scales[0]), _jump(found[1], scales[1])
+    sizes = [max((size(expr, symbol, exact) for expr in row), default=0.0) for row in slopes]
+    jumps = [_jump(row, scale) for row, scale in zip(found, sizes, strict=True)]
+    kind = _kind(found, jumps)
+    if kind == "mild" and not all(
+        integrable(expr, symbol, exact, side)
+        for expr, (_, side) in zip(slopes[order], places, strict=True)
+    ):
+        kind = "wild"
+    middle = 0.0 if jumps[0] is None else _mean(found[0])
+    if kind in ("mild", "kink") and f.has(sympy.Piecewise, sympy.sign):
+        kind = (
+            "point" if _apart(value_at(_rational(f), {symbol: exact}), middle, sizes[0]) else kind
+        )
     exponent = min((side.exponent for side in found[order]), default=0.0)
-    if jump is None or (slope is None and not any(side.diverges for side in found[1])):
-        return Singularity(at, "wild")
-    kind = "jump" if jump else "steep" if slope is None else "kink" if slope else "mild"
-    if kind == "mild" and any(_jump(found[n], scales[n]) != 0 for n in range(2, order)):
-        kind = "rough"
-    middle = float(sympy.Add(*(side.limit for side in found[0])) / max(len(sides), 1))
-    return Singularity(at, kind, jump, slope or 0.0, middle, exponent)
+    jump, slope = jumps[0] or 0.0, jumps[1] or 0.0
+    return Singularity(float(exact), kind, jump, slope, middle, exponent, exact)
+
+
+def _kind(found: list[list[Approach]], jumps: list[float | None]) -> str:
+    """Return the first thing that goes wrong: value, slope, then higher derivatives."""
+    if jumps[0] is None:
+        return "wild"
+    if jumps[0]:
+        return "jump"
+    if jumps[1] is None:
+        return "steep" if any(side.diverges for side in found[1]) else "wild"
+    if jumps[1]:
+        return "kink"
+    for row, jump in zip(found[2:-1], jumps[2:-1], strict=True):
+        if jump != 0:
+            return "wild" if jump is None and not any(side.diverges for side in row) else "rough"
+    return "mild"
+
+
+def _mean(sides: list[Approach]) -> float:
+    return float(sympy.Add(*(side.limit for side in sides)) / max(len(sides), 1))
+
+
+def _apart(value: sympy.Expr, limit: float, scale: float) -> bool:
+    """Whether the value at a point is another one than the limit; a 0/0 is no value."""
+    number = value.evalf(30) if value.is_number else sympy.nan
+    if number is sympy.nan or not number.is_number:
+        return False
+    if not number.is_real:
+        return True
+    return bool(abs(float(number) - limit) > _ALIKE * max(scale, abs(limit)))
 
 
 def _rational(expr: sympy.Expr) -> sympy.Expr:
@@ -190,18 +255,7 @@ def _rational(expr: sympy.Expr) -> sympy.Expr:
     return expr.xreplace({x: sympy.Rational(*float(x).as_integer_ratio()) for x in floats})
 
 
-def _size(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr) -> float:
-    """Return how large an expression is near a point, the measure of what is small there."""
-    others = {s: _generic(s) for s in expr.free_symbols - {symbol}}
-    sizes = [0.0]
-    for step in (sympy.Rational(1, 1000), sympy.Rational(-1, 1000)):
-        value = real_at(expr, {symbol: point + step, **others})
-        if value is not None:
-            sizes.append(abs(float(value)))
-    return max(sizes)
-
-
-def _jump(sides: list[_Approach], size: float) -> float | None:
+def _jump(sides: list[Approach], scale: float) -> float | None:
     """Return by how much two one-sided limits differ, None if one does not exist."""
     limits = [side.limit for side in sides]
     if None in limits:
@@ -209,53 +263,25 @@ def _jump(sides: list[_Approach], size: float) -> float | None:
     if len(limits) < 2:
         return 0.0
     left, right = (float(limit) for limit in limits if limit is not None)
-    return right - left if abs(right - left) > 1e-9 * max(size, abs(left), abs(right)) else 0.0
+    return right - left if abs(right - left) > _ALIKE * max(scale, abs(left), abs(right)) else 0.0
 
 
-def _sides(point: float, low: float, high: float) -> list[int]:
-    return [s for s, end in ((-1, low), (1, high)) if not math.isclose(point, end, abs_tol=1e-300)]
+def _sides(point: sympy.Expr, domain: Interval) -> list[int]:
+    """Return from which sides the domain reaches a point."""
+    return [s for s, end in ((-1, domain.low), (1, domain.high)) if not same(point, end)]
 
 
-class _Approach(NamedTuple):
-    limit: sympy.Expr | None
-    diverges: bool
-    exponent: float
+def same(point: sympy.Expr, bound: Fraction | float) -> bool:
+    """Whether a point is a bound, as far as a double can hold it."""
+    if math.isinf(bound):
+        return False
+    return bool(abs(point - sympy.Rational(*bound.as_integer_ratio())) <= _ULP * abs(point))
 
 
-def _approach(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: int) -> _Approach:
-    """Return limit and order |q − a|^exponent of an expression as q → a from one side."""
-    others = {s: _generic(s) for s in expr.free_symbols - {symbol}}
-    values = []
-    for step in _STEPS:
-        value = real_at(expr, {symbol: point + side * step, **others}, _DIGITS, 400)
-        if value is None:
-            return _Approach(None, True, -math.inf)
-        values.append(value)
-    first, _, third = (abs(v) for v in values)
-    if third == 0 or first == 0:
-        return _Approach(values[2], False, math.inf)
-    exponent = float(sympy.log(first / third) / sympy.log(_STEPS[0] / _STEPS[2]))
-    if third > 1.05 * first and third > 1e-6 * _size(expr, symbol, point):
-        return _Approach(None, True, exponent)
-    return _Approach(_limit(*values), False, exponent)
+_ULP = sympy.Rational(1, 10**15)
 
 
-def _limit(first: sympy.Expr, second: sympy.Expr, third: sympy.Expr) -> sympy.Expr | None:
-    """Return what three values tend to (Aitken's extrapolation), None if they do not settle."""
-    before, after = second - first, third - second
-    if abs(after) <= sympy.Float("1e-14") * max(abs(third), 1):
-        return third
-    if abs(after) > sympy.Rational(9, 10) * abs(before):
-        return None
-    return third - after**2 / (after - before)
-
-
-def _generic(symbol: sympy.Symbol) -> sympy.Expr:
-    """Return a value at which nothing special happens, for a symbol held fixed."""
-    return sympy.Rational(7310585786, 10**9) + sympy.Rational(sum(map(ord, symbol.name)) % 97, 89)
-
-
-def _polish(guard: sympy.Expr, symbol: sympy.Symbol, point: float) -> sympy.Expr | None:
+def polish(guard: sympy.Expr, symbol: sympy.Symbol, point: float) -> sympy.Expr | None:
     """Return a zero of the guard exactly, or to 60 digits."""
     here = sympy.Rational(*point.as_integer_ratio())
     for near in (here, sympy.nsimplify(here, rational=True, tolerance=1e-12)):
@@ -266,71 +292,3 @@ def _polish(guard: sympy.Expr, symbol: sympy.Symbol, point: float) -> sympy.Expr
     except (ValueError, ZeroDivisionError, TypeError, ArithmeticError):
         return None
     return root if root.is_real and abs(root - point) < 1e-6 * max(1.0, abs(point)) else None
-
-
-def definite(expr: sympy.Expr, box: Mapping[sympy.Symbol, Interval], *, strict: bool = True) -> int:
-    """Return the sign an expression is proven to have on a closed box, 0 if undecided.
-
-    With ``strict=False`` it may also be zero in places.
-
-    Examples
-    --------
-    >>> from trueup.domain import Interval
-    >>> a, b = sympy.symbols("a b", real=True)
-    >>> definite(a + b, {a: Interval(1, None), b: Interval(0, None)})
-    1
-    """
-    symbols = sorted(expr.free_symbols, key=str)
-    cells = {s: (np.array([float(box[s].low)]), np.array([float(box[s].high)])) for s in symbols}
-    proven: set[int] = set()
-    if not symbols:
-        value = real(expr)
-        return 0 if value is None or (not value and strict) else -1 if value < 0 else 1
-    for _ in range(_ROUNDS):
-        signs = sign(expr, cells) if strict else _weak_sign(expr, cells)
-        proven |= {int(s) for s in signs if s}
-        open_cells = {s: (lo[signs == 0], hi[signs == 0]) for s, (lo, hi) in cells.items()}
-        count = int((signs == 0).sum())
-        if count == 0:
-            return proven.pop() if len(proven) == 1 else 0
-        if len(proven) == 2 or count * 2 ** len(symbols) > _CELLS:
-            return 0
-        cells = _bisect(open_cells)
-    return 0
-
-
-def _weak_sign(
-    expr: sympy.Expr, cells: Mapping[sympy.Symbol, tuple[np.ndarray, np.ndarray]]
-) -> np.ndarray:
-    low, high = enclose(expr, cells)
-    return np.where(low >= 0, 1, np.where(high <= 0, -1, 0))
-
-
-def _bisect(
-    cells: dict[sympy.Symbol, tuple[np.ndarray, np.ndarray]],
-) -> dict[sympy.Symbol, tuple[np.ndarray, np.ndarray]]:
-    """Split every cell in two along every axis."""
-    halves = {s: ((lo, m), (m, hi)) for s, (lo, hi) in cells.items() for m in [_middle(lo, hi)]}
-    result: dict[sympy.Symbol, tuple[list[np.ndarray], list[np.ndarray]]]
-    result = {s: ([], []) for s in cells}
-    for choice in product((0, 1), repeat=len(cells)):
-        for (symbol, pair), side in zip(halves.items(), choice, strict=True):
-            result[symbol][0].append(pair[side][0])
-            result[symbol][1].append(pair[side][1])
-    return {s: (np.concatenate(lo), np.concatenate(hi)) for s, (lo, hi) in result.items()}
-
-
-def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return a point inside: unbounded cells are cut far out, those over many decades in between.
-
-    From 1 outwards the distances are 4, 16, 256, ..., so that 1e300 is reached in ten rounds.
-    """
-    with np.errstate(invalid="ignore", over="ignore"):
-        middle = low / 2 + high / 2
-        near, far = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
-        decades = (low * high > 0) & (far > 4 * near)
-        beyond = np.clip(np.maximum(4.0, near) ** 2, near, 1e300)
-        size = np.where(np.isinf(far), beyond, np.sqrt(near) * np.sqrt(far))
-        one_sided = decades | (np.isinf(far) & np.isfinite(near))
-        middle = np.where(one_sided, np.where(np.isinf(low) | (high <= 0), -size, size), middle)
-    return np.where(np.isinf(low) & np.isinf(high), 0.0, middle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import sympy
@@ -15,8 +16,10 @@ from trueup.formula.text import text
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse import on_integers, spectral
 from trueup.inverse.component import Cell, Component, Coordinate, Wave
-from trueup.inverse.existence import check
+from trueup.inverse.existence import check, check_points, domain_of, is_rough
+from trueup.inverse.inside import inside
 from trueup.inverse.on_integers import OnIntegers
+from trueup.inverse.removable import Steady, steadied
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,6 +51,11 @@ class Inverse:
     components: tuple[Component, ...]
     theorems: tuple[str, ...]
     infinite: str | None
+
+    @cached_property
+    def estimand(self) -> sympy.Expr:
+        """F with its limits at removable points: what the expectation is inside the domain."""
+        return sympy.Add(*(c.estimand for c in self.components))
 
 
 def invert(
@@ -120,7 +128,7 @@ def connected(f: sympy.Expr, symbols: set[sympy.Symbol]) -> list[sympy.Expr]:
 def _component(
     f: sympy.Expr, known: Mapping[sympy.Symbol, Statistic], extension: object
 ) -> Component:
-    f = _cancelled(f)
+    f = _settled(_cancelled(f), known, extension)
     used = [s for s in known.values() if s.symbol in f.free_symbols]
     chosen = on_integers.chosen(f, used, extension)
     if chosen is not None:
@@ -135,11 +143,40 @@ def _component(
     f, coordinates = _coordinates(f, cells)
     f, sums = _sums(f, waves)
     _check_size(f, coordinates)
-    smooth = f if all(c.noise.lattice for c in cells) else without_kinks(f)
-    modes = spectral.decompose(smooth, [w.symbol for w in sums])
+    steady = Steady(f, ()) if all(c.noise.lattice for c in cells) else _steady(f, coordinates)
+    modes = spectral.decompose(steady.f, [w.symbol for w in sums])
     if modes is None:
         raise _not_exponential(f, sums)
-    return Component(f, coordinates, sums, modes)
+    return Component(f, coordinates, sums, modes, removed=steady.points)
+
+
+def _steady(f: sympy.Expr, coordinates: tuple[Coordinate, ...]) -> Steady:
+    """Return f without kinks, with its power series around removable points."""
+    steady = Steady(without_kinks(f), ())
+    for coordinate in filter(is_rough, coordinates):
+        further = steadied(steady.f, coordinate.symbol, domain_of(coordinate))
+        steady = Steady(further.f, steady.points + further.points)
+    return steady
+
+
+def _settled(
+    f: sympy.Expr, known: Mapping[sympy.Symbol, Statistic], extension: object
+) -> sympy.Expr:
+    """Return f as it is inside the domain; refuse values at single points that are no limits."""
+    box = {s.symbol: s.domain.integers() if s.noise.lattice else s.domain for s in known.values()}
+    rough = {
+        symbol: operator.order
+        for symbol, s in known.items()
+        if not box[symbol].lattice
+        for operator in [s.noise.inverse(s.domain, extension)]
+        if operator is not None and operator.order
+    }
+    within = inside(f, box, set(rough))
+    if within != f:
+        for symbol, order in rough.items():
+            if symbol in f.free_symbols:
+                check_points(f, symbol, order, box)
+    return within
 
 
 def _tensor(
@@ -229,10 +266,11 @@ def _not_exponential(f: sympy.Expr, sums: tuple[Wave, ...]) -> NoUnbiasedEstimat
     noise, names = wave.noises[0], " + ".join(s.name for s in wave.statistics)
     return NoUnbiasedEstimator(
         f"no unbiased estimator of {text(f.xreplace({wave.symbol: sympy.Add(*wave.statistics)}))} "
-        f"in closed form under {noise!r}: it is not a sum of terms {names}^k·e^(c·{names})",
+        f"was found under {noise!r}: it is not a sum of terms {names}^k·e^(c·{names})",
         "under Laplace or DiscreteLaplace noise every smooth function works; here polynomials, "
         "exponentials, sines, cosines and their products do, and nearly_unbiased(f, noise, domain, "
         "max_bias) finds the best estimator with a small bias",
+        proved=False,
     )
 
 

@@ -93,9 +93,11 @@ def _apart(f: sympy.Expr, p: Product, statistic: Statistic) -> list[Product]:
 def _inseparable(f: sympy.Expr, statistic: Statistic) -> NoUnbiasedEstimator:
     name = statistic.symbol.name
     return NoUnbiasedEstimator(
-        f"{text(f)} is no sum of products of a function of {name} and functions of the other "
-        f"statistics, and under {statistic.noise!r} only functions of {name} alone can be treated",
+        f"no estimator of {text(f)} was found: it is no sum of products of a function "
+        f"of {name} and functions of the other statistics, and under {statistic.noise!r} only "
+        f"functions of {name} alone can be treated",
         "publish what f depends on as one statistic, e.g. a total with a noise of its own",
+        proved=False,
     )
 
 

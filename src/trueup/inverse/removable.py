@@ -1,0 +1,177 @@
+"""Removable points, 0/0 with a smooth limit: there f is its power series.
+
+sin(q)/q has a value and derivatives at 0, but no digits are left of them near 0. Within a radius
+around such a point f is replaced by its Taylor polynomial; outside, the formula itself has its
+digits. The coefficients are Cauchy integrals of f over a circle: that f is analytic inside shows in
+the absence of negative powers, that the circle is small enough in the decay of the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import mpmath
+import sympy
+
+from trueup.formula.enclosure import zeros
+from trueup.formula.opaque import Opaque
+from trueup.formula.unkinked import without_kinks
+from trueup.inverse.approach import approach
+from trueup.inverse.cases import beside
+from trueup.inverse.regularity import guards, polish, same
+from trueup.inverse.separation import separated
+
+if TYPE_CHECKING:
+    from trueup.domain import Interval
+
+_NODES = 64
+"""Points on the circle: coefficients from −16 to 47."""
+
+_DEGREE = 28
+"""Terms kept; what follows is below 1e-18 of the largest, so 1e-15 in second derivatives."""
+
+_NEGLIGIBLE = mpmath.mpf("1e-18")
+_DIGITS = 30
+_HALVINGS, _DOUBLINGS = 40, 16
+
+
+class Steady(NamedTuple):
+    """A formula that has its digits everywhere, and the removable points along each variable."""
+
+    f: sympy.Expr
+    points: tuple[tuple[sympy.Symbol, float], ...]
+
+
+def steadied(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> Steady:
+    """Return f with power series around its removable points along one variable.
+
+    Examples
+    --------
+    >>> from trueup.domain import Interval
+    >>> q = sympy.Symbol("q", real=True)
+    >>> steadied(sympy.sin(q) / q, q, Interval()).points
+    ((q, 0.0),)
+    """
+    suspects = _suspects(f, symbol, domain)
+    products = separated(without_kinks(f), symbol) if suspects and not f.has(Opaque) else None
+    if products is None:
+        return Steady(f, ())
+    done = []
+    for point, exact in suspects.items():
+        changed = [(a, _around(h, symbol, exact, domain)) for a, h in products]
+        if all(h is not None for _, h in changed):
+            products = [(a, h) for a, h in changed if h is not None]
+            done.append((symbol, point))
+    return Steady(sympy.Add(*(a * h for a, h in products)) if done else f, tuple(done))
+
+
+def _suspects(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> dict[float, sympy.Expr]:
+    """Return the zeros of denominators in the domain."""
+    found = {}
+    for guard in guards(f):
+        if guard.divides and guard.expr.free_symbols == {symbol}:
+            for point in zeros(guard.expr, symbol, float(domain.low), float(domain.high)).points:
+                exact = polish(guard.expr, symbol, point)
+                if exact is not None:
+                    found[point] = exact
+    return found
+
+
+def _around(
+    h: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, domain: Interval
+) -> sympy.Expr | None:
+    """Return h with its series beside a point of the domain, None if it has none."""
+    reach = _reach(h, symbol, point, domain)
+    cases: list[tuple[sympy.Expr, sympy.Basic]] = []
+    for side, bound in ((-1, domain.low), (1, domain.high)):
+        if same(point, bound):
+            continue
+        case = beside(h, {symbol: (point, side)})
+        if _divides(case, symbol, point):
+            if approach(case, symbol, point, side).limit is None:
+                return None
+            series = _series(case, symbol, point, reach)
+            if series is None:
+                return None
+            radius = sympy.Float(series.radius)
+            near = symbol - point <= radius if side > 0 else symbol - point >= -radius
+            beyond = symbol >= point if side > 0 else symbol <= point
+            cases.append((series.polynomial(symbol, point), sympy.And(near, beyond)))
+    return sympy.Piecewise(*cases, (h, True)) if cases else h
+
+
+def _divides(case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr) -> bool:
+    """Whether a case divides by something that vanishes at the point."""
+    values = [g.expr.xreplace({symbol: point}).evalf(40) for g in guards(case) if g.divides]
+    return any(v.is_number and abs(v) < 1e-30 for v in values)
+
+
+def _reach(h: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, domain: Interval) -> float:
+    """Return how far from the point the next one lies at which something may happen to h."""
+    here, ends = float(point), (float(domain.low), float(domain.high))
+    own = [guard.expr for guard in guards(h) if guard.expr.free_symbols == {symbol}]
+    gaps = [abs(other - here) for expr in own for other in zeros(expr, symbol, *ends).points]
+    least = 1e-12 * max(1.0, abs(here))
+    return min([2.0**_DOUBLINGS, *(gap / 2 for gap in gaps if gap > least)])
+
+
+class _Series(NamedTuple):
+    """Σ cₖ(q − a)^k for |q − a| ≤ radius."""
+
+    coefficients: tuple[sympy.Expr, ...]
+    radius: float
+
+    def polynomial(self, symbol: sympy.Symbol, point: sympy.Expr) -> sympy.Expr:
+        """Return it as an expression."""
+        return sympy.Add(*(c * (symbol - point) ** k for k, c in enumerate(self.coefficients)))
+
+
+def _series(
+    case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, reach: float
+) -> _Series | None:
+    """Return the power series on the largest circle tried on which it converges fast."""
+    radius = min(1.0, reach)
+    found = _on_circle(case, symbol, point, radius)
+    if found is None:
+        for _ in range(_HALVINGS):
+            radius /= 2
+            found = _on_circle(case, symbol, point, radius)
+            if found is not None:
+                return found
+        return None
+    while 2 * radius <= reach:
+        radius *= 2
+        wider = _on_circle(case, symbol, point, radius)
+        if wider is None:
+            return found
+        found = wider
+    return found
+
+
+def _on_circle(
+    case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, radius: float
+) -> _Series | None:
+    """Return the coefficients by Cauchy's integral, None if they do not show convergence."""
+    with mpmath.workdps(_DIGITS):
+        turns = [mpmath.expjpi(mpmath.mpf(2 * j + 1) / _NODES) for j in range(_NODES // 2)]
+        values = []
+        for turn in turns:
+            z = point + sympy.Float(radius) * sympy.sympify(turn)
+            value = case.xreplace({symbol: z}).evalf(_DIGITS, maxn=400)
+            if not value.is_number or not value.is_finite:
+                return None
+            values.append(mpmath.mpmathify(value))
+        terms = [
+            2 * mpmath.fsum((v * t**-k).real for v, t in zip(values, turns, strict=True)) / _NODES
+            for k in range(-_NODES // 4, 3 * _NODES // 4)
+        ]
+        small = _NEGLIGIBLE * max(map(abs, terms))
+        first = _NODES // 4
+        if any(abs(t) > small for t in (*terms[:first], *terms[first + _DEGREE :])):
+            return None
+        kept = terms[first : first + _DEGREE]
+        exact = [t if abs(t) > small else mpmath.mpf(0) for t in kept]
+        powers = [t / mpmath.mpf(radius) ** k for k, t in enumerate(exact)]
+        return _Series(
+            tuple(sympy.Float(str(c), 25) if c else sympy.S.Zero for c in powers), radius
+        )

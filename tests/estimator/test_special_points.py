@@ -1,0 +1,373 @@
+"""Kinks, jumps, single values and 0/0 at the bounds, beside them and away: what exists, and that.
+
+Two smooth pieces meet at a point a of a drawn function. Whether an unbiased estimator exists then
+follows from the pieces alone: inside the domain value and slope must agree and the value at a be
+their limit, at a bound only the piece inside counts, with the value at a. What exists must be
+accepted and be unbiased by quadrature; what does not must be refused as proved.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import itertools
+import math
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import oracle
+import trueup as tu
+from oracle import Axis, expect
+
+SCALE = 0.7
+PLACES = ("low", "high", "inside", "beside low", "beside high", "away")
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """Left piece, right piece, value at a, all polynomials in t = q − a, and the domain."""
+
+    text: str
+    left: tuple[int, int, int]
+    right: tuple[int, int, int]
+    at: float
+    a: float
+    domain: tuple[float | None, float | None]
+    place: str
+
+    def __call__(self, q: float) -> float:
+        """Return f(q), read off the pieces."""
+        t = q - self.a
+        piece = self.left if t < 0 else self.right
+        return self.at if t == 0 else piece[0] + piece[1] * t + piece[2] * t * t
+
+    @property
+    def exists(self) -> bool:
+        """Whether f is C¹ on the closed domain, with its limits at a."""
+        if self.place == "away":
+            return True
+        if self.place == "low":
+            return self.right[0] == self.at
+        if self.place == "high":
+            return self.left[0] == self.at
+        return self.left[:2] == self.right[:2] and self.left[0] == self.at
+
+
+def written(piece: tuple[int, int, int], a: float) -> str:
+    t = f"(q - {a:g})" if a >= 0 else f"(q + {-a:g})"
+    return f"({piece[0]} + {piece[1]}*{t} + {piece[2]}*{t}**2)"
+
+
+def drawn(seed: int) -> Drawn:
+    """Return a function whose pieces agree in nothing, in the value, or in value and slope."""
+    pick = random.Random(seed)
+    a, place = pick.choice((-1.5, 0.0, 2.0)), PLACES[seed % len(PLACES)]
+    left = tuple(pick.choice((-2, -1, 0, 1, 3)) for _ in range(3))
+    agree = pick.choice((0, 1, 2, 2))
+    right = left[:agree] + tuple(pick.choice((-2, -1, 0, 1, 3)) for _ in range(3 - agree))
+    domain = {
+        "low": (a, pick.choice((None, a + 3))),
+        "high": (pick.choice((None, a - 3)), a),
+        "inside": pick.choice(((None, None), (a - 2, a + 1), (a - 1, None))),
+        "beside low": (a - 2.0**-10, None),
+        "beside high": (a - 3, a + 2.0**-10),
+        "away": pick.choice(((a + 0.5, None), (None, a - 0.25))),
+    }[place]
+    below, above = written(left, a), written(right, a)
+    kind = pick.choice((">", ">=", "==", "between"))
+    at: float = right[0] if kind == ">=" else left[0]
+    text = f"where(q {kind} {a:g}, {above}, {below})"
+    if kind == "==":
+        at = pick.choice((left[0], 7))
+        text = f"where(q == {a:g}, {at:g}, where(q > {a:g}, {above}, {below}))"
+    if kind == "between":
+        at = pick.choice((right[0], -5))
+        text = f"where(q > {a:g}, {above}, where(q >= {a:g}, {at:g}, {below}))"
+    return Drawn(text, left, right, at, a, domain, place)  # type: ignore[arg-type]
+
+
+def truths(f: Drawn) -> list[float]:
+    """Return the bounds, a, what lies beside them, and something further on."""
+    marks = [b for b in f.domain if b is not None] + ([] if f.place == "away" else [f.a])
+    near = {m + d for m in marks for d in (0.0, 1e-7, -1e-7, 0.3, -0.3)} or {0.0, 1.0}
+    low = -math.inf if f.domain[0] is None else f.domain[0]
+    high = math.inf if f.domain[1] is None else f.domain[1]
+    return sorted(q for q in near if low <= q <= high)
+
+
+@pytest.mark.parametrize("seed", range(72))
+def test_what_exists_is_unbiased_and_what_is_refused_does_not_exist(seed: int) -> None:
+    f = drawn(seed)
+    if not f.exists:
+        with pytest.raises(tu.NoUnbiasedEstimator) as info:
+            tu.unbiased(f.text, tu.Laplace(SCALE), f.domain)
+        assert info.value.proved
+        return
+    est = tu.unbiased(f.text, tu.Laplace(SCALE), f.domain)
+    breaks = tuple(b for b in (*f.domain, f.a) if b is not None)
+    for q in truths(f):
+        mean = expect(est, Axis(oracle.laplace(SCALE), q, breaks))
+        assert mean == pytest.approx(f(q), abs=1e-9, rel=1e-9), (f.text, f.domain, q)
+        assert est.expectation(q) == pytest.approx(f(q), abs=1e-12, rel=1e-12)
+
+
+def test_both_kinds_are_drawn_at_every_place() -> None:
+    seen = {(f.place, f.exists) for f in map(drawn, range(72))}
+    assert seen >= {*itertools.product(PLACES[:-1], (True, False)), ("away", True)}
+
+
+# -- the slope at a bound is the one from inside ---------------------------------------------------
+
+AT_A_BOUND: list[tuple[str, Any, Callable[[float], float]]] = [
+    ("abs(q - 3)", (None, 3), lambda q: 3 - q),
+    ("abs(q - 0.1)", (0.1, None), lambda q: q - 0.1),
+    ("max(q, 3)", (None, 3), lambda q: 3.0),
+    ("min(q, 3)", (3, None), lambda q: 3.0),
+    ("where(q > 1, 1/q, 1)", (1, None), lambda q: 1 / q),
+    ("abs(sin(q))", (0, 3), math.sin),
+]
+
+
+@pytest.mark.parametrize(("f", "domain", "truth"), AT_A_BOUND, ids=str)
+@pytest.mark.parametrize("extension", ["optimal", 4])
+def test_at_a_bound_the_slope_is_the_one_from_inside(
+    f: str, domain: Any, truth: Callable[[float], float], extension: Any
+) -> None:
+    bounds = tuple(float(x) for x in domain if x is not None)
+    est = tu.unbiased(f, tu.Laplace(1), domain, extension=extension)
+    for q in (bounds[0], bounds[-1], bounds[0] + (0.5 if domain[0] is not None else -0.5)):
+        mean = expect(est, Axis(oracle.laplace(1), q, bounds))
+        assert mean == pytest.approx(truth(q), abs=1e-9)
+
+
+def test_at_a_bound_under_a_sum_of_noises() -> None:
+    noise = tu.Laplace(1) + tu.Laplace(0.5)
+    est, plain = (tu.unbiased(f, noise, (None, 3)) for f in ("abs(q - 3)**3", "(3 - q)**3"))
+    x = np.array([-1.0, 2.5, 3.0, 3.75, 8.0])
+    np.testing.assert_allclose(est(x), plain(x), rtol=1e-12)
+
+
+def test_at_a_bound_in_tables_scales_and_sql() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    pandas = pytest.importorskip("pandas")
+    est = tu.unbiased("abs(q - 3)", tu.Laplace(1), (None, 3))
+    frame = pandas.DataFrame({"q": [5.0, 1.0], "b": [2.0, 2.0]})
+    assert tu.debias(frame, f=est)["f"].tolist() == [-1.0, 2.0]
+    assert tu.debias(frame, scales={"q": "b"}, f=est)["f"].tolist() == [-2.0, 2.0]
+    query = f"SELECT {est.sql()} FROM (VALUES (5.0::DOUBLE)) t(q)"  # noqa: S608
+    (row,) = duckdb.sql(query).fetchall()
+    assert row == (-1.0,)
+    assert "3 - q" in str(est.formula)
+    assert est.variance(5.0) == 1.0
+
+
+# -- the other statistics' cases -------------------------------------------------------------------
+
+CASES = [
+    ("where(n > 100, abs(s), s)", {}, "kink at 0"),
+    ("where(n == 100, abs(s), s)", {}, "kink at 0"),
+    ("where(n > m, abs(s), s)", {}, "kink at 0"),
+    ("where(n > 100, sqrt(s), s)", {"s": (0, None)}, "infinite slope"),
+    ("where(n > 100, where(s > 2, 5, 4), s)", {}, "jump at 2"),
+    ("abs(s - n)", {}, "kink"),
+    ("where(t > 100, abs(s), s)", {}, "kink at 0"),
+]
+
+
+@pytest.mark.parametrize(("f", "domain", "reason"), CASES, ids=str)
+def test_every_case_of_the_other_statistics_is_looked_at(f: str, domain: Any, reason: str) -> None:
+    noise = {"s": tu.Laplace(1), "n": tu.DiscreteLaplace(1)}
+    noise |= {name: tu.DiscreteLaplace(2) for name in "m" if name in f.split("(", 1)[1]}
+    noise |= {"t": tu.Laplace(2)} if "t >" in f else {}
+    noise = {
+        name: z for name, z in noise.items() if name in f.replace("sqrt", "").replace("abs", "")
+    }
+    with pytest.raises(tu.NoUnbiasedEstimator, match=reason) as info:
+        tu.unbiased(f, noise, domain or None)
+    assert info.value.proved or "m" in noise
+
+
+def test_cases_of_other_statistics_that_cannot_occur_do_no_harm() -> None:
+    noise = {"s": tu.Laplace(1), "n": tu.DiscreteLaplace(1)}
+    est = tu.unbiased("where(n > 100, abs(s), s)", noise, {"n": (None, 50)})
+    assert est(s=-1.5, n=3) == -1.5
+    wide = tu.unbiased(
+        "sqrt(n - 50)*abs(s)**3", {"s": tu.Laplace(1), "n": tu.Laplace(1)}, {"n": (60, None)}
+    )
+    assert math.isfinite(wide(s=1.0, n=70.0))
+
+
+# -- removable points ------------------------------------------------------------------------------
+
+REMOVABLE: list[tuple[str, Any, float, Callable[[Any], Any]]] = [
+    ("sin(q)/q", None, 0.0, lambda q: mpmath.sin(q) / q),
+    ("where(q == 0, 1, sin(q)/q)", None, 0.0, lambda q: mpmath.sin(q) / q),
+    ("q/(exp(q) - 1)", (0, None), 0.0, lambda q: q / mpmath.expm1(q)),
+    ("(1 - cos(q))/q**2", (-4, None), 0.0, lambda q: (1 - mpmath.cos(q)) / q**2),
+    ("log(q)/(q - 1)", (0.25, None), 1.0, lambda q: mpmath.log(q) / (q - 1)),
+    ("(sqrt(q) - 2)/(q - 4)", (4, None), 4.0, lambda q: (mpmath.sqrt(q) - 2) / (q - 4)),
+    ("1/q - 1/(exp(q) - 1)", (0, None), 0.0, lambda q: 1 / q - 1 / mpmath.expm1(q)),
+]
+
+
+@pytest.mark.parametrize(("f", "domain", "a", "reference"), REMOVABLE, ids=lambda v: str(v)[:30])
+def test_near_a_removable_point_nothing_is_lost(
+    f: str, domain: Any, a: float, reference: Callable[[Any], Any]
+) -> None:
+    b = Fraction(3, 10)
+    est = tu.unbiased(f, tu.Laplace(b), domain)
+    offsets = [
+        0.0,
+        *(s * d for s in (1, -1) for d in (1e-12, 1e-8, 1e-5, 1e-3, 0.03, 0.2, 0.6, 2.5)),
+    ]
+    low = -math.inf if domain is None or domain[0] is None else domain[0]
+    x = np.array([a + d for d in offsets if a + d > low])
+    with mpmath.workdps(80):
+        jets = [[_derivative(reference, v, a, n) for n in range(3)] for v in x]
+        scale = mpmath.mpf(3) / 10
+        values = np.array([float(j[0] - scale**2 * j[2]) for j in jets])
+        spreads = np.array([float(2 * scale**2 * j[1] ** 2 + scale**4 * j[2] ** 2) for j in jets])
+    np.testing.assert_allclose(est(x), values, rtol=1e-9)
+    np.testing.assert_allclose(est.variance(x), spreads, rtol=1e-9, atol=1e-18)
+    np.testing.assert_allclose([est(float(v)) for v in x], values, rtol=1e-9)
+    bounds = tuple(float(v) for v in domain or () if v is not None)
+    for q in (a, a + 1e-8, a + 0.3):
+        with mpmath.workdps(80):
+            truth = float(_derivative(reference, q, a, 0))
+        assert est.expectation(q) == pytest.approx(truth, rel=1e-9)
+        mean = expect(est, Axis(oracle.laplace(0.3), q, (*bounds, a)))
+        assert mean == pytest.approx(truth, rel=1e-9)
+
+
+def _derivative(f: Callable[[Any], Any], q: float, a: float, n: int) -> Any:
+    """Return a derivative by central differences in 80 digits; f(a) is never asked."""
+    h, x = mpmath.mpf("1e-16"), mpmath.mpf(q)
+    if q == a:
+        x += mpmath.mpf("1e-20")
+    steps = ((0,), (1, -1), (1, 0, -1))[n]
+    weights = ((1,), (0.5, -0.5), (1, -2, 1))[n]
+    return mpmath.fsum(w * f(x + s * h) for s, w in zip(steps, weights, strict=False)) / h**n
+
+
+def test_a_removable_point_in_several_statistics_and_in_sql() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    noise = {"s": tu.Laplace(1), "n": tu.DiscreteLaplace(1)}
+    est = tu.unbiased("n*sin(s)/s", noise)
+    assert est(s=1e-8, n=3) == pytest.approx(4.0, rel=1e-12)
+    one = tu.unbiased("sin(q)/q", tu.Laplace(1))
+    query = f"SELECT {one.sql()} FROM (VALUES (0.0::DOUBLE), (1e-8), (0.5), (3.0)) t(q)"  # noqa: S608
+    rows = duckdb.sql(query).fetchall()
+    assert [row[0] for row in rows] == pytest.approx(
+        [one(q) for q in (0.0, 1e-8, 0.5, 3.0)], rel=1e-13
+    )
+    assert "**20" not in str(one.formula)  # the formula is shown as it is written
+
+
+def test_the_expectation_at_a_cancelled_point_is_the_limit() -> None:
+    est = tu.unbiased("(q**2 - 1)/(q - 1)", tu.Laplace(1))
+    assert est.expectation(1.0) == 2.0
+    assert est.bias(1.0) == 0.0
+
+
+# -- what was refused, or accepted, by mistake -----------------------------------------------------
+
+EXIST: list[tuple[str, float, Any, Callable[[float], float]]] = [
+    ("exp(q)/q", 1.0, (1, None), lambda q: math.exp(q) / q),
+    ("exp(q)/(q + 1)**2", 1.0, (0, None), lambda q: math.exp(q) / (q + 1) ** 2),
+    ("where(q > 1, log(q), q - 1)", 1.0, None, lambda q: math.log(q) if q > 1 else q - 1),
+    ("q**5*sin(1/q)", 1.0, (0.5, None), lambda q: q**5 * math.sin(1 / q)),
+]
+
+
+@pytest.mark.parametrize(("f", "b", "domain", "truth"), EXIST, ids=lambda v: str(v)[:30])
+def test_what_exists_is_not_refused(
+    f: str, b: float, domain: Any, truth: Callable[[float], float]
+) -> None:
+    est = tu.unbiased(f, tu.Laplace(b), domain)
+    low = 1.0 if domain is None else float(domain[0])
+    for q in (low, low + 0.5):
+        if "exp" in f:  # g·e^{−x} falls like 1/x²: compare E g with its integral to a far point
+            assert est.expectation(q) == pytest.approx(truth(q), rel=1e-12)
+            assert _closed(est, low, q) == pytest.approx(truth(q), rel=1e-4)
+        else:
+            assert expect(est, Axis(oracle.laplace(b), q, (low,), 0.2)) == pytest.approx(truth(q))
+
+
+def _closed(est: Any, low: float, q: float) -> float:
+    """Return E g under Laplace(1) for g = e^x·h(x), where h falls like 1/x²."""
+    h = lambda x: mpmath.mpf(est(float(x))) * mpmath.exp(-x)  # noqa: E731
+    inner = mpmath.quad(
+        lambda x: h(x) * mpmath.exp(x - abs(x - q)), [low, q, q + 1] if q > low else [low, low + 1]
+    )
+    outer = mpmath.quad(lambda x: h(x), [q + 1, 10, 60, 600]) * mpmath.exp(q)
+    beyond = h(600) * 600 * mpmath.exp(q)  # h ~ c/x²: its tail is x·h
+    below = est(low - 1.0) * math.exp(low - q)
+    return float((inner + outer + beyond + below) / 2)
+
+
+REFUSED = [
+    ("q*(-log(q))**0.1", (0, 0.5), True),
+    ("q*log(-log(q))", (0, 0.1), True),
+    ("q*sin(log(q))", (0, 1), False),
+    ("q**3*sin(1/q)", (0, 1), False),
+    ("exp(q)/log(q)", (2, None), False),
+    ("log(1 + exp(exp(q)))", None, False),
+    ("exp(q)", None, True),
+    ("s*t/(s + t)", {"s": (0, None), "t": (0, None)}, False),
+]
+
+
+@pytest.mark.parametrize(("f", "domain", "proved"), REFUSED, ids=str)
+def test_proved_or_not_found(f: str, domain: Any, proved: bool) -> None:
+    noise: Any = {"s": tu.Laplace(1), "t": tu.Laplace(1)} if "t)" in f else tu.Laplace(1)
+    with pytest.raises(tu.NoUnbiasedEstimator) as info:
+        tu.unbiased(f, noise, domain)
+    assert info.value.proved is proved
+    assert ("was found" in info.value.message) is not proved
+
+
+def test_touching_at_the_edge_of_the_domain() -> None:
+    noise = {"s": tu.Laplace(1), "t": tu.Laplace(1)}
+    box = {"s": (0, None), "t": (0, None)}
+    est, plain = tu.unbiased("abs(s*t)", noise, box), tu.unbiased("s*t", noise, box)
+    s, t = np.meshgrid([-1.0, 0.0, 2.0], [-3.0, 0.0, 1.0])
+    assert (est(s=s, t=t) == plain(s=s, t=t)).all()
+
+
+HINTED = [
+    ("1/q", (-3, 3)),
+    ("1/q", None),
+    ("tan(q)", (0, 2)),
+    ("1/(q**2 - 4)", (0, None)),
+    ("abs(q - 3)", (1, None)),
+    ("max(q, 2)", (0, 9)),
+    ("where(q > 5, 1, 0)", None),
+    ("sqrt(q)", (0, None)),
+    ("sqrt(5 - q)", (0, 5)),
+    ("where(q == 2, 5, q)", None),
+    ("log(q)", (-1, None)),
+]
+
+
+@pytest.mark.parametrize(("f", "domain"), HINTED, ids=str)
+def test_what_a_hint_proposes_works(f: str, domain: Any) -> None:
+    with pytest.raises(tu.NoUnbiasedEstimator) as info:
+        tu.unbiased(f, tu.Laplace(0.5), domain)
+    assert (
+        "e.g. domain=" in info.value.hint
+        or "point" in str(info.value)
+        or "limit" in str(info.value)
+    )
+    if "e.g. domain=" in info.value.hint:
+        proposed = ast.literal_eval(info.value.hint.split("e.g. domain=")[1])
+        est = tu.unbiased(f, tu.Laplace(0.5), proposed)
+        bounds = tuple(float(b) for b in proposed if b is not None)
+        q = bounds[0]
+        mean = expect(est, Axis(oracle.laplace(0.5), q, bounds, 0.1))
+        assert mean == pytest.approx(float(est.expectation(q)), rel=1e-8, abs=1e-9)
