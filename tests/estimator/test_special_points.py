@@ -316,7 +316,6 @@ REFUSED = [
     ("q*log(-log(q))", (0, 0.1), True),
     ("q*sin(log(q))", (0, 1), False),
     ("q**3*sin(1/q)", (0, 1), False),
-    ("exp(q)/log(q)", (2, None), False),
     ("log(1 + exp(exp(q)))", None, False),
     ("exp(q)", None, True),
     ("s*t/(s + t)", {"s": (0, None), "t": (0, None)}, False),
@@ -330,6 +329,10 @@ def test_proved_or_not_found(f: str, domain: Any, proved: bool) -> None:
         tu.unbiased(f, noise, domain)
     assert info.value.proved is proved
     assert ("was found" in info.value.message) is not proved
+
+
+def test_a_logarithm_decides_whether_the_tail_is_integrable() -> None:
+    assert math.isfinite(tu.unbiased("exp(q)/log(q)", tu.Laplace(1), (2, None))(3.0))
 
 
 def test_touching_at_the_edge_of_the_domain() -> None:

@@ -8,6 +8,7 @@ the absence of negative powers, that the circle is small enough in the decay of 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import mpmath
@@ -33,6 +34,8 @@ _DEGREE = 28
 _NEGLIGIBLE = mpmath.mpf("1e-18")
 _DIGITS = 30
 _HALVINGS, _DOUBLINGS = 40, 16
+_GROWTH = 4.0
+"""A function that grows so much from a circle to one of half its radius is not analytic inside."""
 
 
 class Steady(NamedTuple):
@@ -131,17 +134,16 @@ def _series(
 ) -> _Series | None:
     """Return the power series on the largest circle tried on which it converges fast."""
     radius = min(1.0, reach)
-    found = _on_circle(case, symbol, point, radius)
-    if found is None:
-        for _ in range(_HALVINGS):
-            radius /= 2
-            found = _on_circle(case, symbol, point, radius)
-            if found is not None:
-                return found
-        return None
-    while 2 * radius <= reach:
+    found, size = _on_circle(case, symbol, point, radius)
+    halvings = 0
+    while found is None:
+        before, radius, halvings = size, radius / 2, halvings + 1
+        found, size = _on_circle(case, symbol, point, radius)
+        if halvings == _HALVINGS or size > _GROWTH * before:
+            return found
+    while not halvings and 2 * radius <= reach:
         radius *= 2
-        wider = _on_circle(case, symbol, point, radius)
+        wider, _ = _on_circle(case, symbol, point, radius)
         if wider is None:
             return found
         found = wider
@@ -150,28 +152,32 @@ def _series(
 
 def _on_circle(
     case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, radius: float
-) -> _Series | None:
-    """Return the coefficients by Cauchy's integral, None if they do not show convergence."""
+) -> tuple[_Series | None, float]:
+    """Return the coefficients by Cauchy's integral, None if they do not show convergence.
+
+    The second number is the size of f on the circle.
+    """
     with mpmath.workdps(_DIGITS):
         turns = [mpmath.expjpi(mpmath.mpf(2 * j + 1) / _NODES) for j in range(_NODES // 2)]
         values = []
         for turn in turns:
-            z = point + sympy.Float(radius) * sympy.sympify(turn)
+            unit = sympy.Float(turn.real, _DIGITS) + sympy.I * sympy.Float(turn.imag, _DIGITS)
+            z = point + sympy.Float(radius) * unit
             value = case.xreplace({symbol: z}).evalf(_DIGITS, maxn=400)
             if not value.is_number or not value.is_finite:
-                return None
+                return None, math.inf
             values.append(mpmath.mpmathify(value))
         terms = [
             2 * mpmath.fsum((v * t**-k).real for v, t in zip(values, turns, strict=True)) / _NODES
             for k in range(-_NODES // 4, 3 * _NODES // 4)
         ]
+        size = float(max(map(abs, values)))
         small = _NEGLIGIBLE * max(map(abs, terms))
         first = _NODES // 4
         if any(abs(t) > small for t in (*terms[:first], *terms[first + _DEGREE :])):
-            return None
+            return None, size
         kept = terms[first : first + _DEGREE]
         exact = [t if abs(t) > small else mpmath.mpf(0) for t in kept]
         powers = [t / mpmath.mpf(radius) ** k for k, t in enumerate(exact)]
-        return _Series(
-            tuple(sympy.Float(str(c), 25) if c else sympy.S.Zero for c in powers), radius
-        )
+        numbers = [sympy.Float(str(c), 25) if c else sympy.S.Zero for c in powers]
+        return _Series(tuple(numbers), radius), size
