@@ -116,7 +116,7 @@ class ArrayProgram:
             slot_of[i] = self._take(bool if node.op in BOOLEAN else float, free)
             if not in_place:
                 self._release(dying, free)
-            yield _Step(i, _implementation(node), node.args, slot_of[i])
+            yield _Step(i, implementation(node), node.args, slot_of[i])
 
     def _release(self, slots: Sequence[int], free: dict[type, list[int]]) -> None:
         for slot in slots:
@@ -142,7 +142,8 @@ class ArrayProgram:
             out[...] = values[self.output]
 
 
-def _implementation(node: Node) -> Callable[..., Any]:
+def implementation(node: Node) -> Callable[..., Any]:
+    """Return what computes a node into ``out``."""
     if node.op == "where":
         return _where
     if node.op == "laguerre":

@@ -38,7 +38,7 @@ DIRECT = 524_288  # rows per block when nothing but the kernel runs: a huge page
 STAGED = 32_768  # and when blocks pass through NumPy between stages: they stay in the cache
 
 LOST, BROKEN = 1, 2
-"""What the last stage reports: rows that are NaN although their inputs are not; broken numbers."""
+"""What the last stage reports: rows out of the range of doubles on the way; broken numbers."""
 
 Kernels = dict[str, "Callable[..., int]"]
 
@@ -120,6 +120,7 @@ class _Thread:
         values: dict[int, Any] = {i: _frozen(x) for i, x in enumerate(inputs)}
         values |= self.source.numbers
         rows = len(outs[0])
+        beyond: list[str] = []
         for stage in self.source.stages[:-1]:
             if stage.writes:
                 targets = [self.buffers[r][:rows] for r in stage.writes]
@@ -127,18 +128,21 @@ class _Thread:
                 values |= zip(stage.writes, targets, strict=True)
             for call in stage.calls:
                 target = self.buffers[call.node][:rows]
-                UFUNCS[call.op](*(values[a] for a in call.args), out=target)
+                with np.errstate(
+                    over="call", under="call", call=lambda kind, _: beyond.append(kind)
+                ):
+                    UFUNCS[call.op](*(values[a] for a in call.args), out=target)
                 values[call.node] = _frozen(target)
         state = self._run(self.source.stages[-1], values, outs)
-        if state:
-            self._look_again(inputs, outs, state)
+        if state or beyond:
+            self._look_again(inputs, outs, BROKEN if beyond else state)
 
     def _run(self, stage: Stage, values: dict[int, Any], targets: list[Block]) -> int:
         kernel = self.kernels[stage.name]
         return kernel(self.constants, *(values[r] for r in stage.reads), *targets)
 
     def _look_again(self, inputs: list[Block], outs: list[Block], state: int) -> None:
-        """Compute rows that are NaN without reason with NumPy; it also says what is not whole."""
+        """Compute rows that are lost with NumPy, or all; it also says what is not whole."""
         self.slow = self.slow or self.again(len(outs[0]))
         if state & BROKEN:
             self.slow(inputs, outs)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.kernels.arrays import ArrayProgram
+from trueup.kernels.repaired import RepairedProgram
 from trueup.kernels.tape import lower
 
 if TYPE_CHECKING:
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_MOST = 4096  # rows that are computed with more digits: nodes of a rule are very many
+
+
 @lru_cache(maxsize=256)
-def program(expr: sympy.Expr, symbols: tuple[sympy.Symbol, ...]) -> ArrayProgram:
+def program(expr: sympy.Expr, symbols: tuple[sympy.Symbol, ...]) -> RepairedProgram:
     """Return the array program of an expression, made once."""
-    return ArrayProgram(lower(expr, symbols))
+    return RepairedProgram(expr, symbols, lower(expr, symbols))
 
 
 def evaluate(
@@ -38,5 +41,6 @@ def evaluate(
     symbols = tuple(columns)
     out = np.empty(max((len(c) for c in columns.values()), default=1))
     with np.errstate(all="ignore"):
-        program(expr, symbols).run([columns[s] for s in symbols], out)
+        given = [np.broadcast_to(columns[s], out.shape) for s in symbols]
+        program(expr, symbols).run(given, out, most=_MOST)
     return out

@@ -194,7 +194,7 @@ def _function(program: Program, stage: Stage, needed: Sequence[int], constants: 
         if _inner(node) and node.args:
             inside += _lines(register, node)
     last = stage.calls == ()
-    inside += _finish(program, stage) if last else _store(stage.writes)
+    inside += _finish(program, stage, needed) if last else _store(stage.writes)
     return "\n".join(
         [
             f"def {stage.name}(c, {', '.join([*columns, *targets])}):",
@@ -254,17 +254,33 @@ def _store(writes: Sequence[int]) -> list[str]:
     return [f"y{i}[i] = r{r}" for i, r in enumerate(writes)]
 
 
-def _finish(program: Program, stage: Stage) -> list[str]:
-    """Return the end of the last stage: NaN for NaN, results stored, odd rows reported."""
+def _finish(program: Program, stage: Stage, needed: Sequence[int]) -> list[str]:
+    """Return the end of the last stage: NaN for NaN, results stored, odd rows reported.
+
+    A row is lost, and gets a second look, if a result is not finite, or if a step on the way left
+    the range of doubles where the result does not show it.
+    """
     unknown = " | ".join(f"(r{i} != r{i})" for i in range(program.inputs))
-    lost = " | ".join(f"(r{r} != r{r})" for r in program.results)
+    lost = " | ".join(f"(r{r} - r{r} != 0.0)" for r in program.results)
     lines = [
         f"unknown = {unknown}",
-        f"lost = ({lost}) & (not unknown)",
-        f"state |= {LOST} if lost else 0",
-        *(f"y{i}[i] = nan if unknown else r{r}" for i, r in enumerate(stage.writes)),
+        f"lost = {lost}",
+        *(f"lost |= {sign}" for r in needed for sign in _out_of_range(r, program.nodes[r])),
+        f"state |= {LOST} if lost & (not unknown) else 0",
+        *(f"y{i}[i] = nan if unknown | lost else r{r}" for i, r in enumerate(stage.writes)),
     ]
     if program.whole:
         broken = " | ".join(f"((floor(r{i}) != r{i}) & (r{i} == r{i}))" for i in program.whole)
         lines += [f"broken = {broken}", f"state |= {BROKEN} if broken else 0"]
     return lines
+
+
+def _out_of_range(register: int, node: Node) -> list[str]:
+    """Return the signs of an overflow below a fraction bar, and of an underflow."""
+    if node.op not in ("mul", "div"):
+        return []
+    a, b = node.args
+    small = f"(abs(r{register}) < 1e-290) & (r{a} != 0.0)"
+    if node.op == "mul":
+        return [f"{small} & (r{b} != 0.0)"]
+    return [small, f"abs(r{b}) > 1e300"]

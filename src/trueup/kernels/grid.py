@@ -12,10 +12,10 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
-from trueup.formula.substitution import at
-from trueup.kernels.arrays import BLOCK, ArrayProgram
+from trueup.kernels.arrays import BLOCK
 from trueup.kernels.compiled import Compilation
 from trueup.kernels.precision import at_bounds
+from trueup.kernels.repaired import RepairedProgram
 from trueup.kernels.scalar import scalar
 from trueup.kernels.sweep import cores, sweep
 from trueup.kernels.tape import Tape, is_long, lower
@@ -60,7 +60,7 @@ class Piece:
         tidy = expr if is_long(expr, _SHORT) else sympy.factor_terms(expr)
         self.tape: Tape = lower(tidy, inputs)
         self.number: Callable[..., float] = scalar(self.tape)
-        self.array = ArrayProgram(self.tape)
+        self.array = RepairedProgram(expr, inputs, self.tape)
         self.constant = self.tape.constant
         self.total = not expr.has(Opaque)  # can be evaluated anywhere, if only to NaN
         self.passes_nan = not expr.has(sympy.Piecewise, Opaque) and expr.free_symbols == {*inputs}
@@ -109,17 +109,10 @@ class Grid:
             result = sum([part.number(values) for part in self.parts])
         except (ArithmeticError, ValueError):
             return self._in_array(values)
-        return result if result == result else self._exactly(values)
-
-    def _exactly(self, values: Sequence[float]) -> float:
-        """Return the function where doubles overflow on the way, in exact arithmetic."""
-        if not all(map(math.isfinite, values)):
-            return math.nan
-        with _SYMPY:
-            return sum(part.exactly(values) for part in self.parts)
+        return result if math.isfinite(result) else self._in_array(values)
 
     def _in_array(self, values: Sequence[float]) -> float:
-        """Return the function where Python's floats raise: at a pole, beyond the range."""
+        """Return the function where Python's floats fail: at a pole, beyond the range."""
         out = np.empty(1)
         with np.errstate(all="ignore"):
             self.block([np.array([x]) for x in values], out)
@@ -133,11 +126,6 @@ class Grid:
             for part in self.parts[1:]:
                 part.block(columns, extra)
                 out += extra
-        lost = np.isnan(out)
-        if lost.any():
-            lost &= np.logical_and.reduce([np.isfinite(c) for c in columns])
-            for row in np.flatnonzero(lost):
-                out[row] = self._exactly([float(c[row]) for c in columns])
         for i in self.unread:
             np.copyto(out, np.nan, where=np.isnan(columns[i]))
 
@@ -271,28 +259,15 @@ class Part:
             return found.constant
         return found.number(*[values[i] for i in self.reads])
 
-    def exactly(self, values: Sequence[float]) -> float:
-        """Return the part at one point with twenty digits and no overflow."""
-        region = tuple([b.branch(values[b.input]) for b in self.bounds])
-        expr = self.expression(region)
-        if expr.has(Opaque):
-            return math.nan
-        point = {
-            s: sympy.Rational(*values[i].as_integer_ratio())
-            for s, i in zip(self.symbols, self.reads, strict=True)
-        }
-        value = at(expr, point).evalf(20)
-        return float(value) if value.is_number and value.is_extended_real else math.nan
-
     def block(self, columns: Sequence[Block], out: Block) -> None:
         """Compute one block: everything as if inside, then what is not."""
         own = [columns[i] for i in self.reads]
         outside = list(self._outside(columns))
         main = self.piece(self.inside)
-        if not outside or main.total:
-            main.array.run(own, out)
+        inside = ~np.logical_or.reduce([rows for _, rows in outside]) if outside else None
+        if inside is None or main.total:
+            main.array.run(own, out, inside)
         else:
-            inside = ~np.logical_or.reduce([rows for _, rows in outside])
             self._fill(self.inside, own, inside, out)
         for region, rows in outside:
             self._fill(region, own, rows, out)

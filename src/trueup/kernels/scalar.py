@@ -74,8 +74,8 @@ def _function(node: Node) -> Callable[..., Any]:
 def scalar(tape: Tape) -> Callable[..., float]:
     """Return the tape as a function of Python floats.
 
-    Where Python raises (a pole, an overflow) the array program has the answer; the caller falls
-    back on it.
+    Where Python raises (a pole, an overflow), or a step leaves the range in which doubles have all
+    their digits, the array program has the answer; the caller falls back on it.
 
     Examples
     --------
@@ -89,6 +89,7 @@ def scalar(tape: Tape) -> Callable[..., float]:
     inputs = [i for i, n in enumerate(tape.nodes) if n.op == "input"]
     steps = [(i, _function(n), n.args) for i, n in enumerate(tape.nodes) if n.op not in _GIVEN]
     output = tape.output
+    watched = [(i, n.args) for i, n in enumerate(tape.nodes) if n.op in _WATCHED]
 
     def run(*values: float) -> float:
         registers = start.copy()
@@ -96,6 +97,10 @@ def scalar(tape: Tape) -> Callable[..., float]:
             registers[i] = value
         for i, function, args in steps:
             registers[i] = function(*[registers[a] for a in args])
+        for i, args in watched:
+            size = abs(registers[i])
+            if not _LEAST < size < _MOST and (size or all(registers[a] for a in args)):
+                raise FloatingPointError  # zero is zero only where an argument is
         result: float = registers[output]
         return result
 
@@ -103,3 +108,5 @@ def scalar(tape: Tape) -> Callable[..., float]:
 
 
 _GIVEN = {"const", "truth", "input"}
+_WATCHED = {"mul", "div", "exp", "pow", "sinh", "cosh"}  # what can leave the range of doubles
+_LEAST, _MOST = 1e-305, 1e305  # a safe distance from where doubles lose digits, or end

@@ -77,8 +77,10 @@ class Tape(NamedTuple):
         return float(node.data) if node.op == "const" else None
 
 
-def lower(expr: sympy.Expr, inputs: Sequence[sympy.Symbol]) -> Tape:
+def lower(expr: sympy.Expr, inputs: Sequence[sympy.Symbol], *, exact: bool = False) -> Tape:
     """Return the tape that computes an expression from its inputs.
+
+    With ``exact`` its constants are left as expressions, for a target with more digits.
 
     Examples
     --------
@@ -86,7 +88,7 @@ def lower(expr: sympy.Expr, inputs: Sequence[sympy.Symbol]) -> Tape:
     >>> [node.op for node in lower(1 / x - 8 / x**3, [x]).nodes]
     ['input', 'const', 'div', 'const', 'mul', 'mul', 'mul', 'sub']
     """
-    walk = _Walk(tuple(inputs))
+    walk = _Walk(tuple(inputs), exact=exact)
     return Tape(walk.inputs, *walk.finish(walk.visit(expr)))
 
 
@@ -109,9 +111,9 @@ class Emitter:
 class _Walk(Emitter):
     """The state of one lowering: nodes so far, and where each expression's value is."""
 
-    def __init__(self, inputs: tuple[sympy.Symbol, ...]) -> None:
+    def __init__(self, inputs: tuple[sympy.Symbol, ...], *, exact: bool) -> None:
         super().__init__()
-        self.inputs = inputs
+        self.inputs, self.exact = inputs, exact
         self.memo: dict[sympy.Basic, int] = {}
         for i, symbol in enumerate(inputs):
             self.memo[symbol] = self.emit("input", data=i)
@@ -149,7 +151,7 @@ class _Walk(Emitter):
         return self.function(expr)
 
     def constant(self, expr: sympy.Expr) -> int:
-        return self.emit("const", data=as_float(expr))
+        return self.emit("const", data=expr if self.exact else as_float(expr))
 
     def add(self, expr: sympy.Add) -> int:
         total: int | None = None

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from trueup.kernels.arrays import ArrayProgram
     from trueup.kernels.grid import Part, Region
+    from trueup.kernels.repaired import RepairedProgram
     from trueup.kernels.tape import Tape
     from trueup.sql.dialects import Dialect
     from trueup.sql.glot import Sql
@@ -204,7 +204,7 @@ class Values(NamedTuple):
 _FAR = np.array([0.0, 1.0, 2.0, 13.0, 1e6])
 
 
-def _read(program: ArrayProgram, first: int, last: int) -> Values:
+def _read(program: RepairedProgram, first: int, last: int) -> Values:
     """Return the values between two numbers, and what happens beyond them."""
 
     def at(k: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,123 @@
+"""Finite input with a finite answer gives that answer, over the whole range of doubles.
+
+The answers come from mpmath with 420 digits, through derivatives that sympy takes of its own.
+"""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import sympy
+
+import trueup as tu
+
+Q = sympy.Symbol("q", real=True)
+B = sympy.Rational(1, 2)
+ON_THE_LINE = [
+    "log(1 + exp(q))",
+    "1/(1 + exp(-q))",
+    "1/(1 + exp(-50*q))",
+    "tanh(q)",
+    "exp(-q**2)",
+    "q/(1 + q**2)",
+    "1/(1 + q**2)**3",
+    "sqrt(1 + q**2)",
+    "log(1 + q**4)/(1 + q**2)",
+    "q*exp(-q**2) + atan(q)",
+    "exp(q)/(exp(2*q) + 1)",
+]
+_SIZES = [0.0, 5e-324, 1e-310, 1e-200, 1e-100, 1e-3, 0.3, 1.0, 7.4, 14.15, 26.9, 38.0, 99.0]
+_SIZES += [175.0, 358.0, 700.0, 745.2, 1e4, 1e60, 1e103, 1e155, 1.7e308]
+POINTS = sorted({sign * x for x in _SIZES for sign in (-1, 1)})
+
+
+def _answers(text, scale, points):
+    """Return f − b²f″ and 2b²f′² + b⁴f″² by mpmath; None where the answer is not a double."""
+    f = sympy.parsing.sympy_parser.parse_expr(text, local_dict={"q": Q})
+    first, second = f.diff(Q), f.diff(Q, 2)
+    parts = [sympy.lambdify(Q, e, "mpmath") for e in (f, first, second)]
+    found = []
+    for x in points:
+        with mpmath.workdps(420):
+            y, d1, d2 = (part(mpmath.mpf(x)) for part in parts)
+            b = mpmath.mpf(scale.p) / scale.q
+            found.append((float(y - b**2 * d2), float(2 * b**2 * d1**2 + b**4 * d2**2)))
+    return np.array(found)
+
+
+ABSORBED = {"log(1 + exp(q))": 1e-15, "tanh(q)": 1e-23}
+"""What is rounded away when 1 + e^q is 1: an error of digits, not of range."""
+
+
+def _close(found, expected, floor=0.0):
+    allowed = np.maximum(1e-9 * np.abs(expected), max(floor, 1e-299))
+    return (np.abs(found - expected) <= allowed) | ~np.isfinite(expected)
+
+
+@pytest.mark.parametrize("text", ON_THE_LINE)
+def test_values_and_variances(text):
+    est, points = tu.unbiased(text, tu.Laplace(0.5)), np.array(POINTS)
+    expected = _answers(text, B, POINTS)
+    for truth, ask in zip(expected.T, (est, est.variance), strict=True):
+        for found in (ask(points), np.array([ask(x) for x in POINTS])):
+            wrong = ~_close(found, truth, ABSORBED.get(text, 0.0))
+            assert not wrong.any(), (points[wrong], found[wrong], truth[wrong])
+
+
+@pytest.mark.parametrize("compiled", ["0", "1"])
+def test_compiled_kernels_do_too(compiled, monkeypatch):
+    if compiled == "1":
+        pytest.importorskip("numba")
+    monkeypatch.setenv("TRUEUP_NUMBA", compiled)
+    for text in ("1/(1 + exp(-50*q))", "q/(1 + q**2)", "exp(q)/(exp(2*q) + 1)"):
+        est = tu.unbiased(text, tu.Laplace(0.5))
+        points = np.repeat(POINTS, 60)
+        expected = np.repeat(_answers(text, B, POINTS), 60, axis=0)
+        assert _close(est(points), expected[:, 0]).all()
+        assert _close(est.variance(points), expected[:, 1]).all()
+
+
+def test_the_reported_ones():
+    softplus = tu.unbiased("log(1 + exp(q))", tu.Laplace(1))
+    assert softplus.variance(358.0) == pytest.approx(2.0, rel=1e-12)
+    assert softplus.expectation(800.0) == 800.0
+    assert softplus.sd(800.0) == pytest.approx(math.sqrt(2), rel=1e-9)
+    steep = tu.unbiased("1/(1 + exp(-50*q))", tu.Laplace(1))
+    assert steep(-14.15) == pytest.approx(-1.3627629244675546e-304, rel=1e-12)
+    flat = tu.unbiased("(1 - cos(q))**1.5", tu.Laplace(1), (-1, 1))
+    assert flat(1e-9) == pytest.approx(-(1.5 / math.sqrt(2)) * 2e-9, rel=1e-12)
+
+
+def test_frames_do_too():
+    pl = pytest.importorskip("polars")
+    softplus = tu.unbiased("log(1 + exp(q))", tu.Laplace(1))
+    frame = pl.DataFrame({"q": [358.0, 800.0, -800.0, None]})
+    found = tu.debias(frame, y=softplus)
+    assert found["y"].to_list() == [358.0, 800.0, pytest.approx(0, abs=1e-300), None]
+    assert found["y_stderr"].to_list()[:2] == pytest.approx([math.sqrt(2)] * 2)
+
+
+def test_far_values_cost_little():
+    """Rows where an underflow does no harm are not computed again with more digits."""
+    from trueup.kernels.digits import DigitsProgram
+
+    calls = []
+    plain = DigitsProgram.__call__
+
+    def counted(self, values):
+        calls.append(values)
+        return plain(self, values)
+
+    logistic = tu.unbiased("1/(1 + exp(-q))", tu.Laplace(1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DigitsProgram, "__call__", counted)
+        far = np.concatenate([np.linspace(800, 1e6, 1000), np.linspace(-1e6, -800, 1000)])
+        assert logistic(far).tolist() == pytest.approx([1.0] * 1000 + [0.0] * 1000, abs=1e-300)
+    assert len(calls) <= 2000
+
+
+def test_poles_and_true_overflow_stay_infinite():
+    assert tu.unbiased("exp(q)", tu.Laplace(0.5))(1e4) == math.inf
+    assert np.isinf(tu.unbiased("exp(q)", tu.Laplace(0.5))(np.array([1e4, 2e4]))).all()
+    assert math.isnan(tu.unbiased("q**2", tu.Laplace(0.5))(math.nan))
