@@ -69,13 +69,56 @@ def test_folders_with_partitions_and_scales(tmp_path, debias):
         (folder / "part.csv").write_text("s,n,b\n" + rows)
     out = tmp_path / "out"
     noise = ("--noise", "s=laplace(1)", "--noise", "n=laplace", "--domain", "n>=1")
-    done = debias(tmp_path / "cells", out, *SPARK, "--scale", "n=b", noise=noise)
+    done = debias(tmp_path / "cells", out, *SPARK, "--scale", "n=b", "--hive", noise=noise)
     assert done.code == 0, done.err
     found = {r["state"]: r["mean"] for r in pq.read_table(out).to_pylist()}
     assert found == {
         "01": pytest.approx(9 / 3 - 2 * 9 / 27),
         "02": pytest.approx(8 / 2 - 2 * 4 * 8 / 8),
     }
+
+
+ODD = ["~", "*", "a?", "[a]", "{a,b}", "%41", "a b", "it's", "a\\b", "n=7", "é"]
+
+
+def test_names_are_only_names_and_folders_columns_when_asked(tmp_path, debias, monkeypatch):
+    folder = tmp_path.joinpath(*ODD)
+    folder.mkdir(parents=True)
+    (folder / "in.csv").write_text("s,n\n9,3\n8,2\n")
+    monkeypatch.chdir(tmp_path)
+    source, out = folder.relative_to(tmp_path) / "in.csv", folder.relative_to(tmp_path) / "out"
+    done = debias(source, out, *SPARK)
+    assert done.code == 0, done.err
+    parts = [pq.ParquetFile(part).read().to_pydict() for part in out.absolute().glob("*.parquet")]
+    assert [part["n"] for part in parts] == [["3", "2"]]
+    again = debias(out, tmp_path / "again", *SPARK, formulas=["again = s/n"])
+    assert again.code == 0, again.err
+    refused = debias(source, tmp_path / "no", *SPARK, "--hive")
+    assert "'n' is a column of the files and the key of a folder" in refused.err
+    (tmp_path / "plain.csv").write_text("s,n\n9,3\n")
+    assert "no folder in" in debias("plain.csv", tmp_path / "no", *SPARK, "--hive").err
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("n,s,s", "the column 's' occurs 2 times"),
+        ("n,s,S", "differ in case only"),
+        ("n,s,", "column 3 has no name"),
+    ],
+)
+def test_headers_that_spark_would_rename_are_refused(header, problem, tmp_path, debias):
+    (tmp_path / "in.csv").write_text(f"{header}\n1,2,3\n")
+    assert problem in debias(tmp_path / "in.csv", tmp_path / "out", *SPARK).err
+
+
+def test_blanks_and_marks_in_headers_stay(tmp_path, debias):
+    (tmp_path / "in.csv").write_text("\ufeffs, s,n\n9,1,3\n", encoding="utf-8")
+    out = tmp_path / "out"
+    done = debias(tmp_path / "in.csv", out, *SPARK, "--column", "s= s")
+    assert done.code == 0, done.err
+    (row,) = pq.read_table(out).to_pylist()
+    assert [*row][:3] == ["s", " s", "n"]
 
 
 @pytest.mark.parametrize(

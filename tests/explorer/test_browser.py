@@ -187,6 +187,27 @@ def test_a_hostile_link_is_only_text(page, server):
     assert page.evaluate("({}).scale") is None
 
 
+@pytest.mark.parametrize("name", ["constructor", "__proto__", "toString", "hasOwnProperty"])
+def test_names_that_objects_have_by_birth(page, server, name):
+    open_page(page, server)
+    page.fill("#formula", f"s + `{name}`")
+    wait_for(lambda: page.query_selector_all("#statistics > *")[-1].get_attribute("data-name"))
+    wait_for(lambda: len(page.query_selector_all("#statistics > *")) == 2)
+    page.wait_for_selector("#results[aria-busy=false]", state="attached")
+    assert "function" not in page.url
+    assert "native" not in page.content()
+    held = page.locator(f'[data-field="at.{name}"]')
+    page.select_option("#vary", "s")
+    wait_for(lambda: held.count() == 1)
+    assert held.input_value() == ""
+    held.fill("7")
+    wait_for(lambda: f"at%3A{name}=7" in page.url)
+    address = page.url.removeprefix(server.address)
+    open_page(page, server, address)
+    assert page.locator(f'[data-field="at.{name}"]').input_value() == "7"
+    assert page.evaluate("({}).family === undefined")
+
+
 def test_upload_to_download(page, server, tmp_path):
     source = tmp_path / "cells.csv"
     source.write_text("town,s,emp\nAy,51.7,103\nBe,20.0,50\n", "utf-8")

@@ -1,5 +1,6 @@
 """Upload, debias, download, remove: the table comes back right and nothing stays."""
 
+import asyncio
 import csv
 import io
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 from explorer.cases import MEAN, Server, wait_for
 from extras import needs
 from trueup import DiscreteLaplace, Laplace, unbiased
+from trueup.explorer import limits
+from trueup.explorer.uploads import Uploads
 
 needs("duckdb")
 pyarrow = needs("pyarrow")
@@ -127,6 +130,69 @@ def test_a_failure_of_the_command_is_told(server):
     assert state["state"] == "failed"
     assert "words" in state["error"]["message"]
     assert state["error"]["hint"]
+
+
+def test_columns_that_differ_in_blanks_are_told_apart(server):
+    key = upload(server, "s,emp, emp,`emp`\n51.7,9,103,9\n").json["id"]
+    state = debiased(server, key, {**FORM, "columns": {"n": " emp"}})
+    assert state["state"] == "done", state
+    result = server.get(f"/api/files/{key}/result").text
+    (row,) = csv.DictReader(io.StringIO(result))
+    assert float(row["mean"]) == pytest.approx(expected(51.7, 103)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("my cells.csv", "s,n\n1,2\n3,words\n"),
+        ("my cells.csv", "s,n,n\n1,2,3\n"),
+        ("my cells.csv", "s,n\n1,2\n3,4,5,6\n"),
+        ("my cells.csv", "s,n,\n1,2,3\n"),
+    ],
+    ids=["words", "twice", "fields", "nameless"],
+)
+def test_errors_speak_of_the_file_by_its_name(server, name, body):
+    key = upload(server, body, name.replace(" ", "%20")).json["id"]
+    error = debiased(server, key, {**MEAN, "output": "mean"})["error"]
+    assert "my cells.csv" in error["message"]
+    assert not any("trueup-explore" in text or "input.csv" in text for text in error.values())
+
+
+def test_a_name_that_is_taken_but_for_its_case(server):
+    key = upload(server, CELLS + "\n").json["id"]
+    answer = server.post(f"/api/files/{key}", {**FORM, "output": "EMP"})
+    assert (answer.status, answer.json["error"]["field"]) == (422, "output")
+
+
+async def never():
+    """Yield one byte, and then nothing for ever."""
+    yield b"s"
+    await asyncio.Event().wait()
+
+
+async def at_once():
+    yield CELLS.encode()
+
+
+def test_slow_uploads_make_room_for_others(monkeypatch):
+    monkeypatch.setattr(limits, "PACE_SECONDS", 0.0)
+
+    async def scenario():
+        async with Uploads(2**20) as uploads:
+            slow = [
+                asyncio.create_task(uploads.receive("a.csv", never()))
+                for _ in range(limits.ARRIVING)
+            ]
+            while sum(arrival.seen for arrival in uploads._arriving) < limits.ARRIVING:
+                await asyncio.sleep(0)
+            names = [(await uploads.receive("b.csv", at_once())).name for _ in range(2)]
+            stopped = [(await asyncio.gather(slow[0], return_exceptions=True))[0]]
+            for task in slow:
+                task.cancel()
+            await asyncio.gather(*slow, return_exceptions=True)
+            return names, [error.status for error in stopped], list(uploads._arriving)
+
+    assert asyncio.run(scenario()) == (["b.csv", "b.csv"], [408], [])
 
 
 def test_unknown_ids_are_not_found(server):

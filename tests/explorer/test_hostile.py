@@ -171,6 +171,22 @@ def test_connections_that_say_nothing_do_not_block_others(watched):
             line.close()
 
 
+def test_half_open_connections_make_room_for_others(watched):
+    server, _ = watched
+    name, _, port = server.host.partition(":")
+    idle = []
+    try:
+        for _ in range(130):
+            idle.append(line := socket.create_connection((name, int(port)), timeout=30))
+            line.sendall(b"POST /api/curve HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        assert is_well(server)
+        with pytest.raises(ConnectionError):
+            idle[0].recv(1)  # the oldest was closed
+    finally:
+        for line in idle:
+            line.close()
+
+
 def test_the_server_stayed_below_a_gibibyte(watched):
     server, most = watched
     assert is_well(server)

@@ -60,6 +60,19 @@ def test_cancelling_kills_the_computation():
     assert "curve" in answer
 
 
+def test_a_worker_killed_while_idle_says_nothing_of_the_next_question(monkeypatch):
+    async def scenario():
+        async with Pool(size=1) as pool:
+            await pool.warm()
+            (worker,) = pool._idle
+            worker.process.kill()
+            worker.process.join()
+            monkeypatch.setattr(worker.process, "is_alive", lambda: True)  # not noticed yet
+            return await pool.run("curve", RECIPROCAL)
+
+    assert asyncio.run(scenario())["curve"]["estimate"][0] == 3
+
+
 def test_memory_is_bounded():
     async def scenario():
         async with Pool(size=1, memory=2**20) as pool:

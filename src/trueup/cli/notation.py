@@ -47,6 +47,8 @@ _TOKEN = re.compile(
 )
 _SPELLINGS = {"≤": "<=", "≥": ">=", "−": "-"}
 _ASSIGNMENT = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^=`<>!]*?))\s*=(?!=)\s*(.*)", re.DOTALL)
+_BACKTICKED = re.compile(r"`((?:[^`]|``)+)`", re.DOTALL)
+_LISTED = re.compile(r"\s*`(?:[^`]|``)+`\s*(?=,|$)|[^,]+", re.DOTALL)
 _NOISE_HINT = 'e.g. "n=discrete_laplace(2)" or "s=laplace(epsilon=0.5, sensitivity=3)"'
 _DOMAIN_HINT = 'e.g. "n>=1", "1<=n<=500" or "n in [1, 500]"'
 
@@ -81,6 +83,29 @@ def known_families() -> dict[str, type[Noise]]:
     named = {snake(name): getattr(families, name) for name in families.__all__}
     named["scipy"] = named.pop("scipy_noise")
     return {name: f for name, f in sorted(named.items()) if f not in (Noise, SumNoise)}
+
+
+def named(text: str) -> str:
+    """Return the name that a text stands for: in backticks to the letter, else without blanks.
+
+    Examples
+    --------
+    >>> named(" emp "), named("` emp`")
+    ('emp', ' emp')
+    """
+    match = _BACKTICKED.fullmatch(text.strip())
+    return text.strip() if match is None else match[1].replace("``", "`")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return names between commas; one in backticks may have commas and blanks of its own.
+
+    Examples
+    --------
+    >>> names("state, `a, b`,")
+    ('state', 'a, b')
+    """
+    return tuple(named(part[0]) for part in _LISTED.finditer(text) if part[0].strip())
 
 
 def assignment(text: str) -> tuple[str | None, str]:

@@ -66,7 +66,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=COLUMN",
-        help="the column that holds a statistic, if it has another name; repeatable",
+        help="the column of a statistic, if it has another name; in `…` to the letter; repeatable",
     )
     group.add_argument(
         "--scale",

@@ -26,7 +26,7 @@ import difflib
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli.notation import Number, assignment, make_noise, read_domain, read_noise
+from trueup.cli.notation import Number, assignment, make_noise, named, read_domain, read_noise
 from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.formula.refusal import quoted
@@ -98,8 +98,8 @@ class Release:
 
     def scales(self, statistics: Iterable[str]) -> dict[str, str]:
         """Return the column of noise scales, of the statistics that have one."""
-        named = {name: self._known(name).scale_column for name in statistics}
-        return {name: column for name, column in named.items() if column is not None}
+        given = {name: self._known(name).scale_column for name in statistics}
+        return {name: column for name, column in given.items() if column is not None}
 
     def check_used(self, used: Iterable[str]) -> None:
         """Refuse options for statistics that no formula reads: they may be misspelt."""
@@ -138,11 +138,11 @@ def read_release(args: argparse.Namespace, formulas: Iterable[str]) -> Release:
         name, column = _pair(text, "--scale", "n=emp_scale")
         release.given(name).scale_column = column
     for text in args.noise:
-        named, law = assignment(text)
-        if named is None:
+        of, law = assignment(text)
+        if of is None:
             release.default = read_noise(law)
         else:
-            statistic = release.given(named)
+            statistic = release.given(of)
             statistic.noise = read_noise(law, scaled=statistic.scale_column is not None)
     _read_bounds(release, args.domain)
     estimates = _read_formulas(formulas)
@@ -174,7 +174,7 @@ def _pair(text: str, option: str, example: str) -> tuple[str, str]:
     if not name or not value:
         problem = f"{option} needs a name and a column, got {quoted(text)}"
         raise TrueupError(problem, f"e.g. {example}")
-    return name, value
+    return name, named(value)
 
 
 def _read_formulas(formulas: Iterable[str]) -> dict[str, str]:

@@ -4,6 +4,7 @@
 
     serve     the command's work: address, warning, uvicorn
     app       routes, and what each one answers
+    patience  connections of which nothing comes
     guard     Host and Origin, headers, the size and pace of a body
     pool      worker processes: every computation bounded in time and memory, cancellable
     answers   what a worker computes: one module for each view

@@ -47,11 +47,23 @@ CACHE: Final = 8 * MEBIBYTE
 CONNECTIONS: Final = 96
 """Connections at once; further ones get 503."""
 
+SILENT: Final = 64
+"""Connections at once that have not sent the head of a request; the oldest one makes room."""
+
+QUIET_SECONDS: Final = 10.0
+"""Seconds between two looks at a connection; nothing from one to the next, and it is closed."""
+
 UPLOAD: Final = 256 * MEBIBYTE
 """Bytes of an uploaded file, unless the command line says otherwise."""
 
 ARRIVING: Final = 2
-"""Uploads that may arrive at once."""
+"""Uploads that may arrive at once; one that is slow makes room."""
+
+PACE: Final = 65_536
+"""Bytes a second below which an upload is slow: a tenth of a slow network's pace."""
+
+PACE_SECONDS: Final = 2.0
+"""Seconds before an upload is called slow."""
 
 FILES: Final = 4
 """Uploads kept at once; the oldest idle one makes room."""

@@ -8,6 +8,7 @@ has everything imported already, which takes milliseconds.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import os
@@ -32,6 +33,9 @@ _SETTINGS = {
     "TRUEUP_NUMBA": "0",
 }
 """Of the workers: one thread each, and no compiler for a few hundred points."""
+
+_TRIES = limits.WORKERS + 2
+"""Workers to ask until one has begun: every idle one may have been killed meanwhile."""
 
 
 class Pool:
@@ -92,6 +96,12 @@ class Pool:
             self._places.release()
 
     async def _ask(self, kind: str, message: bytes) -> dict[str, Any]:
+        for _ in range(_TRIES):
+            with contextlib.suppress(_Gone):
+                return await self._asked(kind, message)
+        raise Refusal("no worker process stays alive", "start trueup explore again", 503)
+
+    async def _asked(self, kind: str, message: bytes) -> dict[str, Any]:
         worker, seconds = await self._take(), limits.SECONDS[kind]
         loop = asyncio.get_running_loop()
         healthy = False
@@ -147,6 +157,10 @@ class Pool:
         worker.kill()
 
 
+class _Gone(Exception):
+    """A worker had died before it was asked: nothing is known of the question."""
+
+
 class _Worker:
     """One process, and the pipe to it."""
 
@@ -160,9 +174,13 @@ class _Worker:
         theirs.close()
 
     def ask(self, message: bytes) -> bytes:
-        """Return the reply to a message; raise EOFError when the process has died."""
+        """Return the reply to a message; raise EOFError when the process dies of it."""
         self.asked += 1
-        self._pipe.send_bytes(message)
+        try:
+            self._pipe.send_bytes(message)
+            self._pipe.recv_bytes()  # it has begun
+        except (EOFError, OSError):
+            raise _Gone from None
         return self._pipe.recv_bytes()
 
     def kill(self) -> None:

@@ -13,7 +13,7 @@ from trueup.explorer import limits
 from trueup.explorer.refusal import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _SAID = 4_000
 """Characters kept of what a process says about its failure."""
@@ -23,12 +23,16 @@ _CODES = re.compile(r"[^\n]*\r(?!\n)|\x1b\[[0-9;]*[A-Za-z]")
 
 
 async def run(
-    arguments: list[str], seconds: float, watch: Callable[[float], None] | None = None
+    arguments: list[str],
+    seconds: float,
+    watch: Callable[[float], None] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> tuple[bytes, str]:
     """Return what ``python -m ARGUMENTS`` prints and says; its failure is a refusal.
 
     Cancelling the call, or letting the time pass, kills the process. ``watch`` is told the share
-    done, from 0 to 1, whenever the process draws its progress bar.
+    done, from 0 to 1, whenever the process draws its progress bar. ``names`` says what to call the
+    paths of which it may speak.
 
     Examples
     --------
@@ -61,6 +65,8 @@ async def run(
                 process.kill()
             await process.wait()
         said = await asyncio.shield(hearing)
+        for path, name in (names or {}).items():
+            said = said.replace(path, name)
     if process.returncode:
         raise failure(said, process.returncode)
     return out, plain(said)

@@ -46,6 +46,7 @@ def serve(
         optional(package, "explorer", "trueup explore")
     uvicorn = optional("uvicorn", "explorer", "trueup explore")
     from trueup.explorer.app import build
+    from trueup.explorer.patience import Patience
 
     loopback = is_loopback(host)
     listening = listen(host, port)
@@ -68,7 +69,7 @@ def serve(
             timeout_keep_alive=10,
             timeout_graceful_shutdown=2,
             h11_max_incomplete_event_size=_HEADERS,
-            http="h11",
+            http=Patience,
         )
     )
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how it ends

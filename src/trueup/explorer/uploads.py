@@ -45,6 +45,11 @@ class Upload:
         self.used = time.monotonic()
 
     @property
+    def names(self) -> dict[str, str]:
+        """What to call the files on the disk: the user knows other names for them."""
+        return {str(self.input): self.name, str(self.output): f"debiased-{self.name}"}
+
+    @property
     def running(self) -> bool:
         """Whether it is being debiased."""
         return self.job is not None and not self.job.done()
@@ -77,13 +82,34 @@ class Upload:
         await asyncio.to_thread(shutil.rmtree, self.folder, True)
 
 
+class _Arrival:
+    """A file on its way: since when, how much of it, and until when at the latest."""
+
+    def __init__(self, largest: int) -> None:
+        self.start, self.seen = time.monotonic(), 0
+        self.until = asyncio.timeout(limits.PACE_SECONDS + largest / limits.PACE)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it came at less than the least pace, after a moment to begin."""
+        seconds = time.monotonic() - self.start
+        return seconds >= limits.PACE_SECONDS and self.seen <= limits.PACE * seconds
+
+    def stop(self, arriving: list[_Arrival]) -> None:
+        """Let it be no longer among those arriving."""
+        if self in arriving:
+            arriving.remove(self)
+        with contextlib.suppress(RuntimeError):  # it has not begun, or has ended
+            self.until.reschedule(asyncio.get_running_loop().time())
+
+
 class Uploads:
     """All uploads of a running page."""
 
     def __init__(self, largest: int) -> None:
         self.largest = largest
         self._all: dict[str, Upload] = {}
-        self._arriving = 0
+        self._arriving: list[_Arrival] = []
 
     async def __aenter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory(
@@ -114,25 +140,42 @@ class Uploads:
     async def receive(self, name: str, pieces: AsyncIterator[bytes]) -> Upload:
         """Keep a file as it arrives, and look at its first rows."""
         upload = Upload(self.folder, name)
-        if self._arriving >= limits.ARRIVING:
-            raise Refusal(
-                f"{self._arriving} files are arriving already", "try again in a moment", 503, "file"
-            )
+        self._make_way()
         upload.folder.mkdir()
-        self._arriving += 1
+        arrival = _Arrival(self.largest)
+        self._arriving.append(arrival)
         try:
-            with upload.input.open("wb") as file:
-                async for piece in pieces:
-                    await asyncio.to_thread(file.write, piece)
-            upload.table = await look(upload.input)
+            async with arrival.until:
+                with upload.input.open("wb") as file:
+                    async for piece in pieces:
+                        await asyncio.to_thread(file.write, piece)
+                        arrival.seen += len(piece)
+            upload.table = await look(upload)
             await self._make_room()
+        except TimeoutError:
+            await upload.remove()
+            raise Refusal("the file arrives too slowly", "send it again", 408, "file") from None
         except BaseException:
             await upload.remove()
             raise
         finally:
-            self._arriving -= 1
+            arrival.stop(self._arriving)
         self._all[upload.id] = upload
         return upload
+
+    def _make_way(self) -> None:
+        """Stop an upload that is slow when too many arrive, or refuse the next one."""
+        if len(self._arriving) < limits.ARRIVING:
+            return
+        slow = next((arrival for arrival in self._arriving if arrival.is_slow), None)
+        if slow is None:
+            raise Refusal(
+                f"{len(self._arriving)} files are arriving already",
+                "try again in a moment",
+                503,
+                "file",
+            )
+        slow.stop(self._arriving)
 
     def start(self, upload: Upload, arguments: list[str]) -> None:
         """Debias a file in the background."""
@@ -172,16 +215,18 @@ async def _debias(upload: Upload, arguments: list[str]) -> None:
     try:
         paths = [str(upload.input), str(upload.output)]
         command = ["trueup", "debias", *paths, *arguments]
-        _, said = await process.run(command, limits.FILE_SECONDS, upload.watch)
-        upload.result = {**await look(upload.output), "summary": said.splitlines()}
+        _, said = await process.run(command, limits.FILE_SECONDS, upload.watch, upload.names)
+        upload.result = {**await look(upload, result=True), "summary": said.splitlines()}
     except Refusal as refusal:
         upload.error = refusal.record()
     upload.used = time.monotonic()
 
 
-async def look(path: Path) -> dict[str, Any]:
-    """Return the columns and the first rows of a file."""
-    printed, _ = await process.run(["trueup.explorer.look", str(path)], limits.LOOK_SECONDS)
+async def look(upload: Upload, *, result: bool = False) -> dict[str, Any]:
+    """Return the columns and the first rows of a file, or of what became of it."""
+    path = str(upload.output if result else upload.input)
+    command = ["trueup.explorer.look", path]
+    printed, _ = await process.run(command, limits.LOOK_SECONDS, names=upload.names)
     table: dict[str, Any] = json.loads(printed)
     return table
 

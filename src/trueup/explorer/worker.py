@@ -30,6 +30,8 @@ def work(pipe: Connection, memory: int) -> None:
             kind, request = json.loads(pipe.recv_bytes())
         except (EOFError, OSError):
             return
+        with contextlib.suppress(OSError):
+            pipe.send_bytes(b"begun")
         _die_after(limits.SECONDS[kind] + _SPARE_SECONDS)
         reply = json.dumps(answer(kind, request), allow_nan=False).encode()
         with contextlib.suppress(OSError):

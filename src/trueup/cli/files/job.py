@@ -20,6 +20,7 @@ from trueup.cli.files.sources import opened
 from trueup.cli.files.statement import Statement
 from trueup.cli.files.summary import Summary, Tally
 from trueup.cli.files.totals import Totals, aligned
+from trueup.cli.notation import names
 from trueup.errors import TrueupError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Job:
     @classmethod
     def read(cls, args: argparse.Namespace, plan: Plan) -> Job:
         """Return the job that the arguments describe."""
-        totals = Totals(_names(args.by or ""), args.weights, args.average, args.skip_missing)
+        totals = Totals(names(args.by or ""), args.weights, args.average, args.skip_missing)
         return cls(
             plan=plan,
             input=args.input,
@@ -64,7 +65,7 @@ class Job:
             delimiter=args.delimiter,
             hive=args.hive,
             nulls=tuple(args.null),
-            keep_text=_names(args.text),
+            keep_text=names(args.text),
             compression=args.compression,
             memory=args.memory,
             totals=totals if args.total else None,
@@ -77,10 +78,6 @@ class Job:
     def to_pipe(self) -> bool:
         """Whether the output goes to standard output."""
         return self.output == "-"
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def run_job(job: Job) -> list[str]:
@@ -146,8 +143,8 @@ class _Run:
         table = reading(self.duck, source)
         casts: Mapping[str, str] = {}
         if source.format.is_text and not self.form.is_text and job.totals is None:
-            names = [n for n in source.columns if n not in (*source.hive, *job.keep_text)]
-            casts = guessed(self.duck, table, names, job.nulls)
+            free = [n for n in source.columns if n not in (*source.hive, *job.keep_text)]
+            casts = guessed(self.duck, table, free, job.nulls)
         weights = job.totals.weights if job.totals else None
         others = () if weights is None else (weights,)
         kinds = types(self.duck, table, source.columns)

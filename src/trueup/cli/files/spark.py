@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import os
 import re
@@ -12,15 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trueup.cli.files import formats, targets
+from trueup.cli.files.paths import exact
 from trueup.cli.files.plan import check_columns
-from trueup.cli.files.sources import Source, check_names
+from trueup.cli.files.sources import Source, check_names, checked_delimiter, find, locate
 from trueup.cli.files.statement import MARK, Statement
 from trueup.cli.files.summary import Summary, Tally
 from trueup.errors import TrueupError
 from trueup.extras import optional
+from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from trueup.cli.files.job import Job
 
@@ -43,8 +46,6 @@ def run_spark(job: Job) -> list[str]:
 def _check(job: Job) -> None:
     if "-" in (job.input, job.output):
         raise TrueupError("spark reads and writes files, not pipes", "use --engine duckdb")
-    if "://" not in job.input and not Path(job.input).exists() and "*" not in job.input:
-        raise TrueupError(f"there is no file {job.input}", "check the path")
 
 
 @contextlib.contextmanager
@@ -112,27 +113,49 @@ class _Run:
     def _source(self) -> tuple[Source, Any]:
         """Return the columns of the input, and the frame; text stays text."""
         job = self.job
-        form = self._format(job.source_format, job.input)
         self.spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
-        reader = self.spark.read
-        if form.is_text:
-            delimiter = job.delimiter or formats.DELIMITERS[form.name]
-            reader = reader.options(header="true", inferSchema="false", mode="FAILFAST")
-            reader = reader.options(sep=delimiter, escape='"', enforceSchema="false")
-        frame = reader.format("csv" if form.is_text else form.name).load(job.input)
-        check_names(job.input, [(name, None) for name in frame.columns])
-        files = () if "://" in job.input else (Path(job.input),)
-        return Source(job.input, files, form, tuple(frame.columns)), frame
+        source = self._remote() if "://" in job.input else self._local()
+        paths = [_told(file) for file in source.files] or [job.input]
+        reader = self._reader(source)
+        frame = reader.option("recursiveFileLookup", "true").load(paths)  # folders are no columns
+        own = tuple(frame.columns)
+        check_names(job.input, [(name, None) for name in own])
+        if job.hive:
+            base = {} if "://" in job.input else {"basePath": f"file://{_base(job.input)}"}
+            frame = self._reader(source).options(**base).load(paths)
+            _check_keys(job.input, own, frame)
+        return dataclasses.replace(source, columns=tuple(frame.columns)), frame
 
-    def _format(self, given: str | None, text: str) -> formats.Format:
-        path = Path(text)
-        if given is None and path.is_dir():
-            inside = (formats.by_suffix(f) for f in sorted(path.rglob("[!._]*")) if f.is_file())
-            given = next((form.name for form in inside if form), None)
-        form = formats.named(given, path, "--from")
-        if form.name not in _READS:
-            raise TrueupError(f"spark does not read {form.name} files", "use --engine duckdb")
-        return form
+    def _reader(self, source: Source) -> Any:
+        """Return what reads a format; the names of text are those that we have read and checked."""
+        if not source.format.is_text:
+            return self.spark.read.format(source.format.name)
+        reader = self.spark.read.format("csv")
+        reader = reader.options(header="true", inferSchema="false", mode="FAILFAST")
+        reader = reader.options(sep=source.delimiter, escape='"', enforceSchema="false")
+        if source.columns:
+            types = optional("pyspark.sql.types", "spark", "the engine spark")
+            fields = [types.StructField(name, types.StringType()) for name in source.columns]
+            reader = reader.schema(types.StructType(fields))
+        return reader
+
+    def _remote(self) -> Source:
+        job = self.job
+        form = _readable(formats.named(job.source_format, Path(job.input), "--from"))
+        delimiter = checked_delimiter(job.delimiter) or formats.DELIMITERS.get(form.name, ",")
+        return Source(job.input, (), form, (), delimiter)
+
+    def _local(self) -> Source:
+        """Return the files, looked at as for the other engine: text with its names."""
+        job = self.job
+        files, form = find(job.input, job.source_format)
+        _readable(form)
+        pipe = next((file for file in files if not file.is_file()), None)
+        if pipe is not None:
+            raise TrueupError(f"spark reads files, and {pipe} is a pipe", "use --engine duckdb")
+        if form.is_text:
+            return locate(job.input, job.source_format, checked_delimiter(job.delimiter))
+        return Source(job.input, tuple(files), form, ())
 
     def _write(self, source: Source, statement: Statement, query: str) -> list[str]:
         job = self.job
@@ -143,7 +166,7 @@ class _Run:
             job.output, self._output_format(), source, force=job.force, folder=True
         )
         with targets.Target(job.output, form, force=job.force, folder=True) as target:
-            self._save(self._checked(statement, query), str(target.part), form.name)
+            self._save(self._checked(statement, query), f"file://{exact(target.part)}", form.name)
             lines = self._summary(statement)
             target.commit()
         return lines
@@ -181,6 +204,35 @@ class _Run:
         row = self.spark.sql(tally.sql()).collect()[0]
         summary: Summary = tally.read(tuple(row))
         return [*summary.lines(), *(f"trueup: warning: {text}" for text in summary.warnings())]
+
+
+def _told(file: Path) -> str:
+    """Return a local file as Spark must be told it: a pattern that matches only itself."""
+    return "file://" + "".join(f"\\{s}" if s in "\\*?[]{}" else s for s in exact(file))
+
+
+def _base(text: str) -> str:
+    """Return the folder below which folders called key=value were asked for."""
+    return "/" if Path(text).is_absolute() else exact(Path())
+
+
+def _readable(form: formats.Format) -> formats.Format:
+    if form.name not in _READS:
+        raise TrueupError(f"spark does not read {form.name} files", "use --engine duckdb")
+    return form
+
+
+def _check_keys(text: str, own: Sequence[str], frame: Any) -> None:
+    """Refuse folders called key=value that make no column, or would hide one."""
+    paths = [str(path).lower() for path in frame.inputFiles()]
+    hidden = next((c for c in own if any(f"/{c.lower()}=" in path for path in paths)), None)
+    if hidden is not None:
+        raise TrueupError(
+            f"{text}: {quoted(hidden)} is a column of the files and the key of a folder",
+            "leave --hive out to keep the column, or rename the folders",
+        )
+    if len(frame.columns) == len(own):
+        raise TrueupError(f"no folder in {text} is called key=value", "leave --hive out")
 
 
 def _translated(error: Any, job: Job) -> TrueupError:

@@ -37,14 +37,19 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         arguments += [f"--domain={bounds}"] if bounds else []
         column = _column(request, "columns", s.name, known) or s.name
         scale = _column(request, "scales", s.name, known)
-        arguments += [f"--column={_name(form, s.name)}={column}"] if column != s.name else []
-        arguments += [f"--scale={_name(form, s.name)}={scale}"] if scale else []
+        arguments += [f"--column={_name(form, s.name)}={_exactly(column)}"]
+        arguments += [f"--scale={_name(form, s.name)}={_exactly(scale)}"] if scale else []
     return {"arguments": [*arguments, f"--memory={limits.DUCKDB}"]}
 
 
 def _name(form: Form, name: str) -> str:
     symbol: sympy.Symbol = form.symbol(name)
     return text(symbol)
+
+
+def _exactly(column: str) -> str:
+    """Return a name that the command line takes to the letter, blanks and all."""
+    return f"`{column.replace('`', '``')}`"
 
 
 def _column(request: Mapping[str, Any], which: str, name: str, known: list[str]) -> str:
@@ -68,7 +73,8 @@ def _output(request: Mapping[str, Any], known: list[str]) -> str:
     if not 0 < len(name) <= 60 or not name.isprintable() or "`" in name:
         problem = f"not a name for a column: {name[:60]!r}"
         raise Refusal(problem, "write a short name, e.g. estimate", field="output")
-    taken = next((n for n in (name, f"{name}_stderr") if n in known), None)
+    present = {column.lower() for column in known}  # SQL does not tell mean from Mean
+    taken = next((n for n in (name, f"{name}_stderr") if n.lower() in present), None)
     if taken:
         problem = f"the file has a column {taken!r} already"
         raise Refusal(problem, "choose another name", field="output")

@@ -1,7 +1,7 @@
 // The form of the estimator: the formula, a card for each statistic, the axis.
 
 import { $, $$, h } from "./dom.js";
-import { put, state } from "./state.js";
+import { bare, put, state } from "./state.js";
 
 const EXAMPLES = [
   { label: "1/n", formula: "1/n", statistics: { n: { family: "laplace", way: "scale", scale: "2", low: "5" } } },
@@ -28,15 +28,18 @@ export function setUp(options, onChange) {
   $("#form").addEventListener("submit", (event) => event.preventDefault());
   $("#examples").append(...EXAMPLES.map((example) => h("button", {
     type: "button", onclick: () => {
-      Object.assign(state, { formula: example.formula, vary: "", from: "", to: "", at: {} });
-      state.statistics = structuredClone(example.statistics);
+      Object.assign(state, { formula: example.formula, vary: "", from: "", to: "", at: bare() });
+      state.statistics = bare(structuredClone(example.statistics));
       refresh(Object.keys(state.statistics));
       changed();
     },
   }, example.label)));
 }
 
-export const firstView = () => structuredClone(EXAMPLES[0]);
+export const firstView = () => {
+  const { formula, statistics } = structuredClone(EXAMPLES[0]);
+  return { formula, statistics: bare(statistics) };
+};
 
 /** Show the state: the formula and a card for each of these statistics. */
 export function refresh(names) {
@@ -187,9 +190,10 @@ export function showAxis(names, axis) {
   }
   const select = $("#vary");
   if (select) select.value = axis.name;
+  const held = new Map(Object.entries(axis.held));
   for (const input of $$("input", place)) {
     const key = input.dataset.field;
-    const value = key.startsWith("at.") ? axis.held[key.slice(3)] : axis[key];
+    const value = key.startsWith("at.") ? held.get(key.slice(3)) : axis[key];
     input.placeholder = String(value ?? "");
   }
 }

@@ -65,7 +65,7 @@ function setUpCode(options) {
 async function start() {
   const options = await fetchJson("/api/options");
   setUp(options, changed);
-  if (!readAddress()) Object.assign(state, (({ formula, statistics }) => ({ formula, statistics }))(firstView()));
+  if (!readAddress()) Object.assign(state, firstView());
   setUpTheme();
   setUpCode(options);
   setUpBias();

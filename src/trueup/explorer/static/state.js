@@ -4,19 +4,26 @@
 //
 // A statistic's fields are NAME.FIELD; other groups use a colon. Only what was set is written.
 
+/** A store of properties by name, without any that it has by birth, such as constructor. */
+export const bare = (entries = {}) => {
+  const store = Object.create(null);
+  for (const [name, value] of Object.entries(entries)) put(store, name, value);
+  return store;
+};
+
 export const state = {
   tab: "estimator",
   formula: "1/n",
-  statistics: {},
+  statistics: bare(),
   vary: "",
-  at: {},
+  at: bare(),
   from: "",
   to: "",
   dialect: "",
   output: "",
   bias: "",
   code: "python",
-  plan: {},
+  plan: bare(),
 };
 
 const FIELDS = new Set(
@@ -30,7 +37,7 @@ const DEFAULTS = { tab: "estimator", code: "python" };
 export function readAddress() {
   const hash = location.hash.slice(1);
   if (!hash.includes("=")) return false;
-  Object.assign(state, { statistics: {}, at: {}, plan: {}, vary: "", from: "", to: "",
+  Object.assign(state, { statistics: bare(), at: bare(), plan: bare(), vary: "", from: "", to: "",
     dialect: "", output: "", bias: "", ...DEFAULTS });
   for (const [key, value] of new URLSearchParams(hash)) {
     const text = value.slice(0, 2000);
@@ -42,7 +49,7 @@ export function readAddress() {
       put(state[key.slice(0, colon)], key.slice(colon + 1), text.slice(0, 60));
     } else if (dot > 0 && FIELDS.has(key.slice(dot + 1))) {
       const name = key.slice(0, dot);
-      if (!Object.hasOwn(state.statistics, name)) put(state.statistics, name, {});
+      if (!Object.hasOwn(state.statistics, name)) put(state.statistics, name, bare());
       put(state.statistics[name], key.slice(dot + 1), text.slice(0, 60));
     }
   }
