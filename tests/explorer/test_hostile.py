@@ -1,5 +1,6 @@
 """Hostile requests get an answer of bounded size and time; the server stays up and small."""
 
+import contextlib
 import json
 import random
 import socket
@@ -180,8 +181,8 @@ def test_half_open_connections_make_room_for_others(watched):
             idle.append(line := socket.create_connection((name, int(port)), timeout=30))
             line.sendall(b"POST /api/curve HTTP/1.1\r\nHost: 127.0.0.1\r\n")
         assert is_well(server)
-        with pytest.raises(ConnectionError):
-            idle[0].recv(1)  # the oldest was closed
+        with contextlib.suppress(ConnectionError):
+            assert idle[0].recv(1) == b""  # the oldest was closed
     finally:
         for line in idle:
             line.close()
