@@ -46,7 +46,7 @@ def scenes(f: sympy.Expr, symbol: sympy.Symbol, box: Box) -> list[Scene]:
     --------
     >>> s, n = sympy.symbols("s n", real=True)
     >>> f = sympy.Piecewise((s**2, n > 100), (s, True))
-    >>> [float(scene.values[n].round(2)) for scene in scenes(f, s, {n: Interval(0, None)})]
+    >>> [round(float(scene.values[n]), 2) for scene in scenes(f, s, {n: Interval(0, None)})]
     [61.8, 107.31]
     """
     tests = [t for t in f.atoms(Relational) if symbol not in t.free_symbols]
