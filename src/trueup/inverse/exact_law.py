@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.inverse.component import Component
 from trueup.inverse.existence import domain_of, growing, is_rough
 from trueup.inverse.expectation import Expectation
 from trueup.inverse.growth import growth
@@ -21,7 +23,7 @@ from trueup.kernels.evaluate import evaluate
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from trueup.inverse.component import Component, Region
+    from trueup.inverse.component import Region
     from trueup.inverse.solve import Inverse, Statistic
 
     Truth = Mapping[sympy.Symbol, float]
@@ -81,7 +83,32 @@ def _value(f: sympy.Expr, truth: Truth) -> float:
 
 def part_of(component: Component) -> Part:
     """Return a component with its integrals, or with those of its factors."""
-    return ProductPart(component) if isinstance(component, OnIntegers) else Part(component)
+    if isinstance(component, OnIntegers):
+        return ProductPart(component)
+    factors = _independent(component)
+    return FactoredPart(component, factors) if len(factors) > 1 else Part(component)
+
+
+def _independent(component: Component) -> list[Component]:
+    """Return the factors of a component that share no statistic, as components."""
+    if component.waves or type(component) is not Component:
+        return []
+    groups: list[tuple[set[sympy.Symbol], sympy.Expr]] = []
+    for factor in sympy.Mul.make_args(component.f):
+        symbols, whole = set(factor.free_symbols), factor
+        for group in [g for g in groups if g[0] & symbols]:
+            groups.remove(group)
+            symbols, whole = symbols | group[0], whole * group[1]
+        groups.append((symbols, whole))
+    return [
+        dataclasses.replace(
+            component,
+            f=factor,
+            coordinates=tuple(c for c in component.coordinates if c.symbol in symbols),
+            modes={(): (factor, sympy.Integer(0))},
+        )
+        for symbols, factor in groups
+    ]
 
 
 class Part:
@@ -176,6 +203,35 @@ class Part:
             for c in self.component.coordinates
             if len(c.cells) == 1 and is_rough(c)
         }
+
+
+class FactoredPart(Part):
+    """A product of independent factors: Var Πgᵢ = Π(Var gᵢ + (E gᵢ)²) − Π(E gᵢ)²."""
+
+    def __init__(self, component: Component, factors: Sequence[Component]) -> None:
+        super().__init__(component)
+        self.factors = [Part(factor) for factor in factors]
+
+    def mean(self, truth: Truth) -> float:
+        """Return E g."""
+        return math.prod(part.mean(truth) for part in self.factors)
+
+    def spread(self, truth: Truth) -> float:
+        """Return E (g − E g)²."""
+        return self._product(truth, [part.spread(truth) for part in self.factors])
+
+    def estimated(self, truth: Truth) -> float:
+        """Return E V̂, which is the same."""
+        return self._product(truth, [part.estimated(truth) for part in self.factors])
+
+    def _product(self, truth: Truth, variances: Sequence[float]) -> float:
+        """Return the variance of the product, one factor after the other: no digits cancel."""
+        total, square = 0.0, 1.0
+        for part, variance in zip(self.factors, variances, strict=True):
+            mean = part.mean(truth) ** 2
+            total = total * (variance + mean) + square * variance
+            square *= mean
+        return total
 
 
 class ProductPart(Part):

@@ -101,7 +101,7 @@ def _sum(expr: sympy.Add, x: sympy.Symbol) -> Growth:
 def _power(expr: sympy.Pow, x: sympy.Symbol) -> Growth:
     base, exponent = expr.args
     if x in exponent.free_symbols:
-        return _exponential(exponent * sympy.log(base), x)
+        return _exponential(exponent * sympy.log(abs(base) if base.is_negative else base), x)
     if not exponent.is_number:
         return Growth(math.inf, 0.0, sharp=False)
     size = _growth(base, x)
