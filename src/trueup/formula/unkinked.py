@@ -8,6 +8,7 @@ them is drawn outside first: max(where(c, x, y), z) is where(c, max(x, z), max(y
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import islice
 
 import sympy
 
@@ -83,7 +84,10 @@ class _Unkinking:
             test = stable(kind(left, right))
         except (UnfitError, TypeError):  # the two are never real numbers together
             raise self.refusal() from None
-        return sympy.Piecewise((yes, test), (no, True))
+        found = sympy.Piecewise((yes, test), (no, True))
+        if sum(1 for _ in islice(sympy.preorder_traversal(found), PARTS)) == PARTS:
+            raise self.refusal()
+        return found
 
     def refusal(self) -> FormulaError:
         return FormulaError(

@@ -1,0 +1,92 @@
+"""min, max, abs and where of anything: an answer or a reason, never an objection of sympy's."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import sympy
+
+import trueup as tu
+from trueup.formula.grammar import parse
+from trueup.formula.substitution import at, real_at
+from trueup.formula.unkinked import without_kinks
+
+q = sympy.Symbol("q", real=True)
+
+SECONDS = 10.0  # of processor time: these take milliseconds, or never returned
+
+
+@pytest.mark.parametrize(
+    ("kinked", "smooth"),
+    [("min(n, n*n)", "n"), ("min(sqrt(n), n)", "sqrt(n)"), ("max(sqrt(n), log(n))", "sqrt(n)")],
+)
+@pytest.mark.parametrize("noise", [tu.DiscreteLaplace(2), tu.Laplace(2)], ids=str)
+def test_a_kink_outside_an_unbounded_domain_is_none(
+    kinked: str, smooth: str, noise: tu.Noise
+) -> None:
+    """Endless once: the sign of a difference was sought beyond all doubles."""
+    start = time.process_time()
+    found, plain = (tu.unbiased(f, noise, (2, None)) for f in (kinked, smooth))
+    assert time.process_time() - start < SECONDS
+    for x in (-3.0, 2.0, 3.0, 17.0, 1e6):
+        assert found(x) == pytest.approx(plain(x), rel=1e-9)
+        assert found.variance(x) == pytest.approx(plain.variance(x), rel=1e-9)
+    assert found.sd(5.0) == pytest.approx(plain.sd(5.0), rel=1e-9)
+
+
+ANYTHING = [
+    ("min(sqrt(q), q)", tu.Laplace(2), (2, None)),
+    ("min(sqrt(q), q)", tu.Laplace(2), None),
+    ("where(log(q) <= 1, q, 0)", tu.DiscreteLaplace(3), (-1, None)),
+    ("max(1, log(q))", tu.DiscreteLaplace(0.3), (0, None)),
+    ("max(1, log(q))", tu.Laplace(1), (-1, -1)),
+    ("sqrt(q)", tu.Laplace(1), (-1, -1)),
+    ("1/max(q, 0)", tu.Laplace(1), (1, None)),
+    ("q/max(abs(q - 2)**1.5, q*(q - 2), sqrt(q))", tu.Laplace(1), None),
+    ("max(where(q >= 9, q, 3), min(1/q, where(q != 9, q, 2)), atan(q))", tu.Laplace(1), (10, None)),
+    ("min(tan(q - 2), min((1 - cos(q))**1.5, where(q > 2, 0.5, q)))", tu.RoundedLaplace(0.3), None),
+    ("abs(q + where(log(q) <= 1, q, 0))", tu.Laplace(1) + tu.Laplace(2), (-2, None)),
+    ("where(q < 3, q, min(q, 1)**0.5)", tu.Laplace(10), tu.Integers(3, 4)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "noise", "domain"), ANYTHING, ids=[f for f, *_ in ANYTHING])
+def test_every_question_has_an_answer_or_a_reason(f: str, noise: tu.Noise, domain: object) -> None:
+    start = time.process_time()
+    try:
+        est = tu.unbiased(f, noise, domain)
+    except tu.TrueupError:
+        return
+    finally:
+        assert time.process_time() - start < SECONDS
+    est(4.0)
+    est.interval(4.0)
+    assert "Unbiased estimator" in est.explain()
+
+
+def test_where_is_drawn_out_of_an_extremum() -> None:
+    f = parse("max(where(q > 1, q**2, 3), abs(q), -2)")
+    smooth = without_kinks(f)
+    tests = [test for cases in smooth.atoms(sympy.Piecewise) for _, test in cases.args]
+    assert not any(test.has(sympy.Piecewise) for test in tests)
+    for point in (-5, -1, 0, sympy.Rational(1, 2), 2, 7):
+        assert real_at(smooth, {q: sympy.Integer(0) + point}) == real_at(
+            f, {q: point + sympy.S.Zero}
+        )
+
+
+def test_too_many_cases_are_refused() -> None:
+    f = "q"
+    for k in range(11):
+        f = f"abs({f} - {k + 1})"
+    with pytest.raises(tu.TrueupError, match="too many cases"):
+        without_kinks(parse(f))
+
+
+def test_numbers_that_are_not_real_enter_no_comparison() -> None:
+    minus = {q: sympy.Integer(-1)}
+    assert at(parse("where(sqrt(q) > 0, 1, 5)"), minus) == 5
+    assert at(parse("max(1, log(q))"), minus) is sympy.nan
+    assert at(parse("max(1, log(q))"), {q: sympy.Integer(0)}) == 1
+    assert real_at(parse("abs(sqrt(q))"), minus) is None
