@@ -13,7 +13,7 @@ def test_cases_are_functions_of_their_seeds():
     assert len({case.formula for case in drawn}) > 40
 
 
-@pytest.mark.parametrize("case", cases(1, 40), ids=lambda case: case.formula)
+@pytest.mark.parametrize("case", list(cases(1, 40)), ids=lambda case: case.formula)
 def test_only_reasons_are_raised(case: Case):
     _, faults = examine(case)
     assert not faults

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 MAX_NODES = 40_000
 """The size of an expression, in nodes of its tree."""
+MAX_WORK = 80_000
+"""Steps copied on the way to it, over all registers: each takes sqlglot some 50 µs."""
+
 MAX_DEPTH = 120
 """How deep operations may be nested: engines and sqlglot read expressions recursively."""
 
@@ -76,12 +79,14 @@ class Writer:
 
     def _measure(self) -> None:
         """Refuse what would be too large or too deep, without writing it."""
+        work = 0
         for node in self.tape.nodes:
             self.cost, self.depth = 1, 0
             self.step(node)
             self.sizes.append(self.cost)
             self.depths.append(self.depth + 1)
-            if self.cost > MAX_NODES or self.depths[-1] > MAX_DEPTH:
+            work += self.cost
+            if self.cost > MAX_NODES or work > MAX_WORK or self.depths[-1] > MAX_DEPTH:
                 raise too_long()
 
     def use(self, register: int) -> Sql:
