@@ -212,3 +212,13 @@ def test_bad_input(options, message):
     with pytest.raises(TrueupError, match=message) as caught:
         plan(1, **options)
     assert "\nHint: " in str(caught.value)
+
+
+@pytest.mark.parametrize("low", [10**17], ids=str)
+def test_far_bounds_are_planned_like_near_ones(low):
+    """Only the width of the bounds matters, also where doubles are further apart than they."""
+    near, far = (plan(1, 50, bounds=(b, b + 10)) for b in (0, low))
+    found = {o.name: o.sd for o in far.options}
+    for option in near.options:
+        if "plain" not in option.name:  # not centred, its noise grows with the bounds
+            assert found[option.name] == pytest.approx(option.sd, rel=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,24 +103,24 @@ def plan(
     >>> best.name, round(best.sd, 4)
     ('two totals', 0.0071)
     """
-    low, high = (float(b) for b in read_bounds(bounds))
+    low, high = (Fraction(b) for b in read_bounds(bounds))
     n = _count(expected_count, count_at_least)
     budget = number(epsilon, "epsilon", positive=True)
-    middle = (low + high) / 2
-    means = (low, middle, high) if means is None else tuple(np.atleast_1d(means).tolist())
-    means = tuple(float(number(m, "a mean")) for m in means)
-    if not means or any(not low <= m <= high for m in means):
+    given = (low, (low + high) / 2, high) if means is None else np.atleast_1d(means).tolist()
+    exact = tuple(number(m, "a mean") for m in given)
+    if not exact or any(not low <= m <= high for m in exact):
         raise TrueupError(
-            f"a mean lies outside the bounds {bounds}: {means}", "give plausible means"
+            f"a mean lies outside the bounds {bounds}: {given}", "give plausible means"
         )
-    aim = (
-        float(number(target, "target", positive=True)) if target is not None else (high - low) / 10
+    aim = float(
+        number(target, "target", positive=True) if target is not None else (high - low) / 10
     )
     options = [
-        _option(name, make, split, n, means, aim)
-        for name, make, split in _choices(float(budget), budget, bounds, count_at_least, n, means)
+        _option(name, make, split, n, exact, aim)
+        for name, make, split in _choices(float(budget), budget, bounds, count_at_least, n, exact)
     ]
-    return Plan(budget, n, means, aim, tuple(sorted(options, key=lambda o: o.sd)))
+    shown = tuple(float(m) for m in exact)
+    return Plan(budget, n, shown, aim, tuple(sorted(options, key=lambda o: o.sd)))
 
 
 def _count(expected: object, at_least: object) -> int:
@@ -133,7 +134,7 @@ def _count(expected: object, at_least: object) -> int:
 
 
 def _choices(
-    epsilon: float, exact: Exact, bounds: Any, at_least: Exact, n: int, means: tuple[float, ...]
+    epsilon: float, exact: Exact, bounds: Any, at_least: Exact, n: int, means: tuple[Exact, ...]
 ) -> Any:
     """Yield every mechanism at its best split as (name, mechanism, split)."""
     yield "two totals", TwoTotalsMean(exact, bounds, at_least), "all for both totals"
@@ -156,7 +157,7 @@ def _choices(
 
 
 def _best_split(
-    make: Callable[[float], Any], epsilon: float, n: int, means: tuple[float, ...]
+    make: Callable[[float], Any], epsilon: float, n: int, means: tuple[Exact, ...]
 ) -> float:
     """Return the share of the budget for the count with the smallest worst-case sd."""
     found = optimize.minimize_scalar(
@@ -168,12 +169,12 @@ def _best_split(
     return float(found.x)
 
 
-def _worst(mechanism: Any, n: int, means: tuple[float, ...]) -> float:
+def _worst(mechanism: Any, n: int, means: tuple[Exact, ...]) -> float:
     return float(max(mechanism.sd(n, mean) for mean in means))
 
 
 def _option(
-    name: str, mechanism: Any, split: str, n: int, means: tuple[float, ...], target: float
+    name: str, mechanism: Any, split: str, n: int, means: tuple[Exact, ...], target: float
 ) -> Option:
     at_least = getattr(mechanism, "count_at_least", 1)
     return Option(
@@ -195,7 +196,7 @@ def _sd_count(mechanism: Any) -> float:
 
 
 def _useful_from(
-    mechanism: Any, at_least: Exact, means: tuple[float, ...], target: float
+    mechanism: Any, at_least: Exact, means: tuple[Exact, ...], target: float
 ) -> int | None:
     """Return the smallest count from which the worst sd stays below the target, by bisection."""
     low, high = math.ceil(at_least), max(2, math.ceil(at_least))
@@ -210,7 +211,7 @@ def _useful_from(
     return low if _worst(mechanism, low, means) < target else high
 
 
-def _wrong_bound(mechanism: Any, at_least: Exact, means: tuple[float, ...]) -> float | None:
+def _wrong_bound(mechanism: Any, at_least: Exact, means: tuple[Exact, ...]) -> float | None:
     """Return the largest bias with half the promised records, None if no promise was used."""
     n = int(at_least) // 2
     if not hasattr(mechanism, "bias") or n < 1:
