@@ -77,8 +77,6 @@ REASONS = [
     ("q**5", tu.StudentT(5), None, r"moment"),
     ("q", tu.StudentT(1), None, r"moment|mean"),
     ("exp(q)", tu.Moments([0, 1, 0, 3]), None, r"moment"),
-    ("cos(2*pi*q)", tu.Uniform(1), None, r"(frequency|zero|vanish|wave|=\s*0)"),
-    ("sin(pi*q)", tu.Uniform(2), None, r"(frequency|zero|vanish|wave|=\s*0)"),
     ("log(q)", tu.Gaussian(1), (1, None), r"."),
     ("1/q", tu.Gaussian(1), (1, None), r"."),
     ("1/q", tu.Staircase(1), (1, None), r"."),

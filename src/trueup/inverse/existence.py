@@ -427,7 +427,7 @@ def _waves(component: Component) -> Iterator[str]:
                     raise refusal(
                         text(component.f), error.message, error.hint, proved=False
                     ) from None
-                spectral.reciprocal(noise, c, degree)  # refuses M(c) = 0
+                spectral.through_zero(noise, c, degree)
                 reason = _second(noise, c, degree)
                 if reason:
                     yield reason

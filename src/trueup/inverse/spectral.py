@@ -166,6 +166,46 @@ def _linear(part: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> tuple[int, sym
     return None
 
 
+MOST_ZEROS = 8
+"""Zeros of M of a higher order are not looked for."""
+
+
+@lru_cache(maxsize=512)
+def zero_order(noise: Noise, c: sympy.Expr) -> int:
+    """Return the order of the zero of M at c, 0 if M(c) ≠ 0.
+
+    Examples
+    --------
+    >>> from trueup.noise.uniform import Uniform
+    >>> zero_order(Uniform(1), 2 * sympy.pi * sympy.I), zero_order(Uniform(1), sympy.I)
+    (1, 0)
+    """
+    if c.is_real or noise.highest_moment is not None:  # M > 0 there; heavy tails have no zeros
+        return 0
+    for order in range(MOST_ZEROS):
+        value, slope = noise.tilted(c, order + 1)[order:]
+        if not _vanishes(value, slope, c):
+            return order
+    return MOST_ZEROS
+
+
+@lru_cache(maxsize=512)
+def through_zero(noise: Noise, c: sympy.Expr, order: int) -> tuple[sympy.Expr, ...]:
+    """Return the coefficients of tᵏ/M(c + t), k the order of the zero of M at c.
+
+    With Q a k-fold antiderivative of P, e^{cs}·(Dᵏ/M(c + D)) Q is unbiased for e^{cs}·P(s).
+    """
+    return _inverted(_shifted(noise, c, order, zero_order(noise, c)))
+
+
+def antiderivative(mode: Complex, symbol: sympy.Symbol, times: int) -> Complex:
+    """Return a polynomial factor integrated so many times from 0."""
+    re, im = mode
+    for _ in range(times):
+        re, im = (sympy.integrate(sympy.expand(p), symbol) for p in (re, im))
+    return re, im
+
+
 @lru_cache(maxsize=512)
 def reciprocal(noise: Noise, c: sympy.Expr, order: int) -> tuple[sympy.Expr, ...]:
     """Return νⱼ(c)/j!, j = 0..order: the coefficients of 1/M(c + t).
@@ -176,20 +216,50 @@ def reciprocal(noise: Noise, c: sympy.Expr, order: int) -> tuple[sympy.Expr, ...
     >>> reciprocal(Gaussian(2), sympy.Integer(0), 4)
     (1, 0, -2, 0, 2)
     """
-    m = noise.tilted(c, order)
-    if not (c.is_real or sympy.re(c).is_zero):  # growing waves: exact complex numbers only clutter
-        m = [value.evalf(30) for value in m]
-    if m[0].is_number and abs(complex(m[0])) < 1e-14:
+    return _inverted(_moments(noise, c, order))
+
+
+def _moments(noise: Noise, c: sympy.Expr, order: int) -> list[sympy.Expr]:
+    """Return E[Zʲ e^{cZ}], j = 0..order; refuse M(c) = 0."""
+    if zero_order(noise, c):
         raise NoUnbiasedEstimator(
             f"{noise} averages the wave of frequency {sympy.im(c)} to zero: M({c}) = 0",
-            "no estimator can bring it back; use another frequency or another noise",
+            "use another frequency or another noise",
         )
+    return _shifted(noise, c, order, 0)
+
+
+def _shifted(noise: Noise, c: sympy.Expr, order: int, k: int) -> list[sympy.Expr]:
+    """Return the derivatives at 0 of M(c + t)/tᵏ, up to the order."""
+    m = noise.tilted(c, order + k)
+    if not (c.is_real or sympy.re(c).is_zero):  # growing waves: exact complex numbers only clutter
+        m = [value.evalf(30) for value in m]
+    return [value * factorial(j) / factorial(j + k) for j, value in enumerate(m[k:])]
+
+
+def _inverted(m: list[sympy.Expr]) -> tuple[sympy.Expr, ...]:
+    """Return the coefficients of one over the series Σ mⱼ tʲ/j!."""
     nu: list[sympy.Expr] = [1 / m[0]]
-    for n in range(1, order + 1):
+    for n in range(1, len(m)):
         total = sympy.Add(*(comb(n, j) * nu[j] * m[n - j] for j in range(n)))
         nu.append(sympy.expand(-total / m[0]))
     nu = [v if v.is_real else sum_parts(v) for v in nu]
     return tuple(v / factorial(j) for j, v in enumerate(nu))
+
+
+def _vanishes(value: sympy.Expr, slope: sympy.Expr, c: sympy.Expr) -> bool:
+    """Whether M(c) is 0, or c is as near to a zero of M as the last digits of a frequency.
+
+    How small M is says nothing: wide noise leaves e^{−50} of a wave, and that can be undone.
+    """
+    if value.is_zero:
+        return True
+    size, reach = (abs(sympy.N(v, 20)) for v in (value, c * slope))
+    return bool(size <= _DIGITS * reach)
+
+
+_DIGITS = 1e-14
+"""How near a frequency has to be to a zero of M, relative to its size, to be taken for it."""
 
 
 def sum_parts(value: sympy.Expr) -> sympy.Expr:
