@@ -43,3 +43,9 @@ def test_signs_that_alternate_under_integer_noise():
     alpha = math.exp(-1)
     expected = -(1 + 4 * alpha / (1 - alpha) ** 2)
     assert tu.unbiased("(-1)**n", tu.DiscreteLaplace(1))(3) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_sum_over_very_many_integers_is_refused():
+    est = tu.unbiased("1/n", tu.DiscreteLaplace(10**6), (1, None))
+    with pytest.raises(tu.TrueupError, match="too wide for an exact sum"):
+        est.sd(5)

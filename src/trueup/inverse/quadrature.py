@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 MAX_POINTS = 150_000_000
+MOST_INTEGERS = 20_000_000  # of one sum: beyond, it takes gigabytes and many seconds
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _STEEPEST = 4000.0
 _TAIL = 42.0  # e^-42 is below the last bit of a double
@@ -73,7 +74,7 @@ def _fallen(noise: Noise, side: int, rate: float, degree: float) -> float:
 def integers(noise: Noise, q: float, start: float, stop: float, tilt: float = 0.0) -> Rule:
     """Return the integers from start to stop with their probabilities, times e^{tilt·x}."""
     first, last = math.ceil(start), math.floor(stop)
-    if last - first > MAX_POINTS:
+    if last - first > MOST_INTEGERS:
         raise TrueupError(
             f"{noise!r} is too wide for an exact sum", "Laplace of the same scale is close to it"
         )
