@@ -260,3 +260,8 @@ def test_cdf_and_quantile_where_scipy_adds_up_masses() -> None:
     p = [0.001, 0.1, 0.5, 0.9, 0.999]
     assert noise.quantile(p).tolist() == law.ppf(p).tolist()
     assert noise.quantile([0, 1]).tolist() == [-7, 43]
+
+
+def test_a_generating_function_beyond_all_doubles_is_refused():
+    with pytest.raises(tu.TrueupError, match="cannot be integrated"):
+        tu.unbiased("exp(-50*q)", tu.Noise.from_scipy(scipy.stats.norm(0, 2)), (0.1, 5))

@@ -35,6 +35,8 @@ def integrated(f: Integrand, low: float, high: float, start: float, unit: float)
     lows, highs = cuts[:-1], cuts[1:]
     whole = _gauss(f, lows, highs)
     size = np.max(np.abs(whole).sum(axis=-1))
+    if not np.isfinite(size):  # beyond all doubles
+        return None
     total, error = np.zeros(whole.shape[:-1]), 0.0
     for _ in range(HALVINGS):
         middles = (lows + highs) / 2
@@ -66,8 +68,8 @@ def _gauss(f: Integrand, lows: Floats, highs: Floats) -> Any:
     radius, middle = (highs - lows)[:, None] / 2, (highs + lows)[:, None] / 2
     with np.errstate(all="ignore"):
         values = np.nan_to_num(f((middle + radius * nodes).ravel()))
-    pieces = values.reshape(*values.shape[:-1], len(lows), len(nodes))
-    return (pieces * (radius * weights)).sum(axis=-1)
+        pieces = values.reshape(*values.shape[:-1], len(lows), len(nodes))
+        return (pieces * (radius * weights)).sum(axis=-1)
 
 
 def summed(f: Integrand, low: float, high: float, start: float) -> Any:
