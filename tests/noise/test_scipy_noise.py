@@ -264,4 +264,4 @@ def test_cdf_and_quantile_where_scipy_adds_up_masses() -> None:
 
 def test_a_generating_function_beyond_all_doubles_is_refused():
     with pytest.raises(tu.TrueupError, match="cannot be integrated"):
-        tu.unbiased("exp(-50*q)", tu.Noise.from_scipy(scipy.stats.norm(0, 2)), (0.1, 5))
+        tu.unbiased("exp(-50*q)", tu.Noise.from_scipy(ss.norm(0, 2)), (0.1, 5))
