@@ -122,6 +122,11 @@ def test_both_kinds_are_drawn_at_every_place() -> None:
     assert seen >= {*itertools.product(PLACES[:-1], (True, False)), ("away", True)}
 
 
+def shown(value: object) -> str:
+    """Return a name for a parameter that is the same in every process."""
+    return "f" if callable(value) else str(value)[:30]
+
+
 # -- the slope at a bound is the one from inside ---------------------------------------------------
 
 AT_A_BOUND: list[tuple[str, Any, Callable[[float], float]]] = [
@@ -134,7 +139,7 @@ AT_A_BOUND: list[tuple[str, Any, Callable[[float], float]]] = [
 ]
 
 
-@pytest.mark.parametrize(("f", "domain", "truth"), AT_A_BOUND, ids=str)
+@pytest.mark.parametrize(("f", "domain", "truth"), AT_A_BOUND, ids=shown)
 @pytest.mark.parametrize("extension", ["optimal", 4])
 def test_at_a_bound_the_slope_is_the_one_from_inside(
     f: str, domain: Any, truth: Callable[[float], float], extension: Any
@@ -216,7 +221,7 @@ REMOVABLE: list[tuple[str, Any, float, Callable[[Any], Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("f", "domain", "a", "reference"), REMOVABLE, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(("f", "domain", "a", "reference"), REMOVABLE, ids=shown)
 def test_near_a_removable_point_nothing_is_lost(
     f: str, domain: Any, a: float, reference: Callable[[Any], Any]
 ) -> None:
@@ -285,7 +290,7 @@ EXIST: list[tuple[str, float, Any, Callable[[float], float]]] = [
 ]
 
 
-@pytest.mark.parametrize(("f", "b", "domain", "truth"), EXIST, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(("f", "b", "domain", "truth"), EXIST, ids=shown)
 def test_what_exists_is_not_refused(
     f: str, b: float, domain: Any, truth: Callable[[float], float]
 ) -> None:
