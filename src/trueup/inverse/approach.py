@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import sympy
 
-from trueup.formula.substitution import real_at
+from trueup.formula.substitution import at, real_at
 from trueup.inverse.growth import Growth, growth
 
 _STEPS = tuple(sympy.Rational(1, 10**k) for k in (20, 25, 30))
@@ -66,7 +66,10 @@ def order_beside(
     """Return the growth in t of an expression at q = a ± e^{−t}, None if it is not certain."""
     if not point.is_Rational or expr.has(sympy.Float):
         return None
-    order = growth(expr.xreplace({symbol: point + side * sympy.exp(-_T)}), _T, 1)
+    moved = at(expr, {symbol: point + side * sympy.exp(-_T)})
+    if moved.has(sympy.nan, sympy.I):
+        return None
+    order = growth(moved, _T, 1)
     return order if order.formal else None
 
 

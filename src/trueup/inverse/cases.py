@@ -68,7 +68,7 @@ def chosen(f: sympy.Expr, sign: Callable[[sympy.Expr], int | None]) -> sympy.Exp
         found = sign(test.lhs - test.rhs)
         if found is not None:
             truths[test] = test.func(found, 0)
-    return f.xreplace(truths) if truths else f
+    return at(f, truths) if truths else f
 
 
 def _sign(difference: sympy.Expr, nothing: sympy.Expr) -> int | None:

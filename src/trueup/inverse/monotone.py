@@ -39,7 +39,10 @@ def direction(f: sympy.Expr, statistic: Statistic) -> int:
     low, high = domain.bounds
     whole = statistic.noise.lattice or domain.lattice
     if whole and low is not None and high is not None and high - low <= _MOST:
-        steps = np.diff(evaluate(f, {symbol: np.arange(float(low), float(high) + 1)}))
+        values = evaluate(f, {symbol: np.arange(float(low), float(high) + 1)})
+        if not np.isfinite(values).all():
+            return 0
+        steps = np.diff(values)
         return 1 if (steps >= 0).all() else -1 if (steps <= 0).all() else 0
     if f.has(Opaque) or symbol not in f.free_symbols:
         return 0

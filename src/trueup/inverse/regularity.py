@@ -127,8 +127,8 @@ def singularities(
     """
     smooth = without_kinks(f)
     for scene in scenes(smooth, symbol, box or {}):
-        held = at(smooth.xreplace(scene.truths), scene.values)
-        for found in _singularities(f.xreplace(scene.truths), held, symbol, domain, order):
+        held = at(at(smooth, scene.truths), scene.values)
+        for found in _singularities(at(f, scene.truths), held, symbol, domain, order):
             yield dataclasses.replace(found, where=scene.values, real=scene.real)
 
 

@@ -16,6 +16,7 @@ import sympy
 
 from trueup.formula.enclosure import zeros
 from trueup.formula.opaque import Opaque
+from trueup.formula.substitution import at
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.approach import approach
 from trueup.inverse.cases import beside
@@ -105,7 +106,7 @@ def _around(
 
 def _divides(case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr) -> bool:
     """Whether a case divides by something that vanishes at the point."""
-    values = [g.expr.xreplace({symbol: point}).evalf(40) for g in guards(case) if g.divides]
+    values = [at(g.expr, {symbol: point}).evalf(40) for g in guards(case) if g.divides]
     return any(v.is_number and abs(v) < 1e-30 for v in values)
 
 

@@ -17,6 +17,7 @@ from sympy.core.relational import Relational
 from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.formula.enclosure import zeros
+from trueup.formula.substitution import at
 from trueup.inverse.definite import definite
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def scenes(f: sympy.Expr, symbol: sympy.Symbol, box: Box) -> list[Scene]:
 
 
 def _scene(values: dict[sympy.Symbol, sympy.Expr], truths: dict[sympy.Basic, sympy.Basic]) -> Scene:
-    return Scene(values, truths, all(t.xreplace(values) == truth for t, truth in truths.items()))
+    return Scene(values, truths, all(at(t, values) == truth for t, truth in truths.items()))
 
 
 def _truths(test: Relational, box: Box) -> list[sympy.Basic]:
