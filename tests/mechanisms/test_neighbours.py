@@ -26,8 +26,8 @@ from trueup.mechanisms import (
     per_record,
     shares,
 )
-from trueup.mechanisms.grid import Grid, Whole, exact_sum, exact_total
 from trueup.mechanisms.records import read_numbers
+from trueup.mechanisms.whole_numbers import Grid, Whole, exact_sum, exact_total
 
 Seen = list[tuple[Fraction, Fraction]]
 """The numbers of one release, exactly, each with the scale of its noise."""

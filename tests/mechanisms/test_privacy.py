@@ -20,7 +20,7 @@ from scipy.stats import beta
 
 import trueup as tu
 from trueup.mechanisms import Mean, PerRecordSum, Shares, TwoTotalsMean, means, per_record, shares
-from trueup.mechanisms.grid import Grid
+from trueup.mechanisms.whole_numbers import Grid
 
 RELEASES = 4_000
 LEVEL = 1e-4

@@ -22,7 +22,7 @@ from sympy.polys.matrices import DomainMatrix
 
 from trueup.estimator import unbiased
 from trueup.exact import symbolic
-from trueup.mechanisms.laplace_sums import expect
+from trueup.mechanisms.sum_quadrature import expect
 from trueup.noise import Laplace, SumNoise
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.exact import number
 from trueup.mechanisms.contrast import Contrast
-from trueup.mechanisms.grid import Grid, Whole, float_above
 from trueup.mechanisms.records import read_bounds, read_outside, read_records
 from trueup.mechanisms.release import MeanRelease
 from trueup.mechanisms.sampling import generator, publish
+from trueup.mechanisms.whole_numbers import Grid, Whole, float_above
 from trueup.noise import DiscreteLaplace, Laplace
 
 if TYPE_CHECKING:

@@ -29,11 +29,11 @@ from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.exact import number, symbolic
 from trueup.kernels.tape import as_float
-from trueup.mechanisms.grid import Whole, exact_total, float_above, step_under
 from trueup.mechanisms.records import read_numbers
 from trueup.mechanisms.release import TotalRelease
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.transforms import HINT, Transform, inverse_values, read_transform
+from trueup.mechanisms.whole_numbers import Whole, exact_total, float_above, step_under
 from trueup.noise import Gaussian, Laplace
 
 if TYPE_CHECKING:

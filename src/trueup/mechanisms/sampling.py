@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.errors import MissingExtra, TrueupError
-from trueup.mechanisms.grid import Whole, float_above, step_under
+from trueup.mechanisms.whole_numbers import Whole, float_above, step_under
 from trueup.noise import DiscreteLaplace, Gaussian, Laplace
 from trueup.noise.base import read_generator
 

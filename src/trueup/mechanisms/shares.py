@@ -13,10 +13,10 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.mechanisms.contrast import Contrast
-from trueup.mechanisms.grid import exact_total
 from trueup.mechanisms.records import Records, listed, read_numbers
 from trueup.mechanisms.release import SharesRelease
 from trueup.mechanisms.sampling import generator, publish
+from trueup.mechanisms.whole_numbers import exact_total
 from trueup.noise import Laplace
 
 if TYPE_CHECKING:
