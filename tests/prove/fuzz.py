@@ -5,9 +5,9 @@ In tests a few hundred cases run in the process itself; the deep run has workers
     PYTHONPATH=src:tests python -m prove.fuzz --count 20000
 
 ``--without sd,sql`` leaves out questions by the beginning of their names, for more cases in
-the same time. A case that needs more than 20 s of its processor, or more than 4 GB, is a fault like any
-other. Faults are printed by the place in the library where they arose, one example each, and
-written to ``--out`` as JSON lines, one per case.
+the same time. A case that needs more than 20 s of its processor, or more than 4 GB, is a fault
+like any other. Faults are printed by the place in the library where they arose, one example each
+and written to ``--out`` as JSON lines, one per case.
 """
 
 from __future__ import annotations
