@@ -35,6 +35,10 @@ class UndefinedError(ArithmeticError):
     """The formula is no finite real number here."""
 
 
+class BeyondError(ArithmeticError):
+    """The number is too large to be computed; nothing is said about it."""
+
+
 @functools.lru_cache(maxsize=256)
 def read(text: str) -> ast.expr:
     """Return the tree of a formula."""
@@ -255,7 +259,7 @@ def _real_power(a: Series, p: mpf) -> Series:
 
 def _exp(a: Series) -> Series:
     if abs(a[0]) > 1e12:
-        raise UndefinedError("beyond what is computed")
+        raise BeyondError("an exponent beyond 1e12")
     out = [mpmath.exp(a[0])]
     for k in range(1, len(a)):
         out.append(mpmath.fsum(i * a[i] * out[k - i] for i in range(1, k + 1)) / k)

@@ -20,7 +20,7 @@ import numpy as np
 from mpmath import mpf
 
 from prove import reading
-from prove.reading import DIGITS, UndefinedError
+from prove.reading import DIGITS, BeyondError, UndefinedError
 
 STEPS = (mpf("1e-12"), mpf("1e-24"), mpf("1e-48"))
 """Distances at which one-sided limits are taken: each the square of the one before, so that powers
@@ -56,7 +56,7 @@ def specials(
     tree: ast.expr, name: str, others: Mapping[str, float], low: float, high: float
 ) -> list[mpf]:
     """Return the special points in [low, high], those nearest to its ends and to 0 first."""
-    centres = {0.0, 1.0, -1.0} | {c for c in reading.constants(tree) if abs(c) < 1e6}
+    centres = {0.0, 1.0, -1.0} | {c for c in reading.constants(tree) if abs(c) < 1e17}
     centres |= {-c for c in centres} | {e for e in (low, high) if math.isfinite(e)}
     grid = _grid(centres, low, high)
     found: list[mpf] = []
@@ -64,7 +64,10 @@ def specials(
         for guard in reading.guards(tree):
             if name in reading.names(guard):
                 for rough in _candidates(guard, name, others, grid):
-                    point = _polish(guard, name, others, rough)
+                    try:
+                        point = _polish(guard, name, others, rough)
+                    except BeyondError:
+                        continue
                     if not any(abs(point - p) <= mpf("1e-60") * (1 + abs(p)) for p in found):
                         found.append(point)
     ends = [e for e in (low, high, 0.0) if math.isfinite(e)]

@@ -19,7 +19,7 @@ from mpmath import mpf
 
 from prove import reading
 from prove.laws import Law
-from prove.reading import DIGITS, UndefinedError, exact
+from prove.reading import DIGITS, BeyondError, UndefinedError, exact
 from prove.specials import Side, side, specials
 
 SAME = mpf("1e-10")
@@ -43,15 +43,22 @@ def judge(
 ) -> tuple[Verdict, list[float]]:
     """Return the verdict and the special points met on the way."""
     ends = (-math.inf if low is None else low, math.inf if high is None else high)
-    if ends[0] == ends[1]:
-        return _at_one_point(tree, name, ends[0]), []
     points = specials(tree, name, {}, *ends)
     marks = [float(p) for p in points]
+    try:
+        return _judged(tree, name, law, ends, points), marks
+    except BeyondError:
+        return Verdict("open"), marks
+
+
+def _judged(
+    tree: ast.expr, name: str, law: Law, ends: tuple[float, float], points: list[mpf]
+) -> Verdict:
+    if ends[0] == ends[1]:
+        return _at_one_point(tree, name, ends[0])
     if law.lattice:
-        verdict = _on_integers(tree, name, law, ends, marks)
-    else:
-        verdict = _on_line(tree, name, law, ends, points)
-    return verdict, marks
+        return _on_integers(tree, name, law, ends, [float(p) for p in points])
+    return _on_line(tree, name, law, ends, points)
 
 
 def _at_one_point(tree: ast.expr, name: str, point: float) -> Verdict:
@@ -114,6 +121,10 @@ def _with_ends(points: list[mpf], ends: tuple[float, float]) -> list[mpf]:
     return [*points, *(e for e in finite if e not in points)]
 
 
+_FAR = (0.7, 1e3, 1e7, 1e16)
+"""Distances beyond the last special point seen, in case there is another."""
+
+
 def _undefined(
     tree: ast.expr, name: str, ends: tuple[float, float], points: list[mpf]
 ) -> Verdict | None:
@@ -121,8 +132,8 @@ def _undefined(
     stops = sorted({*(float(p) for p in points), *(e for e in ends if math.isfinite(e))})
     middles = [(a + b) / 2 for a, b in itertools.pairwise(stops)]
     first, last = (stops[0], stops[-1]) if stops else (0.0, 0.0)
-    middles += [first - 0.7] if math.isinf(ends[0]) else []
-    middles += [last + 0.7] if math.isinf(ends[1]) else []
+    middles += [first - d for d in _FAR] if math.isinf(ends[0]) else []
+    middles += [last + d for d in _FAR] if math.isinf(ends[1]) else []
     seen = reading.values(tree, {name: np.array(middles, float)})
     for x, value in zip(middles, seen, strict=True):
         if not math.isfinite(value) and ends[0] < x < ends[1]:
