@@ -82,3 +82,34 @@ def test_products_of_integer_statistics() -> None:
     est = tu.unbiased("1/(n*m)", noise, {"n": (1, None), "m": (1, None)})
     one = tu.unbiased("1/n", noise["n"], (1, None))
     assert est(n=3, m=5) == pytest.approx(one(3.0) * one(5.0), rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("formula", "moved"),
+    [
+        ("q**6", "(q - 1000)**6"),
+        ("q**6", "((q - 1000)**2)**3"),
+        ("q**2 + 1", "q**2 - 2000*q + 1000001"),
+        ("exp(q/5)*q**4*exp(200)", "exp(q/5)*(q - 1000)**4"),
+        ("q**2 + q**3", "(q - 1000)**2 + (q - 1000)**3"),
+    ],
+)
+@pytest.mark.parametrize(
+    "noise",
+    [tu.Gaussian(1), tu.DiscreteGaussian(2), tu.Laplace(1), tu.Mass({0: 0.7, 1: 0.3})],
+    ids=repr,
+)
+def test_a_formula_far_from_zero_is_as_exact_as_near(
+    formula: str, moved: str, noise: tu.Noise
+) -> None:
+    near, far = tu.unbiased(formula, noise), tu.unbiased(moved, noise)
+    assert far(1003.0) == pytest.approx(near(3.0), rel=1e-9)
+    assert far.variance(1003.0) == pytest.approx(near.variance(3.0), rel=1e-9)
+    assert far.sd(1003.0) == pytest.approx(near.sd(3.0), rel=1e-9)
+
+
+def test_several_statistics_far_from_zero() -> None:
+    noise = {"s": tu.Gaussian(2), "q": tu.Gaussian(1)}
+    near, far = tu.unbiased("s*q**4", noise), tu.unbiased("s*(q - 1000)**4", noise)
+    assert far(s=1.0, q=1003.0) == pytest.approx(near(s=1.0, q=3.0), rel=1e-9)
+    assert far.sd(s=1.0, q=1003.0) == pytest.approx(near.sd(s=1.0, q=3.0), rel=1e-9)

@@ -188,7 +188,11 @@ def _holds(node: ast.expr, at: Mapping[str, Series], n: int) -> bool:
         case ast.BoolOp(values=parts):
             return any(_holds(p, at, n) for p in parts)
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return bool(_COMPARE[type(op)](_order(_series(left, at, n), _series(right, at, n)), 0))
+            try:
+                sign = _order(_series(left, at, n), _series(right, at, n))
+            except UndefinedError as error:  # it may make no difference which way it goes
+                raise BeyondError("a condition on what is not a number") from error
+            return bool(_COMPARE[type(op)](sign, 0))
     raise ValueError(f"not a condition: {ast.dump(node)}")
 
 

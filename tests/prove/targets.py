@@ -31,7 +31,7 @@ def disagreements(
         sizes = np.abs(reading.values(e.tree, columns))
     for name, answers in _answers(est, columns, engines):
         for x, truth, size, got in zip(points, scalars, sizes, answers, strict=True):
-            if not _same(truth, got, 0 if math.isnan(size) else size):
+            if not _same(truth, got, 0 if math.isnan(size) else size, e.rounding):
                 yield name, x, truth, got
     yield from _single(e, est, points)
 
@@ -40,14 +40,14 @@ def _scalar(est: Any, x: Row) -> float:
     return float(est(**x))
 
 
-def _same(truth: float, got: Any, size: float) -> bool:
+def _same(truth: float, got: Any, size: float, rounding: float) -> bool:
     """Whether a target agrees: null and NaN stand for what is not a finite number."""
     got = math.nan if got is None else float(got)
     if not math.isfinite(truth):
         return not math.isfinite(got)
     if abs(truth) > 1e290:
         return True
-    return abs(got - truth) <= SAME * (abs(truth) + min(size, 1e290)) + 1e-290
+    return abs(got - truth) <= SAME * (abs(truth) + min(size, 1e290)) + rounding
 
 
 def _answers(
@@ -125,7 +125,7 @@ def _single(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row,
         size = float(np.abs(reading.values(e.tree, {n: np.array([v]) for n, v in x.items()}))[0])
         size = 0.0 if math.isnan(size) else size
         slack = SINGLE * (abs(truths[0]) + size) + 8 * (max(truths) - min(truths))
-        if not abs(got - truths[0]) <= slack + 1e-30:
+        if not abs(got - truths[0]) <= slack + e.rounding:
             yield "float32", x, truths[0], got
 
 

@@ -30,6 +30,7 @@ Complex = tuple[sympy.Expr, sympy.Expr]
 """A real and an imaginary part, each a real expression."""
 
 MAX_TERMS = 2_000
+_CANCELS = 1e-3  # powers of q lose more than three digits near the roots: then they are centred
 _EXPONENTIAL = (sympy.sin, sympy.cos, sympy.sinh, sympy.cosh)
 
 
@@ -48,6 +49,8 @@ def decompose(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> dict[Frequencie
     f = _without(f, set(symbols), foreign)
     if _degree(f, symbols) > MAX_TERMS:
         return None
+    centres = _centres(f, symbols)
+    f = f.xreplace({s: s + a for s, a in centres.items()})
     masks: dict[sympy.Expr, sympy.Symbol] = {}
     kept = {*symbols, *foreign.values()}
     expanded = sympy.expand(_masked(_as_exponentials(f, symbols), kept, masks))
@@ -60,10 +63,71 @@ def decompose(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> dict[Frequencie
         mode = _mode(term, symbols)
         if mode is None:
             return None
+        if centres and any(mode[0]):  # e^{c(s + a)} was expanded: back to e^{cs}
+            shift = [c * centres.get(s, 0) for c, s in zip(mode[0], symbols, strict=True)]
+            mode = _mode(term * sympy.exp(-sympy.Add(*shift)), symbols)
+            if mode is None:
+                return None
         frequency, (re, im) = mode
         modes[frequency] = (modes[frequency][0] + re, modes[frequency][1] + im)
+    if centres:
+        back = {s: s - a for s, a in centres.items()}
+        modes = {c: (re.xreplace(back), im.xreplace(back)) for c, (re, im) in modes.items()}
+    elif len(symbols) == 1:
+        modes = {c: (centred(re, *symbols), centred(im, *symbols)) for c, (re, im) in modes.items()}
     found = {c: (re.xreplace(shown), im.xreplace(shown)) for c, (re, im) in modes.items()}
     return {c: p for c, p in found.items() if p != (0, 0)} or {_zeros(symbols): _NOTHING}
+
+
+def _centres(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> dict[sympy.Symbol, sympy.Rational]:
+    """Return a where f is written in powers of s − a: it is expanded about there."""
+    found: dict[sympy.Symbol, sympy.Rational] = {}
+    for symbol in symbols:
+        bases = [p.base for p in f.atoms(sympy.Pow) if symbol in p.base.free_symbols]
+        centres = [c for c in (_root(base, symbol) for base in bases) if c is not None]
+        if centres and symbol not in bases:
+            found[symbol] = max(centres, key=centres.count)
+    return found
+
+
+def _root(base: sympy.Expr, symbol: sympy.Symbol) -> sympy.Rational | None:
+    """Return the root of a linear expression, if it is a rational number other than 0."""
+    if not base.is_polynomial(symbol) or sympy.degree(base, symbol) != 1:
+        return None
+    root = -base.coeff(symbol, 0) / base.coeff(symbol, 1)
+    return root if root.is_Rational and root else None
+
+
+def centred(polynomial: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr:
+    """Write a polynomial in powers of the distance from the mean of its roots, if it saves digits.
+
+    Powers of q cancel near roots that lie together far from 0: (q − 100)⁶ expanded has terms of
+    size 10¹², and no digit of its value at 97 is left in double precision.
+
+    Examples
+    --------
+    >>> s = sympy.Symbol("s", real=True)
+    >>> centred(s**2 - 200 * s + 10001, s), centred(s**2 - 2 * s, s)
+    ((s - 100)**2 + 1, s**2 - 2*s)
+    """
+    if not polynomial.is_polynomial(symbol) or not polynomial.has(symbol):
+        return polynomial
+    poly = sympy.Poly(polynomial, symbol)
+    n = poly.degree()
+    if n < 2:
+        return polynomial
+    top, next_one = poly.coeff_monomial(symbol**n), poly.coeff_monomial(symbol ** (n - 1))
+    centre = sympy.cancel(-next_one / (n * top))
+    if not centre.is_Rational or not centre:
+        return polynomial
+    moved = poly.compose(sympy.Poly(symbol + centre, symbol))
+    lower = [(k, c / top) for (k,), c in moved.terms() if k < n]
+    if not all(c.is_number for _, c in lower):
+        return polynomial
+    radius = max((float(abs(c)) ** (1 / (n - k)) for k, c in lower), default=0.0)
+    if (radius / abs(float(centre))) ** n > _CANCELS:
+        return polynomial
+    return sympy.Add(*(c * (symbol - centre) ** k for (k,), c in moved.terms()))
 
 
 def _without(
