@@ -141,6 +141,8 @@ def _undefined(
                 reading.value(tree, {name: x})
             except UndefinedError:
                 return Verdict("none", "undefined", x)
+            except BeyondError:
+                continue
     return None
 
 
@@ -211,7 +213,7 @@ def growth(tree: ast.expr, name: str, sign: int) -> float | None:
                     abs(reading.value(tree, {name: sign * (far + step)}))
                     for step in (0, 1, 2, 3, 5, 7)
                 ]
-            except (UndefinedError, OverflowError, MemoryError, ValueError):
+            except (UndefinedError, BeyondError, OverflowError, MemoryError, ValueError):
                 return None
             top = max(here)
             rates.append(float(mpmath.log(top)) / far if top > 0 else -math.inf)
