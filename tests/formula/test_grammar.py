@@ -140,6 +140,7 @@ WRONG = {
     "1e-300*1e-300*q": ("is not a finite real number", 1, "finite"),
     "9**9**9": ("has the exponent 3.8742e+08, beyond 100", 1, "at most 100"),
     "q**101": ("has the exponent 101, beyond 100", 1, "at most 100"),
+    "0**q": ("is a power of 0 whose exponent is no number", 1, "where(q == 0, 1, 0)"),
     "((x**50)**50)**50": ("'(x**50)**50' has degree 2500, beyond 200", 2, "degree 200"),
     "`": ("cannot read '`'", 1, "second backtick"),
     "``": ("cannot read '`'", 1, "second backtick"),

@@ -141,6 +141,9 @@ def power(base: Value, exponent: Value) -> Value:
     q**3
     """
     size = exponent.constant
+    if size is None and base.constant == 0:
+        reason = "is a power of 0 whose exponent is no number"
+        raise UnfitError(reason, "write what is meant: where(q == 0, 1, 0)")
     if size is None:
         degree = max(1, base.degree) * max(1, exponent.degree)
     else:
