@@ -379,3 +379,54 @@ def test_what_a_hint_proposes_works(f: str, domain: Any) -> None:
         q = bounds[0]
         mean = expect(est, Axis(oracle.laplace(0.5), q, bounds, 0.1))
         assert mean == pytest.approx(float(est.expectation(q)), rel=1e-8, abs=1e-9)
+
+
+def _power_at_bound(p: float, b: float, q: float) -> tuple[Any, Any]:
+    """E g and sd g for f = t^p, t = q − 1 ≥ 0, under Laplace noise; t = u¹² tames the bound."""
+    with mpmath.workdps(30):
+        p, b, q = mpmath.mpf(p), mpmath.mpf(b), mpmath.mpf(q)
+
+        def mean(h: Callable[[Any], Any], beyond: Any) -> Any:
+            def term(u: Any) -> Any:
+                return 12 * u**11 * h(u**12) * mpmath.exp(-abs(1 + u**12 - q) / b) / (2 * b)
+
+            low = mpmath.exp((1 - q) / b) / 2 if q > 1 else 1 - mpmath.exp((q - 1) / b) / 2
+            ends = sorted({mpmath.mpf(0), max(q - 1, mpmath.mpf(0)), mpmath.mpf(9), mpmath.mpf(99)})
+            return beyond * low + mpmath.quad(term, [x ** (mpmath.mpf(1) / 12) for x in ends])
+
+        def g(t: Any) -> Any:
+            return t**p - b * b * p * (p - 1) * t ** (p - 2)
+
+        middle = mean(g, 0)
+        return middle, mpmath.sqrt(mean(lambda t: (g(t) - middle) ** 2, middle**2))
+
+
+@pytest.mark.parametrize("p", [1.5, 1.6])
+@pytest.mark.parametrize("q", [-0.884, 3.0])
+def test_infinite_curvature_at_a_bound_other_than_zero(p: float, q: float) -> None:
+    """Doubles beside 1 keep no digits of q − 1: what is infinite there is measured from it."""
+    g = tu.unbiased(f"(q - 1)**{p}", tu.Laplace(1.7), (1, None))
+    mean, sd = _power_at_bound(p, 1.7, q)
+    assert math.isclose(g.expectation(q), mean, rel_tol=1e-9, abs_tol=1e-9)
+    if p > 1.5:
+        assert math.isclose(g.sd(q), sd, rel_tol=1e-9)
+    else:
+        assert g.sd(q) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("formula", "low", "q", "f", "slope"),
+    [
+        ("(q**2 - 1)**1.5", 1, 0.0, 0.0, 0.0),
+        ("abs(q - 5)**1.5", 0, -1.0, 5**1.5, -1.5 * 5**0.5),
+        ("abs(q - 5)**1.5 + (q - 2)**1.2", 2, 1.0, 3**1.5, -1.5 * 3**0.5),
+    ],
+)
+def test_expectation_below_a_bound(
+    formula: str, low: float, q: float, f: float, slope: float
+) -> None:
+    """E g(q) = c·P(x < L) + e^{(q−L)/b}·(f(L) − c/2) with c = f(L) − b·f′(L): E g(L) = f(L)."""
+    c, far = f - slope, math.exp(q - low)
+    expected = c * (1 - far / 2) + far * (f - c / 2)
+    got = tu.unbiased(formula, tu.Laplace(1), (low, None)).expectation(q)
+    assert math.isclose(got, expected, rel_tol=1e-9, abs_tol=1e-9)

@@ -17,7 +17,7 @@ from trueup.inverse.expectation import Expectation
 from trueup.inverse.growth import growth
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.on_values import OnValues
-from trueup.inverse.regularity import singularities
+from trueup.inverse.regularity import Singularity, singularities
 from trueup.kernels.evaluate import evaluate
 
 if TYPE_CHECKING:
@@ -166,7 +166,15 @@ class Part:
     def _expectation(self, pieces: Callable[[Region], sympy.Expr], power: int) -> Expectation:
         rates = {s: (a * power, b * power) for s, (a, b) in self._rates.items()}
         degrees = {s: power * degree for s, degree in self._degrees.items()}
-        return Expectation(pieces, self.component.cells, self.others, rates, self._breaks, degrees)
+        return Expectation(
+            pieces,
+            self.component.cells,
+            self.others,
+            rates,
+            {s: [p.point for p in points] for s, points in self._breaks.items()},
+            degrees,
+            {s: _infinite(points) for s, points in self._breaks.items()},
+        )
 
     @cached_property
     def _degrees(self) -> dict[sympy.Symbol, float]:
@@ -194,15 +202,18 @@ class Part:
         return found
 
     @cached_property
-    def _breaks(self) -> dict[sympy.Symbol, tuple[float, ...]]:
+    def _breaks(self) -> dict[sympy.Symbol, tuple[Singularity, ...]]:
         """Points inside the domain at which f″ may jump, per single cell."""
         return {
-            c.cells[0].symbol: tuple(
-                s.point for s in singularities(self.component.f, c.symbol, domain_of(c))
-            )
+            c.cells[0].symbol: tuple(singularities(self.component.f, c.symbol, domain_of(c)))
             for c in self.component.coordinates
             if len(c.cells) == 1 and is_rough(c)
         }
+
+
+def _infinite(points: Sequence[Singularity]) -> list[sympy.Expr]:
+    """Return where the curvature is infinite, but integrable."""
+    return [p.exact for p in points if p.exact is not None and p.exponent < 0]
 
 
 class FactoredPart(Part):

@@ -9,14 +9,15 @@ refined until two levels agree.
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import pairwise, product
 from math import factorial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.formula.substitution import at
 from trueup.inverse import quadrature, spectral
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import Jet
@@ -99,6 +100,9 @@ class Expectation:
         Further points at which φ is not smooth, per cell.
     degrees
         How fast φ may grow as a power, per cell, where that is known.
+    anchors
+        Points at which φ is infinite but integrable, per cell, from which x is measured nearby: a
+        double x keeps no digits of x − a.
     """
 
     def __init__(
@@ -109,7 +113,9 @@ class Expectation:
         rates: Mapping[sympy.Symbol, tuple[float, float]],
         breaks: Mapping[sympy.Symbol, Sequence[float]],
         degrees: Mapping[sympy.Symbol, float] | None = None,
+        anchors: Mapping[sympy.Symbol, Sequence[sympy.Expr]] | None = None,
     ) -> None:
+        self.anchors = {s: _stretches(points) for s, points in (anchors or {}).items() if points}
         self.rates, self.breaks, self.degrees = rates, breaks, degrees or {}
         regions = product(*(range(len(c.operator.branches)) for c in cells))
         self.exprs = {region: _over(pieces(region), others) for region in regions}
@@ -123,6 +129,7 @@ class Expectation:
             for _, c in self.left
         }
         self.exprs = {region: self._divided(region, e) for region, e in self.exprs.items()}
+        self._measured: dict[tuple[Region, tuple[Stretch, ...]], sympy.Expr] = {}
 
     def _divided(self, region: Region, expr: sympy.Expr) -> sympy.Expr:
         """Divide by the exponential growth on an unbounded side; the weights make up for it."""
@@ -167,9 +174,12 @@ class Expectation:
     def _integrate(self, truth: Truth, level: int) -> tuple[float, float]:
         """Return E φ and E |φ| with panels of the given level."""
         total = size = 0.0
-        for region, raw in self.exprs.items():
+        for region, stretches, raw in self._places():
             expr = self._orthogonal(region, raw, truth)
-            rules = [self._rule(cell, region[i], truth, expr, level) for i, cell in self.left]
+            rules = [
+                self._rule(cell, region[i], truth, expr, level, stretch)
+                for (i, cell), stretch in zip(self.left, stretches, strict=True)
+            ]
             if math.prod(len(r.nodes) for r in rules) > quadrature.MAX_POINTS:
                 raise _TooLargeError(
                     f"an exact expectation over {len(rules)} statistics that do not separate is "
@@ -182,6 +192,19 @@ class Expectation:
                 size += float(np.abs(value) @ weight)
         return total, size
 
+    def _places(self) -> Iterator[tuple[Region, tuple[Stretch, ...], sympy.Expr]]:
+        """Yield every region, cut into the stretches around the anchors, with φ measured there."""
+        for region, expr in self.exprs.items():
+            axes = [self.anchors.get(c.symbol, [_WHOLE]) for _, c in self.left]
+            for stretches in product(*axes):
+                key = region, stretches
+                if key not in self._measured:
+                    shifts = {
+                        c.symbol: s.anchor for (_, c), s in zip(self.left, stretches, strict=True)
+                    }
+                    self._measured[key] = _measured(expr, shifts)
+                yield region, stretches, self._measured[key]
+
     def _orthogonal(self, region: Region, expr: sympy.Expr, truth: Truth) -> sympy.Expr:
         """Integrate Laguerre series beyond the bounds by their orthogonality.
 
@@ -193,8 +216,19 @@ class Expectation:
                 expr = orthogonal(expr, cell.symbol)
         return expr
 
-    def _rule(self, cell: Cell, branch: int, truth: Truth, expr: sympy.Expr, level: int) -> Rule:
-        """Return a rule for x = q + Z restricted to one branch."""
+    def _rule(
+        self,
+        cell: Cell,
+        branch: int,
+        truth: Truth,
+        expr: sympy.Expr,
+        level: int,
+        stretch: Stretch,
+    ) -> Rule:
+        """Return a rule for x = q + Z restricted to one branch and to one stretch.
+
+        Its nodes are measured from the stretch's anchor.
+        """
         q, noise = float(truth[cell.symbol]), cell.noise
         low, high = map(float, cell.operator.starts)
         side = cell.operator.branches[branch].side
@@ -202,7 +236,8 @@ class Expectation:
             return quadrature.point(q, 1.0)
         lumped = side != "inside" or not self.tilts[cell.symbol]
         if cell.symbol not in expr.free_symbols and lumped:
-            return quadrature.point(q, _probability(noise, side, low - q, high - q))
+            weight = _probability(noise, side, low - q, high - q)
+            return quadrature.point(q, weight if stretch.first else 0.0)
         if cell.symbol in self.degrees:
             degree = self.degrees[cell.symbol]
         else:
@@ -221,8 +256,51 @@ class Expectation:
         marks = (q, low, high, *self.breaks.get(cell.symbol, ()))
         if cell.operator.whole:
             return quadrature.unit_cells(noise, q, start, stop, level, tilt)
-        few = len(self.left) > 2
-        return quadrature.panels(noise, q, start, stop, marks, level, tilt, few)
+        few, a = len(self.left) > 2, float(stretch.anchor)
+        start, stop = max(start, stretch.start) - a, min(stop, stretch.stop) - a
+        rule = quadrature.panels(
+            noise, q - a, start, stop, [m - a for m in (a, *marks)], level, tilt, few
+        )
+        return rule._replace(weights=rule.weights * math.exp(tilt * a)) if tilt and a else rule
+
+
+class Stretch(NamedTuple):
+    """The values that are nearer to one anchor than to any other; ``first`` is the leftmost."""
+
+    anchor: sympy.Expr
+    start: float
+    stop: float
+    first: bool
+
+
+_WHOLE = Stretch(sympy.Integer(0), -math.inf, math.inf, True)
+
+
+def _stretches(anchors: Sequence[sympy.Expr]) -> list[Stretch]:
+    points = sorted(set(anchors), key=float)
+    cuts = [(float(a) + float(b)) / 2 for a, b in pairwise(points)]
+    ends = zip([-math.inf, *cuts], [*cuts, math.inf], strict=True)
+    return [
+        Stretch(point, start, stop, not i)
+        for i, (point, (start, stop)) in enumerate(zip(points, ends, strict=True))
+    ]
+
+
+def _measured(expr: sympy.Expr, shifts: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
+    """Return an expression in x − a in place of x.
+
+    Bases of powers are multiplied out, so that what vanishes at a is small near it in doubles too.
+    """
+    moved = {s: s + a for s, a in shifts.items() if a}
+    if not moved:
+        return expr
+    expr = at(expr, moved)
+    bases = {
+        p: sympy.expand(p.base) ** p.exp
+        for p in expr.atoms(sympy.Pow)
+        if not p.exp.is_Integer or p.exp < 0
+    }
+    return expr.xreplace(bases)
 
 
 def _tilt(left: float, right: float) -> float:
