@@ -103,6 +103,11 @@ def test_bad_options(argv, problem, run):
     assert "\nHint: " in done.err
 
 
+def test_a_misspelt_bound_is_told_before_what_its_lack_does(run):
+    done = run("explain", "1/n", "--noise", "n=laplace(2)", "--domain", "m>=1")
+    assert "no formula reads the statistic 'm'" in done.err
+
+
 def test_typical_values_respect_both_bounds(run):
     done = run("explain", "n", "--noise", "n=discrete_laplace(2)", "--domain", "n in [1, 4]")
     values = [float(row[0]) for row in table(done.out)]

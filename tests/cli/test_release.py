@@ -106,10 +106,21 @@ def test_bad_formulas(formulas, problem):
         read_release(options(), formulas)
 
 
-def test_a_misspelt_statistic_is_refused():
-    release = read_release(options(noise=["laplace(2)"], domain=["m>=1"]), ["inv = n**2"])
+@pytest.mark.parametrize("formula", ["n**2", "1/n"], ids=["fine without", "wrong without"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"domain": ["m>=1"]},
+        {"noise": ["m=laplace(2)"]},
+        {"column": ["m=emp"]},
+        {"scale": ["m=scale"]},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_a_misspelt_statistic_is_refused(given, formula):
+    release = read_release(options(**given), [f"x = {formula}"])
     with pytest.raises(TrueupError, match="no formula reads the statistic 'm'"):
-        release.check_used(release.estimator("n**2").statistics)
+        release.estimators()
 
 
 def test_a_statistic_without_noise_is_refused():
@@ -128,6 +139,9 @@ def test_a_statistic_without_noise_is_refused():
         ("[noise]\nn = 3", "a noise is a table with a family"),
         ("[noise.n]\nscale = 2", "a noise is a table with a family"),
         ("[noise.n]\nfamily = 'lplace'\nscale = 2", "did you mean laplace"),
+        ("[noise.n]\nfamily = 'laplace(2)'\nbound = [1, 2]", "did you mean bounds"),
+        ("[noise.n]\nfamily = 'laplace'\nscale = 2\nbound = [1, 2]", "did you mean bounds"),
+        ("[noise.n]\nfamily = 'laplace(2)'\nscale = 3", "'scale' stands beside it"),
         ("[noise.n]\nfamily = 'laplace'\nscal = 2", r"laplace\(scale\)"),
         ("[noise.n]\nfamily = 'laplace'\nscale = -2", "must be positive, got -2"),
         ("[noise.n]\nfamily = 'laplace'\nscale = 2\nbounds = [1]", "bounds are two numbers"),
@@ -135,7 +149,7 @@ def test_a_statistic_without_noise_is_refused():
         ("[noise.n]\nfamily = 'laplace'\nscale = 2\ncolumn = 3", "column is the name of a column"),
         ("[estimate]\nmean = 3", "a formula is text, got 3"),
     ],
-    ids=range(13),
+    ids=range(16),
 )
 def test_bad_spec_says_where(tmp_path, text, problem):
     path = tmp_path / "bad.toml"

@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
     release = read_release(args, [])
     name, formula = assignment(args.formula)
     formula = release.estimates.get(formula, formula) if name is None else formula
+    release.check_used([formula])
     estimator = release.estimator(formula)
-    release.check_used(estimator.statistics)
     points = _points(estimator, args.at)
     sql = None if args.no_sql else _sql(release, estimator, args.dialect)
     print(estimator.explain())

@@ -46,7 +46,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _SPELLINGS = {"≤": "<=", "≥": ">=", "−": "-"}
-_ASSIGNMENT = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^=`<>!]*?))\s*=(?!=)\s*(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^=`<>!]*?))\s*=(?!=)(.*)", re.DOTALL)
 _BACKTICKED = re.compile(r"`((?:[^`]|``)+)`", re.DOTALL)
 _LISTED = re.compile(r"\s*`(?:[^`]|``)+`\s*(?=,|$)|[^,]+", re.DOTALL)
 _NOISE_HINT = 'e.g. "n=discrete_laplace(2)" or "s=laplace(epsilon=0.5, sensitivity=3)"'
@@ -85,19 +85,28 @@ def known_families() -> dict[str, type[Noise]]:
     return {name: f for name, f in sorted(named.items()) if f not in (Noise, SumNoise)}
 
 
-def named(text: str) -> str:
-    """Return the name that a text stands for: in backticks to the letter, else without blanks.
+class Name(str):
+    """The name of a column as an option gives it: without blanks around it, unless in backticks.
+
+    ``letters`` has the blanks: where a table has both, it cannot be told which one is meant.
 
     Examples
     --------
-    >>> named(" emp "), named("` emp`")
-    ('emp', ' emp')
+    >>> Name(" emp "), Name(" emp ").letters, Name("` emp`"), Name("` emp`").letters
+    ('emp', ' emp ', ' emp', ' emp')
     """
-    match = _BACKTICKED.fullmatch(text.strip())
-    return text.strip() if match is None else match[1].replace("``", "`")
+
+    letters: str
+
+    def __new__(cls, text: str) -> Name:
+        """Read the name from the text of an option."""
+        match = _BACKTICKED.fullmatch(text.strip())
+        self = super().__new__(cls, text.strip() if match is None else match[1].replace("``", "`"))
+        self.letters = text if match is None else str(self)
+        return self
 
 
-def names(text: str) -> tuple[str, ...]:
+def names(text: str) -> tuple[Name, ...]:
     """Return names between commas; one in backticks may have commas and blanks of its own.
 
     Examples
@@ -105,7 +114,7 @@ def names(text: str) -> tuple[str, ...]:
     >>> names("state, `a, b`,")
     ('state', 'a, b')
     """
-    return tuple(named(part[0]) for part in _LISTED.finditer(text) if part[0].strip())
+    return tuple(Name(part[0]) for part in _LISTED.finditer(text) if part[0].strip())
 
 
 def assignment(text: str) -> tuple[str | None, str]:
@@ -116,11 +125,16 @@ def assignment(text: str) -> tuple[str | None, str]:
     >>> assignment("mean = s/n"), assignment("s/n"), assignment("`a b`=where(n == 1, 0, 1)")
     (('mean', 's/n'), (None, 's/n'), ('a b', 'where(n == 1, 0, 1)'))
     """
+    name, value = split(text)
+    return name, value.strip()
+
+
+def split(text: str) -> tuple[str | None, str]:
+    """Return the name and what it is given, with the blanks around that."""
     match = _ASSIGNMENT.fullmatch(text)
     if match is None:
-        return None, text.strip()
-    name = match[1].replace("``", "`") if match[1] else match[2]
-    return name, match[3].strip()
+        return None, text
+    return match[1].replace("``", "`") if match[1] else match[2], match[3]
 
 
 def read_noise(text: str, *, scaled: bool = False) -> Noise:

@@ -26,7 +26,7 @@ import difflib
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli.notation import Number, assignment, make_noise, named, read_domain, read_noise
+from trueup.cli.notation import Name, Number, assignment, make_noise, read_domain, read_noise, split
 from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.formula.refusal import quoted
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from trueup.noise import Noise
 
 _OWN = ("family", "bounds", "column", "scale_column")
+_ALIKE = 0.8  # one letter of six, as bound for bounds; scale is no scale_column
 _SPEC_HINT = "the schema is in `trueup debias --help`"
 _NAME_HINT = 'give the column a name: "mean = s/n"'
 
@@ -74,6 +75,7 @@ class Release:
 
     def estimators(self) -> dict[str, Estimator]:
         """Return one estimator for each formula."""
+        self.check_used(self.estimates.values())
         return {name: self.estimator(formula) for name, formula in self.estimates.items()}
 
     def estimator(self, formula: str) -> Estimator:
@@ -101,15 +103,18 @@ class Release:
         given = {name: self._known(name).scale_column for name in statistics}
         return {name: column for name, column in given.items() if column is not None}
 
-    def check_used(self, used: Iterable[str]) -> None:
+    def check_used(self, formulas: Iterable[str]) -> None:
         """Refuse options for statistics that no formula reads: they may be misspelt."""
-        known = sorted(used)
+        from trueup.formula.grammar import parse
+
+        known = sorted({s.name for formula in formulas for s in parse(formula).free_symbols})
         for name in sorted(self.options):
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
+                others = f"they read {', '.join(known) or 'none'}"
                 raise TrueupError(
                     f"no formula reads the statistic {quoted(name)}",
-                    f"did you mean {near[0]}?" if near else f"they read {', '.join(known)}",
+                    f"did you mean {near[0]}?" if near else others,
                 )
 
     def _known(self, name: str) -> Statistic:
@@ -170,11 +175,11 @@ def _read_bounds(release: Release, texts: Iterable[str]) -> None:
 
 
 def _pair(text: str, option: str, example: str) -> tuple[str, str]:
-    name, value = assignment(text)
-    if not name or not value:
+    name, value = split(text)
+    if not name or not value.strip():
         problem = f"{option} needs a name and a column, got {quoted(text)}"
         raise TrueupError(problem, f"e.g. {example}")
-    return name, named(value)
+    return name, Name(value)
 
 
 def _read_formulas(formulas: Iterable[str]) -> dict[str, str]:
@@ -243,6 +248,7 @@ def _statistic(path: Path, name: str, entry: Any) -> Statistic:
             f'write [noise.{name}] and family = "laplace", scale = 2',
         )
     parameters = {key: value for key, value in entry.items() if key not in _OWN}
+    _check_parameters(entry["family"], parameters)
     scaled = "scale_column" in entry
     noise = (
         make_noise(entry["family"], [], parameters, scaled=scaled)
@@ -252,6 +258,19 @@ def _statistic(path: Path, name: str, entry: Any) -> Statistic:
     return Statistic(
         noise, _bounds(entry.get("bounds")), _text(entry, "column"), _text(entry, "scale_column")
     )
+
+
+def _check_parameters(family: str, parameters: Iterable[str]) -> None:
+    """Refuse keys that are misspelt, and parameters beside a family that has them in it."""
+    for key in parameters:
+        near = difflib.get_close_matches(key, _OWN, 1, _ALIKE)
+        if near:
+            raise TrueupError(f"there is no key {quoted(key)}", f"did you mean {near[0]}?")
+        if "(" in family or "+" in family:
+            raise TrueupError(
+                f"{quoted(family)} has its parameters in it, and {quoted(key)} stands beside it",
+                f'give them in one place: family = "laplace" and {key} = …, or leave {key} out',
+            )
 
 
 def _bounds(value: Any) -> tuple[Number | None, Number | None]:

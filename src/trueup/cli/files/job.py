@@ -14,13 +14,13 @@ from trueup.cli.files.duck import Duck, copy, enough, installed
 from trueup.cli.files.faults import translated
 from trueup.cli.files.kinds import check_kinds
 from trueup.cli.files.paths import exact
-from trueup.cli.files.plan import check_columns
+from trueup.cli.files.plan import fitted, found
 from trueup.cli.files.reading import guessed, parquet, reading, types
 from trueup.cli.files.sources import opened
 from trueup.cli.files.statement import Statement
 from trueup.cli.files.summary import Summary, Tally
 from trueup.cli.files.totals import Totals, aligned
-from trueup.cli.notation import names
+from trueup.cli.notation import Name, names
 from trueup.errors import TrueupError
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class Job:
     @classmethod
     def read(cls, args: argparse.Namespace, plan: Plan) -> Job:
         """Return the job that the arguments describe."""
-        totals = Totals(names(args.by or ""), args.weights, args.average, args.skip_missing)
+        weights = None if args.weights is None else Name(args.weights)
+        totals = Totals(names(args.by or ""), weights, args.average, args.skip_missing)
         return cls(
             plan=plan,
             input=args.input,
@@ -79,13 +80,21 @@ class Job:
         """Whether the output goes to standard output."""
         return self.output == "-"
 
+    def fitted(self, source: Source) -> Job:
+        """Return the job on the columns of a source."""
+        totals, text = self.totals, [found(c, "--text ", source) for c in self.keep_text]
+        return dataclasses.replace(
+            self,
+            plan=fitted(self.plan, source, new=totals is None),
+            totals=None if totals is None else totals.fitted(source, self.plan.names),
+            keep_text=tuple(text),
+        )
+
 
 def run_job(job: Job) -> list[str]:
     """Do it, and return the lines of the summary."""
     with opened(job.input, job.source_format, job.delimiter, hive=job.hive) as source:
-        check_columns(job.plan, source, new=job.totals is None)
-        if job.totals is not None:
-            job.totals.check(source, job.plan.names)
+        job = job.fitted(source)
         form = _target_format(job, source)
         formats.check_compression(form, job.compression)
         check_kinds(source, source.columns if job.totals is None else job.totals.by, form)

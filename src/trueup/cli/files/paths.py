@@ -31,3 +31,15 @@ def exact(path: Path) -> str:
             f"the name {str(path)!a} is not UTF-8 text", "rename the file or its folder"
         ) from None
     return text
+
+
+def folder_keys(file: Path) -> tuple[str, ...]:
+    """Return the keys of the folders called key=value that lead to a file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> folder_keys(Path("cells/state=01/year=2024/part.csv"))
+    ('state', 'year')
+    """
+    return tuple(part.split("=")[0] for part in file.parts[:-1] if "=" in part[1:])

@@ -7,6 +7,7 @@ import difflib
 import math
 from typing import TYPE_CHECKING
 
+from trueup.cli.files.paths import folder_keys
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.formula.refusal import quoted
 
@@ -105,7 +106,6 @@ def make_plan(release: Release, outputs: Sequence[str]) -> Plan:
         if {"stderr", "variance"} & {*outputs}:
             _check_variance(task)
         tasks.append(task)
-    release.check_used(s for task in tasks for s in task.columns)
     return Plan(tuple(tasks), tuple(outputs))
 
 
@@ -118,24 +118,48 @@ def _check_variance(task: Task) -> None:
         ) from None
 
 
-def check_columns(plan: Plan, source: Source, *, new: bool = True) -> None:
-    """Refuse columns that are not there, and ``new`` ones that are there already."""
-    for task in plan.tasks:
-        for statistic, column in task.columns.items():
-            _check_present(column, f"--column {statistic}=", source)
-        for statistic, column in task.scales.items():
-            _check_present(column, f"--scale {statistic}=", source)
+def fitted(plan: Plan, source: Source, *, new: bool = True) -> Plan:
+    """Return the plan on the columns of a source; refuse ``new`` ones that are there already."""
+    tasks = [
+        dataclasses.replace(
+            task,
+            columns={s: found(c, f"--column {s}=", source) for s, c in task.columns.items()},
+            scales={s: found(c, f"--scale {s}=", source) for s, c in task.scales.items()},
+        )
+        for task in plan.tasks
+    ]
     check_new(plan.names, source.columns if new else ())
+    return dataclasses.replace(plan, tasks=tuple(tasks))
 
 
-def _check_present(column: str, option: str, source: Source) -> None:
-    if column in source.columns:
-        return
+def found(column: str, option: str, source: Source) -> str:
+    """Return the column of a source that an option names; refuse one that is not there."""
+    letters = getattr(column, "letters", column)
+    same = [name for name in dict.fromkeys((letters, str(column))) if name in source.columns]
+    flag, _, name = option.partition(" ")
+    if len(same) > 1:
+        raise TrueupError(
+            f"{source.name} has the columns {' and '.join(map(repr, same))}: {flag} "
+            f"{name + letters!r} does not say which",
+            f"in backticks it is to the letter: {flag} '{name}`{letters}`'",
+        )
+    if same:
+        return same[0]
+    shown = ", ".join(source.columns[:12]) + (", …" if len(source.columns) > 12 else "")
+    use = "" if name else f" for {flag}"
+    raise TrueupError(
+        f"{source.name} has no column {quoted(column)}{use}; it has {shown}",
+        _likely(column, option, source),
+    )
+
+
+def _likely(column: str, option: str, source: Source) -> str:
+    """Return what to do about a column that is not there."""
+    if column in {key for file in source.files for key in folder_keys(file)}:
+        return f"add --hive: there are folders called {column}=…"
     folded = {name.lower(): name for name in source.columns}
     near = [folded[c] for c in difflib.get_close_matches(column.lower(), folded, 1)]
-    shown = ", ".join(source.columns[:12]) + (", …" if len(source.columns) > 12 else "")
-    hint = f"did you mean {option}{near[0]}?" if near else f"say which column it is: {option}…"
-    raise TrueupError(f"{source.name} has no column {quoted(column)}; it has {shown}", hint)
+    return f"did you mean {option}{near[0]}?" if near else f"say which column it is: {option}…"
 
 
 def check_new(names: Iterable[str], present: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trueup.cli.files import formats, kinds
-from trueup.cli.files.paths import exact
+from trueup.cli.files.paths import exact, folder_keys
 from trueup.errors import TrueupError
 from trueup.extras import optional
 from trueup.formula.refusal import quoted
@@ -180,13 +180,9 @@ def _shown(text: str, file: Path) -> str:
 # -- folders called key=value ----------------------------------------------------------------------
 
 
-def _keys(parts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(part.split("=")[0] for part in parts if "=" in part[1:])
-
-
 def hive_keys(text: str, files: Sequence[Path]) -> tuple[str, ...]:
     """Return the keys of the folders called key=value that lead to the files."""
-    keys = {_keys(file.parts[:-1]) for file in files}
+    keys = {folder_keys(file) for file in files}
     if len(keys) > 1:
         shown = " and ".join(sorted("/".join(k) or "none" for k in keys)[:2])
         raise TrueupError(
@@ -202,7 +198,8 @@ def check_hive(text: str, own: Sequence[str], hive: Sequence[str]) -> None:
     """Refuse folders whose key is a column of the files, or the key of a folder above."""
     if not hive:
         return
-    above = set() if Path(text).is_absolute() else {k.lower() for k in _keys(Path.cwd().parts)}
+    here = () if Path(text).is_absolute() else folder_keys(Path.cwd() / "file")
+    above = {key.lower() for key in here}
     for key in hive:
         if key.lower() in {name.lower() for name in own}:
             raise TrueupError(

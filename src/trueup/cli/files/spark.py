@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.cli.files import formats, targets
 from trueup.cli.files.paths import exact
-from trueup.cli.files.plan import check_columns
 from trueup.cli.files.sources import Source, check_names, checked_delimiter, find, locate
 from trueup.cli.files.statement import MARK, Statement
 from trueup.cli.files.summary import Summary, Tally
@@ -96,11 +95,8 @@ class _Run:
 
     def lines(self) -> list[str]:
         """Run, and return the summary."""
-        job = self.job
         source, frame = self._source()
-        check_columns(job.plan, source, new=job.totals is None)
-        if job.totals is not None:
-            job.totals.check(source, job.plan.names)
+        job = self.job = self.job.fitted(source)
         frame.createOrReplaceTempView(_VIEW)
         kinds = {name: _TYPES.get(kind, kind.upper()) for name, kind in frame.dtypes}
         statement = Statement(job.plan, _VIEW, kinds, nulls=job.nulls, dialect="spark")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli.files.plan import SUFFIXES, check_new
+from trueup.cli.files.plan import SUFFIXES, check_new, found
 from trueup.cli.files.statement import quote
 from trueup.errors import TrueupError
 
@@ -44,15 +44,12 @@ class Totals:
     average: bool = False
     skip: bool = False
 
-    def check(self, source: Source, written: Sequence[str]) -> None:
-        """Refuse columns that are not there."""
-        for column, option in [*((c, "--by") for c in self.by), (self.weights, "--weights")]:
-            if column is not None and column not in source.columns:
-                raise TrueupError(
-                    f"{source.name} has no column {column!r} for {option}",
-                    f"it has {', '.join(source.columns[:12])}",
-                )
-        check_new([ROWS, *written], self.by)
+    def fitted(self, source: Source, written: Sequence[str]) -> Totals:
+        """Return the same on the columns of a source; refuse those that are not there."""
+        by = tuple(found(column, "--by ", source) for column in self.by)
+        weights = None if self.weights is None else found(self.weights, "--weights ", source)
+        check_new([ROWS, *written], by)
+        return dataclasses.replace(self, by=by, weights=weights)
 
     def sql(self, statement: Statement) -> str:
         """Return the query, with the number of rows left out as its last column."""
