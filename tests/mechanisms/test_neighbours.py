@@ -8,6 +8,7 @@ from zero, records at, beside and beyond them, integers that no double holds, an
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from types import ModuleType
 from typing import Any
@@ -140,6 +141,109 @@ def test_a_record_is_read_the_same_in_any_company(monkeypatch):
     with_it = before_noise(monkeypatch, means, mechanism, [*data, 0.5])
     assert loss(without, with_it) <= 1
     assert without[0][0] == pytest.approx(Fraction(8, 10) * 50, rel=1e-14)
+
+
+ALONE: dict[str, Any] = {
+    "an integer": 3,
+    "a wide integer": 2**53 + 1,
+    "the least integer": -(2**63),
+    "a wider integer": 2**63 + 1025,
+    "a huge integer": 10**40 + 7,
+    "a float": 0.1,
+    "a large float": 1e300,
+    "a bool": True,
+    "a decimal": Decimal("100000000000000001.5"),
+    "a tiny decimal": Decimal("1e-9999"),
+    "a fraction": Fraction(10**20 + 1, 3),
+    "np.int8": np.int8(-7),
+    "np.int64": np.int64(2**63 - 1),
+    "np.uint64": np.uint64(2**60 + 129),
+    "np.uint64, largest": np.uint64(2**64 - 1),
+    "np.float16": np.float16(0.1),
+    "np.float32": np.float32(0.1),
+    "np.float64": np.float64(0.1),
+    "np.longdouble": np.longdouble(1) + np.longdouble(2) ** -60,
+    "np.bool": np.True_,
+    "an array of no axis": np.array(2**62 + 1),
+}
+"""A record of every kind, most of them wider than a double."""
+
+
+def exactly(record: Any) -> Fraction:
+    """Return the record as numpy and Python say it is, by no code of the library."""
+    if isinstance(record, np.ndarray):
+        return Fraction(int(record))
+    if isinstance(record, np.floating):
+        return Fraction(*record.as_integer_ratio())
+    return Fraction(int(record)) if isinstance(record, (np.integer, np.bool)) else Fraction(record)
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_record_is_read_as_what_it_is(name):
+    record = ALONE[name]
+    found, exact = exact_total(read_numbers([record])), exactly(record)
+    assert abs(found - exact) <= max(abs(exact) / 2**105, Fraction(1, 2**1074))
+    assert found == exact or name in ("a huge integer", "a tiny decimal", "a fraction")
+
+
+@pytest.mark.parametrize("other", ALONE)
+@pytest.mark.parametrize("name", ALONE)
+def test_what_a_record_is_read_as_depends_on_nothing_but_the_record(name, other):
+    """[a] + [b] in a list, and in an array of objects, is what [a] is and what [b] is."""
+    one, two = read_numbers([ALONE[name]]), read_numbers([ALONE[other]])
+    objects = np.empty(2, object)
+    objects[:] = [ALONE[name], ALONE[other]]
+    for together in ([ALONE[name], ALONE[other]], objects):
+        both = read_numbers(together)
+        assert both.high.tolist() == [*one.high, *two.high]
+        assert both.low.tolist() == [*one.low, *two.low]
+
+
+@pytest.mark.parametrize("name", [n for n in ALONE if isinstance(ALONE[n], np.generic)])
+def test_a_list_of_one_kind_is_an_array_of_it(name):
+    listed, array = read_numbers([ALONE[name]] * 3), read_numbers(np.array([ALONE[name]] * 3))
+    assert listed.high.tolist() == array.high.tolist()
+    assert listed.low.tolist() == array.low.tolist()
+
+
+def test_long_doubles_keep_their_digits_beside_a_large_record(monkeypatch):
+    """Read with less digits, 20,000 records would move the sum by more than one may."""
+    fine = np.longdouble(1) + np.longdouble(2) ** -41 + np.longdouble(2) ** -54
+    mechanism = Mean(0.5, 0.5, bounds=(1.0, 1 + 2.0**-40))
+    without = before_noise(monkeypatch, means, mechanism, [fine] * 20_000)
+    with_it = before_noise(monkeypatch, means, mechanism, [*[fine] * 20_000, 2.0**53])
+    assert loss(without, with_it) <= 1
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [1j, np.complex128(1), "1", np.str_("1"), None, b"1", np.timedelta64(3), [1], np.ones(1), {}],
+    ids=repr,
+)
+def test_what_is_no_number_is_refused_in_any_company(bad):
+    for data in ([bad], [0.5, bad], [bad, 10**40]):
+        with pytest.raises(TrueupError, match="the data must be") as caught:
+            read_numbers(data)
+        assert "nothing was released" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "record", [math.nan, math.inf, 10**400, -(10**400), Decimal("nan"), Decimal("snan"),
+               Decimal("-inf"), Decimal("1e999999999"), Fraction(10**400, 3)],
+    ids=lambda r: repr(r)[:20],
+)  # fmt: skip
+def test_what_no_double_holds_is_refused_in_any_company(record):
+    for data in ([record], [0.5, record], [record, np.uint64(3)]):
+        with pytest.raises(TrueupError, match=f"1 of {len(data)} records are not finite"):
+            read_numbers(data)
+
+
+def test_the_policy_of_a_record_is_the_same_in_any_company():
+    mechanism = PerRecordSum("root:1", 1)
+    for record in (ALONE[n] for n in ALONE if ALONE[n] >= 0):
+        alone = mechanism.policy(record)
+        assert mechanism.policy([0.5, record, 2**64]).tolist()[1] == alone
+        assert Fraction(alone) >= exactly(record) or record == ALONE["a tiny decimal"]
 
 
 def test_the_grid_changes_no_record_by_more_than_rounding():

@@ -29,7 +29,7 @@ from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.exact import number, symbolic
 from trueup.kernels.tape import as_float
-from trueup.mechanisms.records import read_numbers
+from trueup.mechanisms.records import read_number, read_numbers
 from trueup.mechanisms.release import TotalRelease
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.transforms import HINT, Transform, inverse_values, read_transform
@@ -228,15 +228,17 @@ class Policy:
 
 def _each(record: ArrayLike, bound: Callable[[Fraction], Fraction]) -> Any:
     """Return a bound for each record, as the next double above it; NaN for what is no record."""
-    values = np.asarray(record)
+    plain = isinstance(record, (list, tuple))  # an array would bring them all to one kind
+    values = np.array(record, dtype=object) if plain else np.asarray(record)
 
     def at(r: Any) -> float:
-        if not r >= 0:  # also NaN
+        high, low = read_number(r)
+        if not high >= 0:  # also NaN
             return math.nan
-        return math.inf if r == math.inf else float_above(bound(Fraction(r)))
+        return math.inf if high == math.inf else float_above(bound(Fraction(high) + Fraction(low)))
 
     if values.ndim == 0:
-        return at(values.item())
+        return at(values[()])
     return np.array([at(r) for r in values.ravel().tolist()]).reshape(values.shape)
 
 

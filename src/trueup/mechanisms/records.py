@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 Bounds = tuple[Exact, Exact]
 _HINT = "clean the data first: nothing was released, no privacy was spent"
-_WHOLE = 2.0**53  # up to here a double holds every integer, and a list may become floats
+_DECADES = 400  # beyond 10^±400 a decimal is no double but infinite, or 0
 _LARGEST = Fraction(sys.float_info.max)
 _NARROWEST = 2.0**-1000  # closer bounds leave too few digits between them
 
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """Finite numbers, each exactly ``high + low``: the nearest double and what it leaves over.
+    """Finite numbers, each ``high + low``: the nearest double, and what it leaves over as one.
+
+    That is exact for doubles, long doubles and integers of 64 bits.
 
     What a record is read as depends on nothing but the record, so one record more or less changes
     nothing about the others.
@@ -115,16 +117,37 @@ def read_numbers(values: Any) -> Records:
     >>> read_numbers([10**17 + 1, 0.5])
     Records(high=array([1.e+17, 5.e-01]), low=array([1., 0.]))
     """
-    vector = _vector(values)
-    if vector.size == 0:
-        return Records(np.empty(0), np.empty(0))
-    if vector.dtype.kind not in "iufbO" or vector.ndim != 1:
-        raise TrueupError(f"the data must be a vector of numbers, got {vector.dtype}", _HINT)
-    records = _split_objects(vector) if vector.dtype.kind == "O" else _split_numbers(vector)
+    given = _given(values)
+    records = _split_list(given) if isinstance(given, list) else _split_array(given)
     broken = ~np.isfinite(records.high)
     if broken.any():
         raise TrueupError(f"{int(broken.sum())} of {len(records)} records are not finite", _HINT)
     return records
+
+
+def read_number(value: Any) -> tuple[float, float]:
+    """Return one record as ``high + low``; what is beyond doubles is infinite, a NaN is one.
+
+    Examples
+    --------
+    >>> read_number(np.uint64(2**60 + 129))
+    (1.1529215046068472e+18, -127.0)
+    """
+    if isinstance(value, np.generic):
+        records = _split_array(np.array([value]))
+        return float(records.high[0]), float(records.low[0])
+    if isinstance(value, Decimal):
+        return _split_decimal(value)
+    if isinstance(value, float):
+        return float(value), 0.0
+    if isinstance(value, Rational):
+        try:
+            return split(Fraction(int(value.numerator), int(value.denominator)))
+        except OverflowError:
+            return (math.inf if value > 0 else -math.inf), 0.0
+    if hasattr(value, "__array__") and np.ndim(value) == 0:
+        return read_number(np.asarray(value)[()])
+    raise TrueupError(f"the data must be numbers, got {type(value)}", _HINT)
 
 
 def listed(values: Any) -> Any:
@@ -145,24 +168,49 @@ def listed(values: Any) -> Any:
     return values
 
 
-def _vector(values: Any) -> NDArray[Any]:
-    """Return the data as an array in which every record is still exactly what it was."""
+def _given(values: Any) -> NDArray[Any] | list[Any]:
+    """Return the data as an array of one kind of numbers or as a list of any."""
     try:
         given = listed(values)
+        if isinstance(given, list):
+            return given
         vector = np.asarray(given)
-        mixed = vector.dtype.kind == "f" and isinstance(given, list)
-        if mixed and vector.ndim == 1 and (np.abs(vector) >= _WHOLE).any():
-            return np.array(given, dtype=object)  # integers among floats keep their last digits
     except (TypeError, ValueError) as problem:
         if isinstance(problem, TrueupError):
             raise
         raise TrueupError(
             f"the data must be a list of numbers, got {type(values)}", _HINT
         ) from None
-    return vector
+    if vector.ndim != 1:
+        raise TrueupError(f"the data must be a vector of numbers, got {vector.ndim} axes", _HINT)
+    return vector.tolist() if vector.dtype.kind == "O" or not vector.size else vector
 
 
-def _split_numbers(vector: NDArray[Any]) -> Records:
+def _split_list(given: list[Any]) -> Records:
+    """Read each kind by itself: an array of all would bring them to one kind, digits lost."""
+    places: dict[type, list[int]] = {}
+    for i, value in enumerate(given):
+        places.setdefault(type(value), []).append(i)
+    high, low = np.empty(len(given)), np.empty(len(given))
+    for kind, where in places.items():
+        records = _split_kind(kind, [given[i] for i in where])
+        high[where], low[where] = records.high, records.low
+    return Records(high, low)
+
+
+def _split_kind(kind: type, values: list[Any]) -> Records:
+    if kind in (int, float, bool) or issubclass(kind, np.generic):
+        try:
+            return _split_array(np.array(values, dtype=np.int64 if kind is int else kind))
+        except OverflowError:  # integers of more than 64 bits
+            pass
+    high, low = np.array([read_number(v) for v in values]).T
+    return Records(high, low)
+
+
+def _split_array(vector: NDArray[Any]) -> Records:
+    if vector.dtype.kind not in "iufb":
+        raise TrueupError(f"the data must be a vector of numbers, got {vector.dtype}", _HINT)
     if vector.dtype.kind in "iu" and vector.dtype.itemsize == 8:
         # two halves of 32 bits are doubles, and their sum leaves a rest that is one
         upper = (vector >> 32).astype(float) * 2.0**32
@@ -175,17 +223,13 @@ def _split_numbers(vector: NDArray[Any]) -> Records:
     return Records(high, low)
 
 
-def _split_objects(vector: NDArray[Any]) -> Records:
-    pairs = [_split_object(v) for v in vector.tolist()]
-    high, low = np.array(pairs, float).reshape(-1, 2).T
-    return Records(high, low)
-
-
-def _split_object(value: Any) -> tuple[float, float]:
-    if not isinstance(value, (Rational, float, np.floating, Decimal)):
-        raise TrueupError(f"the data must be numbers, got {type(value)}", _HINT)
+def _split_decimal(value: Decimal) -> tuple[float, float]:
+    """Return a decimal as ``high + low``, without the digits of 1e999999."""
+    if not value.is_finite():
+        return (math.nan if value.is_nan() else math.inf), 0.0
+    if not value or abs(value.adjusted()) > _DECADES:
+        return (math.inf if value.adjusted() > _DECADES else 0.0), 0.0
     try:
-        exact = value if isinstance(value, Rational) else float(value)
-        return split(Fraction(exact))
-    except (OverflowError, ValueError):
+        return split(Fraction(value))
+    except OverflowError:
         return math.inf, 0.0
