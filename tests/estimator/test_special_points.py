@@ -363,6 +363,14 @@ HINTED = [
 ]
 
 
+def test_a_hint_names_the_statistic_it_bounds() -> None:
+    noise = {"s": tu.Laplace(1), "pay roll": tu.Laplace(1)}
+    with pytest.raises(tu.NoUnbiasedEstimator) as info:
+        tu.unbiased("s + 1/`pay roll`", noise)
+    proposed = ast.literal_eval(info.value.hint.split("e.g. domain=")[1])
+    assert tu.unbiased("s + 1/`pay roll`", noise, proposed).domain["pay roll"].low == 1
+
+
 @pytest.mark.parametrize(("f", "domain"), HINTED, ids=str)
 def test_what_a_hint_proposes_works(f: str, domain: Any) -> None:
     with pytest.raises(tu.NoUnbiasedEstimator) as info:
@@ -375,7 +383,7 @@ def test_what_a_hint_proposes_works(f: str, domain: Any) -> None:
     if "e.g. domain=" in info.value.hint:
         proposed = ast.literal_eval(info.value.hint.split("e.g. domain=")[1])
         est = tu.unbiased(f, tu.Laplace(0.5), proposed)
-        bounds = tuple(float(b) for b in proposed if b is not None)
+        bounds = tuple(float(b) for b in proposed["q"] if b is not None)
         q = bounds[0]
         mean = expect(est, Axis(oracle.laplace(0.5), q, bounds, 0.1))
         assert mean == pytest.approx(float(est.expectation(q)), rel=1e-8, abs=1e-9)

@@ -4,6 +4,7 @@
 
     debias, explain, paper, explore, completion      the subcommands
     notation, release, options                       what their options say
+    hints                                            the library's, in the words of options
     progress                                         the bar on a terminal
     files/                                           tables in files, and the engines
 
@@ -78,7 +79,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _refuse(str(error))
         return USAGE
     except TrueupError as error:
-        return _refuse(str(error))
+        from trueup.cli.hints import in_shell  # not above: it imports the noise families
+
+        return _refuse(in_shell(error))
     except BrokenPipeError:
         _drop_output()
         return PIPE_CLOSED

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_PYTHON = re.compile(r",? e\.g\. domain=[\[({][^)\]}]*[)\]}]+")
-"""What a hint of the library says in Python, and the page shows as fields."""
+_ELSEWHERE = re.compile(r',? e\.g\. (?:domain=\{[^}]*\}|--domain (?:"[^"]*"|\'[^\']*\'))')
+"""What a hint says in Python or as an option, and the page shows as fields."""
 
 
 class Refusal(Exception):
@@ -25,15 +25,15 @@ class Refusal(Exception):
 
     Examples
     --------
-    >>> Refusal("pole at 0", "bound the domain, e.g. domain=(1, None)", field="n.low").record()
-    {'field': 'n.low', 'kind': 'input', 'message': 'pole at 0', 'hint': 'bound the domain'}
+    >>> Refusal("pole at 0", "bound it, e.g. domain={'n': (1, None)}", field="n.low").record()
+    {'field': 'n.low', 'kind': 'input', 'message': 'pole at 0', 'hint': 'bound it'}
     """
 
     def __init__(
         self, message: str, hint: str, status: int = 422, field: str = "", kind: str = "input"
     ) -> None:
         super().__init__(message)
-        self.message, self.hint = message, _PYTHON.sub("", hint).replace("Fraction(1, 3)", "1/3")
+        self.message, self.hint = message, _ELSEWHERE.sub("", hint).replace("Fraction(1, 3)", "1/3")
         self.status, self.field, self.kind = status, field, kind
 
     def record(self) -> dict[str, Any]:

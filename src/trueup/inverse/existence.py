@@ -212,8 +212,7 @@ def _example(
         inside = singularities(component.f, symbol, near, order, {**box, symbol: near})
         if all(p.kind == "mild" for p in inside):
             pair = "({}, {})".format(*(_bound(b) for b in near.bounds))
-            one = len(component.statistics) == 1
-            return f", e.g. domain={pair if one else f'{{{_name(symbol)!r}: {pair}}}'}"
+            return f", e.g. domain={{{symbol.name!r}: {pair}}}"
     return ""
 
 
