@@ -134,15 +134,19 @@ def _lines(inverse: Inverse, what: str, most: int = 9) -> list[str]:
         for region in islice(regions, most):
             where = _condition(component, region)
             expr = getattr(component.plain, what)(region)
-            formula = _named(expr) if isinstance(component, OnIntegers) else _readable(expr)
+            formula = (
+                _named(expr, component.words)
+                if isinstance(component, OnIntegers)
+                else _readable(expr)
+            )
             lines.append(formula if where == sympy.true else f"{formula}   where {where}")
         if len(regions) > most:
             lines.append(f"… and {len(regions) - most} more cases")
     return lines if len(inverse.components) == 1 else [f"+ {line}" for line in lines]
 
 
-def _named(expr: sympy.Expr) -> str:
-    """Name a table, or a sum over many neighbours, instead of writing it out."""
+def _named(expr: sympy.Expr, words: str) -> str:
+    """Name a table, or a sum of many terms, instead of writing it out."""
     tables = [e.implementation for e in expr.atoms(Opaque) if isinstance(e.implementation, Table)]
     spans = {(t.low, t.low + len(t.values) - 3) for t in tables}
     if spans:
@@ -150,7 +154,7 @@ def _named(expr: sympy.Expr) -> str:
         kind = "a table" if len(tables) == 1 else f"{len(tables)} tables"
         return f"{kind} on {first}..{last}, constant beyond"
     if is_long(expr, _LONG):
-        return "a weighted sum over neighbouring integers, see the formula"
+        return f"{words}, see the formula"
     return _readable(expr)
 
 

@@ -171,7 +171,7 @@ class Part:
             self.component.cells,
             self.others,
             rates,
-            {s: [p.point for p in points] for s, points in self._breaks.items()},
+            {s: [p.point for p in points] for s, points in self._breaks.items()} | self._joints,
             degrees,
             {s: _infinite(points) for s, points in self._breaks.items()},
         )
@@ -200,6 +200,16 @@ class Part:
             )
             found[cell.symbol] = (left, right)
         return found
+
+    @cached_property
+    def _joints(self) -> dict[sympy.Symbol, list[float]]:
+        """Points at which the estimator itself may not be smooth, where its branches know them."""
+        return {
+            c.symbol: list(branch.breaks(self.component.f, c.symbol))
+            for c in self.component.coordinates
+            for branch in [c.cells[0].operator.branches[0]]
+            if isinstance(branch, OnValues)
+        }
 
     @cached_property
     def _breaks(self) -> dict[sympy.Symbol, tuple[Singularity, ...]]:

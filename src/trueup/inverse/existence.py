@@ -154,13 +154,25 @@ def check_points(
     """Refuse a function whose value at a single point is not its limit there."""
     for found in singularities(f, symbol, box[symbol], order, box):
         if found.kind == "point":
-            words = {"a": f"{found.point:.6g}", "f": text(f), "s": _name(symbol), "m": found.middle}
-            raise refusal(
-                f"{text(f)} on {box[symbol]}",
-                _REASONS["point"].format(**words),
-                _HINTS["point"].format(**words),
-                proved=found.proved,
-            )
+            raise refusal_at(f, symbol, box[symbol], found)
+
+
+def refusal_at(
+    f: sympy.Expr,
+    symbol: sympy.Symbol,
+    domain: Interval,
+    found: Singularity,
+    unless: tuple[str, ...] = (),
+) -> NoUnbiasedEstimator:
+    """Return the refusal for what happens at a point; some kinds may prove nothing."""
+    words: dict[str, Any] = {"a": f"{found.point:.6g}", "f": text(f), "s": _name(symbol)}
+    words |= {"j": found.jump, "k": found.slope, "m": found.middle}
+    return refusal(
+        f"{text(f)} on {domain}",
+        _REASONS[found.kind].format(**words),
+        _HINTS[found.kind].format(**words),
+        proved=found.proved and found.kind not in unless,
+    )
 
 
 def _looks_at_curvature(coordinate: Coordinate) -> bool:

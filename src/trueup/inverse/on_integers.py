@@ -15,10 +15,18 @@ from typing import TYPE_CHECKING
 
 import sympy
 
+from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
-from trueup.inverse import laplace_on_integers, least_norm, rounded_laplace, spectral
+from trueup.formula.unkinked import without_kinks
+from trueup.inverse import (
+    laplace_on_integers,
+    least_norm,
+    rounded_laplace,
+    spectral,
+    uniform_midpoints,
+)
 from trueup.inverse.component import Cell, Component, Coordinate
 from trueup.inverse.growth import growth
 from trueup.inverse.least_norm import Solved
@@ -26,6 +34,7 @@ from trueup.inverse.on_values import OnValues
 from trueup.inverse.separation import Products, separated
 from trueup.noise.laplace import Laplace
 from trueup.noise.rounded import RoundedLaplace
+from trueup.noise.uniform import Uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,6 +120,11 @@ class OnIntegers(Component):
         )
         return own + (self.factors[0].facts if self.factors else [])
 
+    @property
+    def words(self) -> str:
+        """What a long formula is called."""
+        return self._branch((0,)).words
+
     @cached_property
     def own(self) -> list[Component]:
         """The functions hᵢ, each as a component of the last cell alone."""
@@ -161,6 +175,13 @@ def chosen(
                 if products is not None and _settles(products, s, laplace_on_integers.reach_of):
                     return s, products
             _check_slopes(f, s)
+        elif isinstance(s.noise, Uniform):
+            products = None
+            if spectral.decompose(without_kinks(f), [s.symbol]) is None:
+                products = separated(f, s.symbol)
+            if products is not None:
+                domain = Interval(*s.domain.bounds)
+                return s, [(a, uniform_midpoints.steady(h, s.symbol, domain)) for a, h in products]
         elif s.noise.lattice and s.noise.inverse(s.domain, extension) is None:
             free = s.domain.bounds == (None, None) or not isinstance(s.noise, RoundedLaplace)
             if free and spectral.decompose(f, [s.symbol]) is not None:
@@ -177,6 +198,9 @@ def operator(s: Statistic, products: Products) -> Operator:
     """Return the inverse for a statistic that is read at integers."""
     if isinstance(s.noise, Laplace):
         return laplace_on_integers.operator(s.noise, s.domain, *_rates(products, s))
+    if isinstance(s.noise, Uniform):
+        functions = [h for _, h in products]
+        return uniform_midpoints.operator(s.noise, s.domain, functions, s.symbol)
     if isinstance(s.noise, RoundedLaplace):
         _check_scale(s.noise)
         if not _settles(products, s, rounded_laplace.reach_of):

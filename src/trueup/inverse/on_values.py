@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import sympy
@@ -39,7 +39,10 @@ _J = sympy.Dummy("j", integer=True)
 
 @dataclasses.dataclass(frozen=True)
 class OnValues(Branch):
-    """A branch that computes T[h], and T[h]·T[l] − T[h·l], from the values of h and l."""
+    """A branch that computes T[h], and T[h]·T[l] − T[h·l], from h and l themselves."""
+
+    words: ClassVar[str] = "a weighted sum over neighbouring integers"
+    """What a long formula is called."""
 
     def value(self, h: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return T[h] as an expression in the published n."""
@@ -48,6 +51,10 @@ class OnValues(Branch):
     def covariance(self, h: sympy.Expr, other: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return T[h]·T[l] − T[h·l]."""
         raise NotImplementedError
+
+    def breaks(self, h: sympy.Expr, n: sympy.Symbol) -> tuple[float, ...]:
+        """Return where, besides integers, T[h] may not be smooth."""
+        return ()
 
     def place(self, n: sympy.Symbol) -> sympy.Expr:
         """Return the integer k that belongs to the published n."""
