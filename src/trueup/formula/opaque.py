@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import sympy
+from sympy.core.function import ArgumentIndexError
 
 Implementation = Callable[..., Any]
 
@@ -21,7 +22,7 @@ class Opaque(sympy.Function):  # type: ignore[misc]
     def fdiff(self, argindex: int = 1) -> sympy.Expr:
         """Return the derivative that came with the function."""
         if self.derivative is None:
-            raise sympy.ArgumentIndexError(self, argindex)
+            raise ArgumentIndexError(self, argindex)
         return self.derivative(*self.args)
 
     @classmethod

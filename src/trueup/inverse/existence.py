@@ -167,9 +167,12 @@ def refusal_at(
     """Return the refusal for what happens at a point; some kinds may prove nothing."""
     words: dict[str, Any] = {"a": f"{found.point:.6g}", "f": text(f), "s": _name(symbol)}
     words |= {"j": found.jump, "k": found.slope, "m": found.middle}
+    reason = _REASONS[found.kind].format(**words)
+    if found.exact is not None and any(same(found.exact, b) for b in _ends(domain)):
+        reason = reason.replace(" inside the domain", ", a bound of the domain", 1)
     return refusal(
         f"{text(f)} on {domain}",
-        _REASONS[found.kind].format(**words),
+        reason,
         _HINTS[found.kind].format(**words),
         proved=found.proved and found.kind not in unless,
     )

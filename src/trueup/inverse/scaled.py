@@ -119,6 +119,12 @@ class Scaled:
             if other is None:
                 return cell
             operator = other.inverse(domains[cell.symbol], self.extension)
+            if operator is None:
+                raise TrueupError(
+                    f"under {cell.noise!r} with a scale per row only polynomials can be debiased, "
+                    f"not {text(self.f)}",
+                    "make one estimator per noise level, and debias the rows of each level with it",
+                )
             return dataclasses.replace(cell, operator=operator, noise=other)
 
         coordinates = tuple(

@@ -316,8 +316,8 @@ def _vanishes(value: sympy.Expr, slope: sympy.Expr, c: sympy.Expr) -> bool:
 
     How small M is says nothing: wide noise leaves e^{−50} of a wave, and that can be undone.
     """
-    if value.is_zero:
-        return True
+    if value.is_zero or value.free_symbols:  # with a scale as a symbol, at single scales at most
+        return bool(value.is_zero)
     size, reach = (abs(sympy.N(v, 20)) for v in (value, c * slope))
     return bool(size <= _DIGITS * reach)
 

@@ -1,7 +1,7 @@
 """Uniform noise on an interval of width w: every function with a slope, by sums over midpoints.
 
 E g(q + Z) = f(q) means g(x + w) − g(x) = w·f′(x + w/2): g is known up to a function of period w and
-mean zero. For any distribution function Π on the domain, with m over the points x + (j − ½)·w in it,
+mean zero. For any distribution function Π on the domain, with m over its points x + (j − ½)·w,
 
     g(x) = ∫ f dΠ + w·Σ_{m < x} f′(m)·Π(m) − w·Σ_{m > x} f′(m)·(1 − Π(m))
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from functools import lru_cache
+from itertools import islice
 from math import comb
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -36,6 +37,7 @@ from trueup.formula.unkinked import without_kinks
 from trueup.inverse import quadrature
 from trueup.inverse.cases import beside
 from trueup.inverse.existence import refusal_at
+from trueup.inverse.high_derivatives import derivatives
 from trueup.inverse.jets import derivative
 from trueup.inverse.on_values import OnValues
 from trueup.inverse.regularity import singularities
@@ -43,7 +45,7 @@ from trueup.inverse.removable import Steady, steadied
 from trueup.inverse.spectral import reciprocal
 from trueup.kernels.digits import DigitsProgram
 from trueup.kernels.evaluate import evaluate
-from trueup.kernels.tape import is_long, lower
+from trueup.kernels.tape import lower
 from trueup.noise.operator import Operator
 from trueup.noise.uniform import Uniform
 
@@ -58,12 +60,10 @@ MOST = 64
 """Midpoints in one sum: each has its own slope in the formula."""
 
 _HALF = sympy.Rational(1, 2)
-_ORDERS = (0, 1, 2, 3, 4, 6, 8, 10, 12)
+_ORDERS = (0, 1, 2, 4, 6, 8, 10, 12)
 """How many terms of the series are tried; its terms fall until about π·X/w of them."""
 
-_LONGEST = 400  # parts of a derivative: the series holds them all
-_SETTLED = 1e-18  # of f: the variance, some hundredth of f², keeps its digits too
-_FAR = 12  # decades of w over which the series is tried
+_SETTLED = 1e-17  # of f: the variance, some hundredth of f², keeps its digits too
 _CLOSE, _CLOSE_ENOUGH, _LEVELS = 1e-15, 1e-13, 6  # of mean values, relative to mean sizes
 _PLAIN = 10**6  # fractions with a larger denominator are doubles in disguise
 
@@ -77,26 +77,26 @@ def operator(noise: Uniform, domain: Interval, functions: Sequence[sympy.Expr], 
     edges = (ends[0] - w / 2, ends[1] + w / 2)
     inside: OnValues
     if low is not None and high is not None:
-        inside = Flat("inside", None, {}, w, _exact(low), _exact(high))
-        if inside.last > MOST:
-            raise _too_many(noise, domain, functions, inside.last)
-        theorem = _THEOREM + "of least variance averaged over the domain, under a flat prior"
+        flat = inside = Flat("inside", None, {}, w, _exact(low), _exact(high))
+        if flat.last > MOST:
+            raise _too_many(noise, domain, functions, flat.last)
+        theorem = _THEOREM + "the one of least variance under a flat prior on the domain"
     elif low is not None or high is not None:
         side, bound = (1, low) if low is not None else (-1, high)
-        inside = Fading("inside", None, {}, w, _exact(bound), side)
+        fading = inside = Fading("inside", None, {}, w, _exact(bound), side)
         theorem = _THEOREM + "the one that fades, of least variance for true values far away"
         for h in functions:
-            inside.settled((h,), n)
+            fading.settled((h,), n)
     else:
         raise _endless(noise, functions)
-    branches = [inside]
+    branches: list[OnValues] = [inside]
     branches += [Beyond("below", edges[0], {}, inside)] if low is not None else []
     branches += [Beyond("above", edges[1], {}, inside)] if high is not None else []
     return Operator(tuple(branches), theorem, *ends, edges=edges)
 
 
 _THEOREM = (
-    "uniform noise of width w: g(x + w) − g(x) = w·f′(x + w/2), a sum of slopes at midpoints; among "
+    "uniform noise of width w: g(x + w) − g(x) = w·f′(x + w/2), a sum of slopes at midpoints; of "
     "all solutions, which differ by functions of period w and mean 0, "
 )
 
@@ -168,14 +168,15 @@ class Beyond(OnValues):
         return self._at_edge(self.inside.covariance(h, other, n), n)
 
     def _at_edge(self, expr: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
-        return sympy.Float(evaluate(expr, {n: np.array([float(self.at)])})[0])
+        edge = float(self.at or 0)
+        return sympy.Float(evaluate(expr, {n: np.array([edge])})[0])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Flat(OnValues):
     """The inverse on [L, U] under a flat prior.
 
-    With y = (x − L)/w + ½ = k₀ + t the midpoints are mₖ = L + (k + t)·w, those with k ≥ k₀ beyond x.
+    With y = (x − L)/w + ½ = k₀ + t the midpoints are mₖ = L + (k + t)·w, beyond x from k₀ on.
     """
 
     words: ClassVar[str] = "a sum over the slopes of f at midpoints"
@@ -186,7 +187,7 @@ class Flat(OnValues):
     @property
     def last(self) -> int:
         """The largest k that occurs."""
-        return math.floor(self._length)
+        return int(self._length)
 
     @property
     def _length(self) -> sympy.Rational:
@@ -311,7 +312,7 @@ class Fading(OnValues):
         pair = [self._steps(e, n, steps, order) for e in ((h,) if h == other else (h, other))]
         (left, rises, falls), (right, climbs, drops) = pair[0], pair[-1]
         tails = self._tail(h, n), self._tail(other, n)
-        far = self._far(self._product(*tails, n, order, inner=True), n, steps)
+        far = self._far(self._product(tails[0], tails[1], n, order, inner=True), n, steps)
         crossed = [a * d + c * b for a, b, c, d in zip(rises, falls, climbs, drops, strict=True)]
         both = far - self.width * sympy.Add(*crossed)
         return _in_doubles(self._turned(left * right - both, n))
@@ -410,7 +411,7 @@ class Fading(OnValues):
         if len(tails) == 1:
             series, slope = self._series(tails[0], n, order), tails[0][1]
         else:
-            series = self._product(*tails, n, order)
+            series = self._product(tails[0], tails[1], n, order)
             slope = tails[0][1] * tails[1][0] + tails[0][0] * tails[1][1]
         step = at(series, {n: n + self.width}) - series
         return step - self.width * at(slope, {n: n + self.width / 2})
@@ -420,99 +421,112 @@ class Fading(OnValues):
 def _derivatives(h: sympy.Expr, n: sympy.Symbol, domain: Interval) -> tuple[sympy.Expr, ...]:
     """Return h and its derivatives beyond all kinks, as long as they are short."""
     beyond = max([float(domain.low), *_kinks(h, n, domain)]) + 1.0
-    found = [beside(without_kinks(h), {n: (_exact(beyond), 1)})]
-    while len(found) <= 2 * _ORDERS[-1] + 2 and not (len(found) > 2 and is_long(found[-1], _LONGEST)):
-        try:
-            found.append(_tidy(derivative(found[-1], n, 1)))
-        except TrueupError:  # of a Python function no more derivatives are known
-            break
-    return tuple(found)
-
-
-def _tidy(expr: sympy.Expr) -> sympy.Expr:
-    """Bring a quotient over one denominator: repeated derivatives stay short."""
-    rational = expr.is_rational_function() and not expr.atoms(sympy.Float)
-    return sympy.factor(expr) if rational else expr
+    tail = beside(without_kinks(h), {n: (_exact(beyond), 1)})
+    return tuple(islice(derivatives(tail, n), 2 * _ORDERS[-1] + 3))
 
 
 def _settled(branch: Fading, functions: tuple[sympy.Expr, ...], n: sympy.Symbol) -> Settled:
     """Return the least work with which the series is as good as exact, or refuse."""
     kinks = [k for h in functions for k in _kinks(branch._turned(h, n), n, branch._domain)]
-    least = max([0.0, *((k - float(branch.start)) / float(branch.width) for k in kinks)])
-    known = min(len(branch._tail(h, n)) for h in functions)
-    orders = [j for j in _ORDERS if 2 * j + 2 < known]
+    first = max([0.0, *((k - float(branch.start)) / float(branch.width) for k in kinks)])
+    known = 0 if any(h.has(Opaque) for h in functions) else len(branch._tail(functions[0], n))
+    known = min(known, len(branch._tail(functions[-1], n))) if known else 0
     several = [functions] if len(functions) == 1 else [functions[:1], functions[1:], functions]
-    best: Settled | None = None
-    for order in orders if least <= MOST else []:
-        most = MOST if best is None else min(MOST, best.steps + best.order - order - 1)
-        needed = math.ceil(least)
-        for some in dict.fromkeys(several):
-            needed = max(needed, _needed(branch, some, n, order, needed, most))
-        if needed <= most:
-            best = Settled(needed, order)
-    if best is None:
-        raise _unsettled(branch, functions)
-    return best
+    trials = [Trial(branch, some, n) for some in dict.fromkeys(several)]
+    found = [
+        Settled(max(t.least(order, math.ceil(first)) for t in trials), order)
+        for order in _ORDERS
+        if 2 * order + 2 < known and first <= MOST
+    ]
+    found = [split for split in found if split.steps <= MOST]
+    for steps, order in sorted(found, key=lambda split: _work(branch, functions, n, *split))[
+        :_TRIED
+    ]:
+        for more in (0, 1, 2, 4, 8):
+            if steps + more <= MOST and all(t.fits(order, steps + more) for t in trials):
+                return Settled(steps + more, order)
+    raise _unsettled(functions)
 
 
-def _needed(
-    branch: Fading, functions: Sequence[sympy.Expr], n: sympy.Symbol, order: int, low: int, high: int
+def _work(
+    branch: Fading, functions: Sequence[sympy.Expr], n: sympy.Symbol, steps: int, order: int
 ) -> int:
-    """Return after how many steps the series is as good as exact, more than high if never.
+    """Return how long the formula becomes: slopes at midpoints, and derivatives in the series."""
+    total = 0
+    for h in functions:
+        tail = branch._tail(h, n)
+        parts = [sum(1 for _ in sympy.preorder_traversal(e)) for e in tail[: 2 * order + 1]]
+        total += steps * len(functions) * parts[min(1, 2 * order)] + sum(parts) * len(functions)
+    return total
 
-    The first term that it leaves out must be nothing beside f, and so must all that can be left of
-    g(x + w) − g(x) − w·f′(x + w/2), which is computed with as many digits as it takes.
+
+_FROM_START = np.array([0, 0.3, 0.8, 2, 6, 20, 1e2, 1e4, 1e8, 1e12])
+"""Where the series is tried, in widths from the least x on, unless f overflows or vanishes."""
+
+_VANISHED = 1e-280
+_TRIED = 3  # ways to split the sum, those with the fewest terms
+
+
+class Trial:
+    """One function, or the product of two, and how well its series is summed.
+
+    The first term that the series S leaves out must be nothing beside f, and so must
+    S(x + w) − S(x) − w·f′(x + w/2), which is computed with as many digits as it takes.
     """
-    w, start = float(branch.width), float(branch.start)
-    x = start + w * np.concatenate([[0.0, 0.3], 10 ** np.linspace(0, _FAR, 9) - 0.5])
-    allowed = _SETTLED * _size(branch, functions, n, x)
-    term = branch.term(functions, n, order + 1)
-    if term == 0:
+
+    def __init__(self, branch: Fading, functions: Sequence[sympy.Expr], n: sympy.Symbol) -> None:
+        self.branch, self.functions, self.n = branch, functions, n
+        self.width, self.start = float(branch.width), float(branch.start)
+        self.x = self.start + self.width * _FROM_START
+        sizes = self._size()
+        known = np.isfinite(sizes) & (sizes > _VANISHED)
+        self.x, self.allowed = self.x[known], _SETTLED * sizes[known]
+
+    def least(self, order: int, low: int) -> int:
+        """Return after how many steps the next term is nothing, more than allowed if never."""
+        high, term = MOST + 1, self.branch.term(self.functions, self.n, order + 1)
+        while low < high:
+            middle = (low + high) // 2
+            values = np.abs(evaluate(term, {self.n: self.x + middle * self.width}))
+            low, high = (low, middle) if (values <= self.allowed).all() else (middle + 1, high)
         return low
-    defect = DigitsProgram(lower(branch.defect(functions, n, order), (n,), exact=True))
 
-    def falls(steps: int) -> bool:
-        return bool((np.abs(evaluate(term, {n: x + steps * w})) <= allowed).all())
+    def fits(self, order: int, steps: int) -> bool:
+        """Whether the series makes the step that it should, beyond so many steps."""
+        if not self.branch.term(self.functions, self.n, order + 1):  # a polynomial: it is exact
+            return True
+        defect = self.branch.defect(self.functions, self.n, order)
+        program = DigitsProgram(lower(defect, (self.n,), exact=True))
+        far = self.x + steps * self.width
+        found = np.array([abs(program([place])) for place in far.tolist()])
+        return bool((found <= self.allowed).all())
 
-    def fits(steps: int) -> bool:
-        far = x + steps * w
-        found = np.array([abs(defect([place])) for place in far.tolist()])
-        return bool((found * np.maximum(1.0, (far - start) / w) <= allowed).all())
-
-    if low > high or not falls(high):
-        return high + 1
-    least, most = low, high
-    while least < most:
-        middle = (least + most) // 2
-        least, most = (least, middle) if falls(middle) else (middle + 1, most)
-    tried = (least + more for more in (0, 1, 2, 4, 8))
-    return next((steps for steps in tried if steps <= high and fits(steps)), high + 1)
+    def _size(self) -> Floats:
+        """Return |f| + w·|f′| a little beyond x."""
+        pairs = [_slope(self.branch._turned(h, self.n), self.n) for h in self.functions]
+        h, slope = pairs[0]
+        if len(pairs) > 1:
+            h, slope = h * pairs[1].h, slope * pairs[1].h + h * pairs[1].slope
+        places = [self.x + u * self.width for u in _PLACES]
+        sizes: Floats = np.max(
+            [
+                np.abs(evaluate(h, {self.n: x})) + self.width * np.abs(evaluate(slope, {self.n: x}))
+                for x in places
+            ],
+            axis=0,
+        )
+        return sizes
 
 
 _PLACES = (0.5, 0.8, 1.1, 1.5)  # in widths beyond x: f and f′ do not vanish at all of them
-
-
-def _size(branch: Fading, functions: Sequence[sympy.Expr], n: sympy.Symbol, x: Floats) -> Floats:
-    """Return |f| + w·|f′| a little beyond x."""
-    w = float(branch.width)
-    pairs = [_slope(branch._turned(h, n), n) for h in functions]
-    h, slope = pairs[0]
-    if len(pairs) > 1:
-        h, slope = h * pairs[1].h, slope * pairs[1].h + h * pairs[1].slope
-    sizes = [
-        np.abs(evaluate(h, {n: x + u * w})) + w * np.abs(evaluate(slope, {n: x + u * w}))
-        for u in _PLACES
-    ]
-    return np.max(sizes, axis=0)
 
 
 def _too_many(
     noise: Uniform, domain: Interval, functions: Sequence[sympy.Expr], last: int
 ) -> NoUnbiasedEstimator:
     return NoUnbiasedEstimator(
-        f"no unbiased estimator of {_longest(functions)} under {noise!r} on {domain} was found: the "
-        f"domain is {last} widths of the noise long, and sums of more than {MOST} slopes are not "
-        "made",
+        f"no unbiased estimator of {_longest(functions)} under {noise!r} on {domain} was found: "
+        f"the domain is {last} widths of the noise long, and at most {MOST} slopes are summed",
         "leave one side of the domain open, or accept a small bias: nearly_unbiased(f, noise, "
         "domain, max_bias=...)",
         proved=False,
@@ -521,19 +535,24 @@ def _too_many(
 
 def _endless(noise: Uniform, functions: Sequence[sympy.Expr]) -> NoUnbiasedEstimator:
     return NoUnbiasedEstimator(
-        f"no unbiased estimator of {_longest(functions)} was found under {noise!r}: it is not a sum "
-        "of terms q^k·e^(c·q), and the domain has no end",
+        f"no unbiased estimator of {_longest(functions)} was found under {noise!r}: it is not a "
+        "sum of terms q^k·e^(c·q), and the domain has no end",
         "bound the domain on one side at least, e.g. domain=(0, None), or accept a small bias: "
         "nearly_unbiased(f, noise, domain, max_bias=...)",
         proved=False,
     )
 
 
-def _unsettled(branch: Fading, functions: Sequence[sympy.Expr]) -> NoUnbiasedEstimator:
-    what = _longest(functions) if len(functions) == 1 else f"the product of {_longest(functions)}"
+def _unsettled(functions: Sequence[sympy.Expr]) -> TrueupError:
+    if len(functions) > 1:
+        return TrueupError(
+            f"no unbiased estimate of the variance is known: the slopes of the square of "
+            f"{_longest(functions)} could not be summed with {MOST} terms and a series",
+            "use sd(q) at plausible true values, which is exact, or bound the domain on both sides",
+        )
     return NoUnbiasedEstimator(
-        f"no unbiased estimator of {what} was found under uniform noise on a half-line: its slopes "
-        f"could not be summed with {MOST} terms and a series",
+        f"no unbiased estimator of {_longest(functions)} was found under uniform noise on a "
+        f"half-line: its slopes could not be summed with {MOST} terms and a series",
         "bound the domain on both sides, or accept a small bias: nearly_unbiased(f, noise, domain, "
         "max_bias=...)",
         proved=False,

@@ -57,6 +57,11 @@ class Rescaled:
         """Whether the noise takes integer values only."""
         return self.family.lattice
 
+    @property
+    def highest_moment(self) -> int | None:
+        """The order of the highest moment that exists and is known, None for all."""
+        return self.family.highest_moment
+
     def inverse(self, domain: Interval, extension: object = "optimal") -> Operator | None:
         """Return the operator with the scale as a symbol in its weights."""
         return self.family.inverse_at(self.scale, domain, extension)
