@@ -132,3 +132,60 @@ def test_derivatives_that_contradict_the_function_are_refused(f, domain, derivat
 )
 def test_derivatives_that_agree_are_taken(f, domain, derivatives):
     assert tu.unbiased(f, tu.Laplace(1), domain, derivatives=derivatives).estimand is not None
+
+
+def zero(q):
+    return 0.0 * q
+
+
+@pytest.mark.parametrize(
+    ("f", "domain", "derivatives", "place"),
+    [
+        (lambda q: abs(q - 3.7), (1, None), (lambda q: np.sign(q - 3.7), zero), "at 3.7,"),
+        (
+            lambda q: np.where(q > 1e5, 7.0, q),
+            (1, None),
+            (lambda q: 1.0 * (q <= 1e5), zero),
+            "100000",
+        ),
+        (abs, None, (np.sign, zero), "from -1 to"),
+        (np.floor, (0.5, 9), (zero, zero), "f, which goes"),
+        (lambda q: abs(q + 5e6), (None, -1), (lambda q: np.sign(q + 5e6), zero), "at -5e+06"),
+        (lambda q: q + 1e-3 * (q > 40), (0, 100), (lambda q: 1 + 0 * q, zero), "at 40,"),
+    ],
+)
+def test_derivatives_that_do_not_integrate_to_the_function_are_refused(
+    f, domain, derivatives, place
+):
+    with pytest.raises(tu.TrueupError, match=r"derivatives\[[01]\] does not explain") as refusal:
+        tu.unbiased(f, tu.Laplace(1), domain, derivatives=derivatives)
+    assert place in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("f", "domain", "derivatives"),
+    [
+        (  # as steep as a jump from afar
+            lambda q: np.tanh((q - 3.7) * 1e6),
+            (1, None),
+            (
+                lambda q: 1e6 / np.cosh((q - 3.7) * 1e6) ** 2,
+                lambda q: -2e12 * np.tanh((q - 3.7) * 1e6) / np.cosh((q - 3.7) * 1e6) ** 2,
+            ),
+        ),
+        (np.sin, None, (np.cos, lambda q: -np.sin(q))),
+        (lambda q: q * q * abs(q), None, (lambda q: 3 * q * abs(q), lambda q: 6 * abs(q))),
+        (np.sqrt, (1e-9, None), (lambda q: 0.5 / np.sqrt(q), lambda q: -0.25 * q**-1.5)),
+        (  # derivatives by differences have few digits
+            np.log,
+            (1, None),
+            (
+                lambda q: (np.log(q + 1e-4) - np.log(q - 1e-4)) / 2e-4,
+                lambda q: (np.log(q + 1e-4) - 2 * np.log(q) + np.log(q - 1e-4)) / 1e-8,
+            ),
+        ),
+        (np.exp, None, (np.exp, np.exp)),
+    ],
+)
+def test_steep_wavy_and_rough_derivatives_are_taken(f, domain, derivatives):
+    assert tu.unbiased(f, tu.Laplace(0.25), domain, derivatives=derivatives).estimand is not None
