@@ -1,6 +1,9 @@
 """From a budget to a scale: the guarantee holds, and a hair less noise would break it."""
 
+import dataclasses
+import inspect
 import math
+import pickle
 from fractions import Fraction
 
 import mpmath
@@ -177,3 +180,31 @@ def test_bumps_exist():
     assert DiscreteGaussian.from_budget(epsilon=10, delta=1.3e-8).scale == pytest.approx(
         0.59139, rel=1e-4
     )
+
+
+@pytest.mark.parametrize("family", [Laplace, DiscreteLaplace, RoundedLaplace, Staircase])
+def test_a_pure_budget_by_name_makes_the_noise(family):
+    assert family(epsilon=0.5) == family.from_budget(0.5)
+    noise = family(epsilon=0.5, sensitivity=3)
+    assert noise == family.from_budget(0.5, 3)
+    assert eval(repr(noise), {family.__name__: family}) == noise  # noqa: S307
+    assert pickle.loads(pickle.dumps(noise)) == noise  # noqa: S301
+
+
+@pytest.mark.parametrize("family", [Gaussian, DiscreteGaussian, RoundedGaussian])
+@pytest.mark.parametrize("budget", [{"rho": 0.5, "sensitivity": 2}, {"epsilon": 1, "delta": 1e-5}])
+def test_a_gaussian_budget_by_name_makes_the_noise(family, budget):
+    assert family(**budget) == family.from_budget(**budget)
+    assert dataclasses.replace(family(**budget), scale=3) == family(3)
+
+
+def test_a_budget_by_name_is_checked_like_any_other():
+    with pytest.raises(TrueupError, match="epsilon"):
+        Laplace(epsilon=-1)
+    with pytest.raises(TrueupError, match=r"whole|integer"):
+        DiscreteLaplace(epsilon=1, sensitivity=0.5)
+    with pytest.raises(TypeError):
+        Laplace(2, epsilon=1)
+    with pytest.raises(TypeError):
+        Laplace(epsilon=1, sensitvity=2)
+    assert list(inspect.signature(Laplace).parameters) == ["scale"]

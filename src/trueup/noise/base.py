@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,12 +30,31 @@ SMALLEST, LARGEST = 1e-150, 1e150
 """Parameters beyond are refused: their squares and products would leave the range of floats."""
 
 
+class Family(ABCMeta):
+    """A family of noises, made from its parameters or from a privacy budget."""
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        """Return the noise with these parameters, or with those that a budget asks for."""
+        budget = getattr(cls, "from_budget", None)
+        own = inspect.signature(cls).parameters
+        if budget is None or given or not named or named.keys() <= own.keys():
+            return super().__call__(*given, **named)
+        return budget(**named)
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The family's own parameters; those of a budget are in ``from_budget``."""
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
-class Noise(ABC):
+class Noise(metaclass=Family):
     """The law of Z in a published x = q + Z.
 
     A family is a frozen value that states its formulas; ``repr`` evaluates back with the names of
-    ``trueup`` in scope. Families on the integers have a ``pmf``, the others a ``pdf``.
+    ``trueup`` in scope. Families on the integers have a ``pmf``, the others a ``pdf``. Those with a
+    ``from_budget`` take a budget by name too: ``Laplace(epsilon=0.5, sensitivity=3)``.
 
     A family writes ``_density``, ``_cdf``, ``_quantile``, ``_sample`` on NumPy arrays, and
     ``_tilted``, the moments of e^{cZ}, once for exact and for numerical arithmetic.

@@ -32,12 +32,14 @@ class Laplace(Noise):
     Parameters
     ----------
     scale
-        b, positive.
+        b, positive; or, by name, what :meth:`from_budget` takes.
 
     Examples
     --------
     >>> Laplace(2).variance, Laplace(2).moment(4)
     (8, 384)
+    >>> Laplace(epsilon=0.5, sensitivity=3)
+    Laplace(6)
     """
 
     scale: Exact
