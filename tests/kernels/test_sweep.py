@@ -55,10 +55,10 @@ def test_every_layout_and_dtype(layout, kind, compiled, plain) -> None:
     expected = by_hand(given["s"], given["n"])
     for run in (compiled, plain):
         out = run(lambda: EST(**given))
-        dtype = np.dtype(kind if kind[0] == "f" else float)
+        dtype = np.promote_types(kind, "f4") if kind[0] == "f" else np.dtype(float)
         assert out.dtype == dtype
         with np.errstate(over="ignore"):
-            close(out, expected.astype(dtype), rtol={"f4": 1e-6, "f2": 2e-3}.get(kind, 1e-11))
+            close(out, expected.astype(dtype), rtol={"f4": 1e-6, "f2": 1e-6}.get(kind, 1e-11))
         assert out.flags.f_contiguous == (layout == "Fortran's order" or out.ndim == 1)
 
 

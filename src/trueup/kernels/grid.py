@@ -198,9 +198,12 @@ def columns(
 
 
 def common_dtype(arrays: Sequence[Block]) -> np.dtype[Any]:
-    """Return the dtype of results: that of the arrays if they are of floats, double otherwise."""
+    """Return the dtype of results: that of the arrays if they are of floats, double otherwise.
+
+    Half precision ends at 65,504, which the square of 300 passes: it comes back as single.
+    """
     dtype = np.result_type(*arrays) if arrays else np.dtype(float)
-    return dtype if dtype.kind == "f" else np.dtype(float)
+    return np.promote_types(dtype, np.float32) if dtype.kind == "f" else np.dtype(float)
 
 
 class _Blocks:
