@@ -44,17 +44,20 @@ _REASONS = {
     "undefined": "{f} is not a real number at {s} = {a}, inside the domain",
     "undecided": "{f} could not be shown to be smooth near {s} = {a}",
 }
+_ONE_SIDE = (
+    "keep the domain on one side of {a}{e}; integer noise (DiscreteLaplace) has no such limit"
+)
 _HINTS = {
-    "pole": "bound the domain away from {a}",
-    "jump": "keep the domain on one side of {a}; integer noise (DiscreteLaplace) has no such limit",
-    "steep": "move the bound away from {a}",
-    "kink": "keep the domain on one side of {a}; integer noise (DiscreteLaplace) has no such limit",
-    "rough": "bound the domain away from {a}, or give each cell its own bounds and noise",
-    "point": "give {f} its limit at {a}, or bound the domain away from {a}",
-    "removable": "cancel the common factor in the formula, or bound the domain away from {a}",
-    "wild": "bound the domain away from {a}",
-    "undefined": "bound the domain to where the formula is real",
-    "undecided": "bound the domain further, or write the formula more simply",
+    "pole": "bound the domain away from {a}{e}",
+    "jump": _ONE_SIDE,
+    "steep": "move the bound away from {a}{e}",
+    "kink": _ONE_SIDE,
+    "rough": "bound the domain away from {a}, or give each cell its own bounds and noise{e}",
+    "point": "give {f} its limit at {a}, or bound the domain away from {a}{e}",
+    "removable": "cancel the common factor in the formula, or bound the domain away from {a}{e}",
+    "wild": "bound the domain away from {a}{e}",
+    "undefined": "bound the domain to where the formula is real{e}",
+    "undecided": "bound the domain further, or write the formula more simply{e}",
 }
 
 
@@ -166,7 +169,7 @@ def refusal_at(
 ) -> NoUnbiasedEstimator:
     """Return the refusal for what happens at a point; some kinds may prove nothing."""
     words: dict[str, Any] = {"a": f"{found.point:.6g}", "f": text(f), "s": _name(symbol)}
-    words |= {"j": found.jump, "k": found.slope, "m": found.middle}
+    words |= {"j": found.jump, "k": found.slope, "m": found.middle, "e": ""}
     reason = _REASONS[found.kind].format(**words)
     if found.exact is not None and any(same(found.exact, b) for b in _ends(domain)):
         reason = reason.replace(" inside the domain", ", a bound of the domain", 1)
@@ -200,7 +203,8 @@ def _refusal(
     if found.where and any(s in f.free_symbols for s in found.where) and found.proved:
         others = ", ".join(f"{_name(s)} = {float(v):.6g}" for s, v in found.where.items())
         reason += f" (e.g. with {others})" if f.has(sympy.Piecewise) else ""
-    hint = _HINTS[found.kind].format(**words) + _example(component, coordinate, found, box)
+    words["e"] = _example(component, coordinate, found, box)
+    hint = _HINTS[found.kind].format(**words)
     return refusal(f"{text(f)} on {domain}", reason, hint, proved=found.proved)
 
 
