@@ -89,6 +89,57 @@ def test_no_unbiased_estimator(f: str, noise: tu.Noise, domain: Any, reason: str
     refused(lambda: tu.unbiased(f, noise, domain), tu.NoUnbiasedEstimator, reason)
 
 
+_NOT_COMPARED = [
+    ("where(log(s) <= 1, s, 0)", tu.DiscreteLaplace(1), None),
+    ("where(log(s) <= 1, s, 0)", tu.Laplace(1), None),
+    ("where(sqrt(n) > s, 1, 0)", {"n": tu.DiscreteLaplace(1), "s": tu.DiscreteLaplace(2)}, None),
+    ("min(1/q, 0)", tu.DiscreteLaplace(1), (-2, None)),
+    ("min(0, acos(2*q))", tu.Laplace(10), (0, None)),
+    (
+        "min((atan(abs(q*q)) + q/(where(q > 0, q, q))), min((q - q)**2, acos(q + q)), atan(10*q))",
+        tu.Laplace(10),
+        (0, None),
+    ),
+    (
+        "min(where(n != 2, n, 2), 10, acosh(where(not (s >= n) and s == n, n - 2, 1/3)"
+        " * atanh(s - 7)))",
+        {"s": tu.DiscreteLaplace(10), "n": tu.Laplace(0.3) + tu.Laplace(0.3) + tu.Laplace(3)},
+        {"s": (4, 12), "n": (2, None)},
+    ),
+]
+
+
+@pytest.mark.parametrize(("f", "noise", "domain"), _NOT_COMPARED)
+def test_what_is_not_real_cannot_be_compared(f: str, noise: Any, domain: Any) -> None:
+    """A comparison with what is not a real number has no truth value."""
+    refused(lambda: tu.unbiased(f, noise, domain), tu.NoUnbiasedEstimator, "not a real number")
+
+
+@pytest.mark.parametrize(
+    ("f", "domain", "values"),
+    [
+        ("where(s > 0 and log(s) <= 1, s, 0)", None, [0, 0, 1, 2, 0, 0]),
+        ("where(s > 0, max(1/s, 2), 5)", None, [5, 5, 2, 2, 2, 2]),
+        ("max(1, log(s))", (0, None), [math.nan, 1, 1, 1, math.log(3), math.log(4)]),
+    ],
+)
+def test_what_is_not_reached_need_not_be_real(f: str, domain: Any, values: list[float]) -> None:
+    """g = f − c·Δ²f, where c follows from the variance e^{−1}·2/(1 − e^{−1})² of the noise."""
+    g = tu.unbiased(f, tu.DiscreteLaplace(1), domain)
+    c = math.exp(-1) / (1 - math.exp(-1)) ** 2
+    s = np.arange(-1, 5)
+    for i in range(2 if domain else 1, 5):
+        expected = values[i] - c * (values[i - 1] - 2 * values[i] + values[i + 1])
+        assert math.isclose(g(float(s[i])), expected, rel_tol=1e-12)
+
+
+def test_a_message_of_the_library_itself_does_not_get_out() -> None:
+    """Zeros without number are no bounds: (1 − cos q)^1.5 is smooth, but this is not shown."""
+    with pytest.raises(tu.NoUnbiasedEstimator, match=r"was found: .* on an unbounded domain") as e:
+        tu.unbiased("(1 - cos(q))**1.5", tu.Laplace(1))
+    assert not e.value.proved
+
+
 def test_several_statistics_name_theirs() -> None:
     noise = {"s": tu.Laplace(1), "n": tu.Laplace(2)}
     refused(lambda: tu.unbiased("s/n", noise), tu.NoUnbiasedEstimator, r"pole|zero|n = 0")

@@ -84,6 +84,24 @@ def holds(test: sympy.Basic, values: Values) -> bool | None:
     return bool(found) if found in (sympy.true, sympy.false) else None
 
 
+def is_defined(expr: sympy.Expr, values: Values) -> bool:
+    """Tell whether all that a formula needs at a point, its comparisons among it, is real.
+
+    It is taken to be where that cannot be told.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> f = sympy.Piecewise((q, sympy.log(q) <= 1), (0, True))
+    >>> is_defined(f, {q: sympy.Integer(2)}), is_defined(f, {q: sympy.Integer(-2)})
+    (True, False)
+    """
+    try:
+        return _Needed(values).of(expr) is not sympy.nan
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return True  # nothing is shown by what sympy cannot do
+
+
 class _Putting:
     """Values on their way into one expression, every part looked at once."""
 
@@ -124,6 +142,39 @@ class _Putting:
         if left[0][1] == sympy.true:
             return self.of(left[0][0])
         return sympy.Piecewise(*((self.of(v), t) for v, t in left), evaluate=False)
+
+
+class _Needed(_Putting):
+    """Values on their way in, where nothing is decided by what is not real: that is nan."""
+
+    def put(self, expr: sympy.Basic) -> sympy.Basic:
+        if isinstance(expr, (sympy.And, sympy.Or)):
+            decides = sympy.true if isinstance(expr, sympy.Or) else sympy.false
+            return self.joined(expr, decides)
+        if isinstance(expr, sympy.Piecewise):
+            return self.cases(expr)
+        args = [self.of(arg) for arg in expr.args]
+        compared = isinstance(expr, (sympy.Min, sympy.Max, Relational))
+        if sympy.nan in args or (compared and None in map(_size, args)):
+            return sympy.nan
+        found = super().put(expr)
+        return sympy.nan if found is sympy.zoo else found
+
+    def joined(self, expr: sympy.Basic, decides: sympy.Basic) -> sympy.Basic:
+        """Return whether several conditions hold; one of them may decide alone."""
+        args = [self.of(arg) for arg in expr.args]
+        if decides in args:
+            return decides
+        return sympy.nan if sympy.nan in args else sympy.Not(decides)
+
+    def cases(self, expr: sympy.Piecewise) -> sympy.Basic:
+        for value, test in expr.args:
+            true = self.of(test)
+            if true is sympy.nan:
+                return true
+            if true == sympy.true:
+                return self.of(value)
+        return sympy.nan
 
 
 def _relation(test: Relational, args: Sequence[sympy.Expr]) -> sympy.Basic:

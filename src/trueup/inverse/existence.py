@@ -196,6 +196,8 @@ def _refusal(
     words: dict[str, Any] = {"a": f"{found.point:.6g}", "f": text(f), "s": _name(symbol)}
     words |= {"j": found.jump, "k": found.slope, "m": found.middle}
     reason = _REASONS[found.kind].format(**words)
+    if math.isinf(found.point):  # no single point is to blame
+        reason = f"{text(f)} could not be shown to be smooth on an unbounded domain"
     at_bound = any(found.exact is not None and same(found.exact, b) for b in _ends(domain))
     if at_bound and found.kind in ("pole", "steep"):
         what = {"pole": "pole", "steep": "infinite slope"}[found.kind]
@@ -223,7 +225,7 @@ def _example(
     Below and above the point, one further, and half way to the bound are tried.
     """
     domain, symbol = box[coordinate.symbol], coordinate.symbol
-    if len(coordinate.cells) > 1:
+    if len(coordinate.cells) > 1 or math.isinf(found.point):
         return ""
     order = sum(cell.operator.order for cell in coordinate.cells)
     for low, high in _beside(found, domain):

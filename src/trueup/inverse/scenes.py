@@ -90,11 +90,11 @@ def _values(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> list[sympy
     special = {*marks, *(float(b) for b in domain.bounds if b is not None)}
     values = [sympy.Integer(round(m)) for m in sorted(special) if domain.lattice and round(m) == m]
     for low, high in pairwise(ends):
-        values += _integers(low, high) if domain.lattice else _reals(low, high)
+        values += integers_between(low, high) if domain.lattice else reals_between(low, high)
     return values
 
 
-def _reals(low: float, high: float) -> Iterator[sympy.Expr]:
+def reals_between(low: float, high: float) -> Iterator[sympy.Expr]:
     """Yield a number strictly between two others at which nothing special happens."""
     if low < high:
         if math.isinf(low):
@@ -104,7 +104,7 @@ def _reals(low: float, high: float) -> Iterator[sympy.Expr]:
         yield sympy.Rational(*value.as_integer_ratio())
 
 
-def _integers(low: float, high: float) -> Iterator[sympy.Expr]:
+def integers_between(low: float, high: float) -> Iterator[sympy.Expr]:
     """Yield one or two integers between two numbers, if there are any."""
     if math.isinf(low):
         low = -_FEW if math.isinf(high) else math.floor(high) - _FEW

@@ -15,6 +15,7 @@ from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse import on_integers, spectral
+from trueup.inverse.compared import check_compared
 from trueup.inverse.component import Cell, Component, Coordinate, Wave
 from trueup.inverse.existence import check, check_points, domain_of, is_rough
 from trueup.inverse.inside import inside
@@ -171,6 +172,7 @@ def _settled(
         for operator in [s.noise.inverse(s.domain, extension)]
         if operator is not None and operator.order
     }
+    check_compared(f, box)
     within = inside(f, box, set(rough))
     if within != f:
         for symbol, order in rough.items():
