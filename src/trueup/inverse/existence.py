@@ -385,8 +385,7 @@ def _tails(component: Component) -> Iterator[str]:
                 rate = min(c.noise.tail_rates[direction > 0] for c in open_cells)
                 if math.isinf(rate):  # a known number
                     continue
-                inside = growing(component, coordinate)
-                yield from _tail(component, coordinate, inside, direction, rate)
+                yield from _tail(component, coordinate, direction, rate)
 
 
 def growing(component: Component, coordinate: Coordinate) -> sympy.Expr:
@@ -396,8 +395,13 @@ def growing(component: Component, coordinate: Coordinate) -> sympy.Expr:
     return component.value(tuple(0 for _ in component.cells))
 
 
+def _grows_like_f(component: Component) -> bool:
+    """Whether g is a sum of values of f at neighbouring integers: it grows no faster than f."""
+    return not component.waves and all(map(is_lattice, component.coordinates))
+
+
 def _tail(
-    component: Component, coordinate: Coordinate, g: sympy.Expr, direction: int, rate: float
+    component: Component, coordinate: Coordinate, direction: int, rate: float
 ) -> Iterator[str]:
     f, symbol, statistic = component.f, coordinate.symbol, coordinate.cells[0].symbol
     noise, side = coordinate.cells[0].noise, "right" if direction > 0 else "left"
@@ -414,6 +418,9 @@ def _tail(
             f"bound the domain on the {side}{less}",
             proved=sharp,
         )
+    if _grows_like_f(component) and sizes[0].raised(2).below(rate, -1):
+        return
+    g = growing(component, coordinate)
     size = growth(g, statistic, direction)
     if not size.below(rate, -1):  # perhaps leading terms cancel
         size = growth(sympy.expand(g), statistic, direction)

@@ -37,15 +37,35 @@ Weights = dict[Keys, sympy.Expr]
 
 
 def compose(several: Iterable[Taps]) -> Taps:
-    """Return the product of operators that act on one coordinate."""
-    result: Taps = {IDENTITY: sympy.Integer(1)}
+    """Return the product of operators that act on one coordinate.
+
+    Weights are multiplied out and like terms collected: n cells with equal noises make polynomials
+    of n + 1 terms, where sums inside sums would triple with every cell.
+    """
+    result: dict[Key, _Terms] = {IDENTITY: {(): 1}}
     for taps in several:
-        total: Taps = defaultdict(lambda: sympy.Integer(0))
-        for (left, u), (right, v) in product(result.items(), taps.items()):
+        total: dict[Key, _Terms] = defaultdict(lambda: defaultdict(int))
+        for (left, terms), (right, weight) in product(result.items(), taps.items()):
+            own = () if weight == 1 else (weight,)
             for sign, key in _times(left, right):
-                total[key] += sign * u * v
-        result = dict(total)
-    return result
+                for factors, coefficient in terms.items():
+                    total[key][_ordered(factors + own)] += sign * coefficient
+        result = total
+    found = {key: sympy.Add(*_products(terms)) for key, terms in result.items()}
+    return {key: weight for key, weight in found.items() if weight != 0}
+
+
+_Terms = dict[tuple[sympy.Expr, ...], int]
+"""A sum of products of weights: how often each product occurs."""
+
+
+def _ordered(factors: tuple[sympy.Expr, ...]) -> tuple[sympy.Expr, ...]:
+    """Return factors so that the same ones are the same product."""
+    return tuple(sorted(factors, key=hash))
+
+
+def _products(terms: _Terms) -> list[sympy.Expr]:
+    return [c * sympy.Mul(*factors) for factors, c in terms.items() if c]
 
 
 def _times(left: Key, right: Key) -> list[tuple[int, Key]]:
@@ -64,7 +84,7 @@ def tensor(coordinates: Sequence[Taps]) -> Weights:
     weights: Weights = {}
     for items in product(*(taps.items() for taps in coordinates)):
         weight = sympy.Mul(*(w for _, w in items))
-        if not weight.is_zero:
+        if weight != 0:
             weights[tuple(key for key, _ in items)] = weight
     return weights
 
