@@ -302,7 +302,7 @@ class Estimator:
         return ExactLaw(self._inverse, self._statistics)
 
     def _at(self, function: Callable[..., float], q: Any, named: Mapping[str, Any]) -> Any:
-        return at_truth(function, self._statistics, q, named)
+        return at_truth(function, self._statistics, q, self._used(named))
 
     def _truth(self, q: Mapping[sympy.Symbol, Any]) -> Any:
         columns = {s: np.atleast_1d(np.asarray(v, float)).ravel() for s, v in q.items()}
@@ -502,7 +502,13 @@ class Estimator:
         return self._by_scale[names]
 
     def _values(self, x: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-        return values_of(self.statistics, x, named)
+        return values_of(self.statistics, x, self._used(named))
+
+    def _used(self, named: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the values that the formula needs: a statistic that cancels may be passed too."""
+        noise = self._recipe[1]
+        spare = set(noise) - set(self.statistics) if isinstance(noise, Mapping) else set()
+        return {name: value for name, value in named.items() if name not in spare}
 
     def _evaluate(
         self, grid: Grid, x: Sequence[Any], named: Mapping[str, Any], output: str = ""

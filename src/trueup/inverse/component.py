@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING
 
 import sympy
 
+from trueup.errors import TrueupError
 from trueup.formula.substitution import at
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse import spectral
 from trueup.inverse.cases import beside
 from trueup.inverse.jets import Jet, Keys, Weights, compose, on_product, tensor
+from trueup.inverse.on_lattice import OnLattice
+from trueup.inverse.tidy import is_tidy
 from trueup.noise.operator import IDENTITY, Operator, Taps, X
 
 if TYPE_CHECKING:
@@ -144,6 +147,10 @@ class Component:
 
     def value(self, region: Region) -> sympy.Expr:
         """Return g = T[f] where x lies in the region."""
+        if len(self.independent) > 1:
+            return sympy.Mul(*(part.value(own) for part, own in self._parts_in(region)))
+        if self.is_untidy_lattice:
+            return self._on_lattice(region).value
         modes: dict[Frequencies, Complex] = {}
         for c, given in self.modes.items():
             mode = self._raised(c, given)
@@ -151,7 +158,7 @@ class Component:
             # terms beyond the degree of P, which only a zero of M brings, have mean 0
             weights = self._weights(region, c, self.degrees(given))
             modes[c] = _total(
-                spectral.times(_parts(weight), (_gathered(jets[0], keys), _gathered(jets[1], keys)))
+                spectral.times(_parts(weight), (jets[0].gathered(keys), jets[1].gathered(keys)))
                 for weight, keys in _by_weight(weights).items()
             )
         return self._realise(modes)
@@ -160,14 +167,72 @@ class Component:
         """Return V̂ = g² − T[f²] where x lies in the region."""
         if len(self.cells) == 1 and not self.waves and self.cells[0].noise.lattice:
             return self._lattice_variance(region)
+        if len(self.independent) > 1:
+            return self._product_variance(region)
+        if self.is_untidy_lattice:
+            return self._on_lattice(region).variance
         return self.covariance(self, region)
+
+    @property
+    def is_untidy_lattice(self) -> bool:
+        """Whether f is read at integers only, and not brought over one denominator."""
+        plain = type(self) is Component and not self.waves
+        return plain and all(c.noise.lattice for c in self.cells) and not is_tidy(self.f)
+
+    def check_work(self) -> None:
+        """Refuse an estimator that would take too long to write down."""
+        if self.is_untidy_lattice and len(self.independent) < 2:
+            self._on_lattice(next(self.regions())).check_value()
+
+    def _on_lattice(self, region: Region) -> OnLattice:
+        place = {symbol: value for symbol, (value, _) in self._point(region).items()}
+        return OnLattice(self.f, self._taps(region), place)
+
+    @cached_property
+    def independent(self) -> tuple[Component, ...]:
+        """The factors of f that share no statistic, as components; none if f has but one."""
+        if self.waves or type(self) is not Component or self.modes != {(): (self.f, _ZERO[1])}:
+            return ()
+        groups: list[tuple[set[sympy.Basic], sympy.Expr]] = []
+        for factor in sympy.Mul.make_args(self.f):
+            symbols, whole = set(factor.free_symbols), factor
+            for group in [g for g in groups if g[0] & symbols or not g[0]]:
+                groups.remove(group)
+                symbols, whole = symbols | group[0], whole * group[1]
+            groups.append((symbols, whole))
+        return tuple(
+            dataclasses.replace(
+                self,
+                f=factor,
+                coordinates=tuple(c for c in self.coordinates if c.symbol in symbols),
+                modes={(): (factor, _ZERO[1])},
+            )
+            for symbols, factor in groups
+        )
+
+    def _parts_in(self, region: Region) -> list[tuple[Component, Region]]:
+        """Return the independent factors, each with its part of a region."""
+        branch = {cell.symbol: i for cell, i in zip(self.cells, region, strict=True)}
+        return [(p, tuple(branch[cell.symbol] for cell in p.cells)) for p in self.independent]
+
+    def _product_variance(self, region: Region) -> sympy.Expr:
+        """Return Πgᵢ² − Π T[fᵢ²] of independent factors, with T[fᵢ²] = gᵢ² − V̂ᵢ.
+
+        One factor after the other, so that no large terms cancel.
+        """
+        total, square = sympy.Integer(0), sympy.Integer(1)
+        for part, own in self._parts_in(region):
+            value, variance = part.value(own), part.variance(own)
+            total = total * (value**2 - variance) + square * variance
+            square *= value**2
+        return total
 
     def _lattice_variance(self, region: Region) -> sympy.Expr:
         """Return (Σ wₛδₛf)² − Σ wₛ(δₛf)²: for one integer statistic no large terms cancel."""
         weights = self._weights(region, (), ())
         jet = self._jets((self.f, sympy.Integer(0)), region)[0]
         moved = {keys: w for keys, w in weights.items() if keys != (IDENTITY,)}
-        change = sympy.Add(*(w * _gathered(jet, ks) for w, ks in _by_weight(moved).items()))
+        change = sympy.Add(*(w * jet.gathered(ks) for w, ks in _by_weight(moved).items()))
         return change**2 - sympy.Add(*(w * jet[keys] ** 2 for keys, w in moved.items()))
 
     def covariance(self, other: Component, region: Region) -> sympy.Expr:
@@ -182,6 +247,7 @@ class Component:
             both = tuple(a + b for a, b in zip(*degrees, strict=True))
             form: dict[tuple[Keys, Keys], sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
             left, right = (self._weights(region, *m) for m in ((c1, degrees[0]), (c2, degrees[1])))
+            _check_pairs(len(left) * len(right))
             for (k1, w1), (k2, w2) in product(left.items(), right.items()):
                 form[k1, k2] += w1 * w2
             for pair, weight in on_product(self._weights(region, c, both)).items():
@@ -218,17 +284,21 @@ class Component:
         )
 
     def _weights(self, region: Region, c: Frequencies, degrees: tuple[int, ...]) -> Weights:
+        waves = zip(self.waves, c, degrees, strict=True)
+        taps = self._taps(region).values()
+        return tensor([*taps, *(w.taps(frequency, n) for w, frequency, n in waves)])
+
+    def _taps(self, region: Region) -> dict[sympy.Symbol, Taps]:
+        """Return the operator of every coordinate."""
         branches = iter(region)
-        taps: list[Taps] = [
-            compose(
+        return {
+            coordinate.symbol: compose(
                 {k: w.xreplace({X: cell.symbol}) for k, w in branch.taps.items()}
                 for cell in coordinate.cells
                 for branch in [cell.operator.branches[next(branches)]]
             )
             for coordinate in self.coordinates
-        ]
-        waves = zip(self.waves, c, degrees, strict=True)
-        return tensor([*taps, *(w.taps(frequency, n) for w, frequency, n in waves)])
+        }
 
     def _point(self, region: Region) -> dict[sympy.Symbol, tuple[sympy.Expr, str]]:
         branches, point = iter(region), {}
@@ -270,23 +340,25 @@ def _product(
     return dict(modes)
 
 
+_MOST_PAIRS = 3000  # products of two functionals: a millisecond each
+
+
+def _check_pairs(pairs: int) -> None:
+    """Refuse a quadratic form that would take too long to write down."""
+    if pairs > _MOST_PAIRS:
+        raise TrueupError(
+            f"the variance needs {pairs} products of derivatives and differences, at most "
+            f"{_MOST_PAIRS} are possible",
+            "publish totals with a noise of their own, or debias parts that are then added",
+        )
+
+
 def _by_weight(weights: Weights) -> dict[sympy.Expr, list[Keys]]:
     """Return the functionals that share a weight."""
     shared: dict[sympy.Expr, list[Keys]] = defaultdict(list)
     for keys, weight in weights.items():
         shared[weight].append(keys)
     return shared
-
-
-def _gathered(jet: Jet, keys: list[Keys]) -> sympy.Expr:
-    """Return the sum of functionals; for a quotient over one denominator, so that nothing cancels.
-
-    The second difference of 1/n is 2/(n³ − n), not a difference of three near numbers.
-    """
-    total = sympy.Add(*(jet[k] for k in keys))
-    if len(keys) > 1 and total.free_symbols and total.is_rational_function():
-        return sympy.factor(total)
-    return total
 
 
 def _parts(weight: sympy.Expr) -> Complex:

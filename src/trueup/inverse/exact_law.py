@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,13 +11,14 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.inverse.component import Component
-from trueup.inverse.existence import domain_of, growing, is_rough
-from trueup.inverse.expectation import Expectation
+from trueup.inverse.existence import domain_of, growing, grows_like_f, is_rough
+from trueup.inverse.expectation import Expectation, TooLargeError, fewest_nodes
 from trueup.inverse.growth import growth
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.on_values import OnValues
 from trueup.inverse.regularity import Singularity, singularities
 from trueup.kernels.evaluate import evaluate
+from trueup.kernels.tape import MAX_OPERATIONS, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     Truth = Mapping[sympy.Symbol, float]
 
+
+_MOST_WORK = 5_000_000_000  # nodes times operations: NumPy does a thousand million in a second
 
 _MEAN, _OTHER_MEAN = (sympy.Dummy(name, real=True) for name in ("mean", "mean of the other"))
 
@@ -85,30 +87,8 @@ def part_of(component: Component) -> Part:
     """Return a component with its integrals, or with those of its factors."""
     if isinstance(component, OnIntegers):
         return ProductPart(component)
-    factors = _independent(component)
+    factors = component.independent
     return FactoredPart(component, factors) if len(factors) > 1 else Part(component)
-
-
-def _independent(component: Component) -> list[Component]:
-    """Return the factors of a component that share no statistic, as components."""
-    if component.waves or type(component) is not Component:
-        return []
-    groups: list[tuple[set[sympy.Symbol], sympy.Expr]] = []
-    for factor in sympy.Mul.make_args(component.f):
-        symbols, whole = set(factor.free_symbols), factor
-        for group in [g for g in groups if g[0] & symbols]:
-            groups.remove(group)
-            symbols, whole = symbols | group[0], whole * group[1]
-        groups.append((symbols, whole))
-    return [
-        dataclasses.replace(
-            component,
-            f=factor,
-            coordinates=tuple(c for c in component.coordinates if c.symbol in symbols),
-            modes={(): (factor, sympy.Integer(0))},
-        )
-        for symbols, factor in groups
-    ]
 
 
 class Part:
@@ -122,6 +102,7 @@ class Part:
 
     def mean(self, truth: Truth) -> float:
         """Return E g."""
+        self._check_work(truth)
         return self._mean.at(truth)
 
     def spread(self, truth: Truth) -> float:
@@ -130,7 +111,23 @@ class Part:
 
     def estimated(self, truth: Truth) -> float:
         """Return E V̂."""
+        self._check_work(truth)
         return self._variance.at(truth)
+
+    def _check_work(self, truth: Truth) -> None:
+        """Refuse, before anything is written down, what has too many nodes times operations.
+
+        Counted are statistics that must be summed or integrated over: f is no polynomial in them.
+        """
+        component = self.component
+        nodes, points = 1, 1
+        for coordinate in component.coordinates:
+            for cell in coordinate.cells:
+                points *= len(getattr(cell.operator.branches[0], "taps", (0,)))
+                if not component.f.is_polynomial(coordinate.symbol):
+                    nodes *= fewest_nodes(cell, truth[cell.symbol])
+        if nodes * points * parts_of(component.f, MAX_OPERATIONS) > _MOST_WORK:
+            raise TooLargeError.over(len(component.cells))
 
     def covariance(self, other: Part, truth: Truth) -> float:
         """Return E (g − E g)(l − E l) for another function of the same cells."""
@@ -192,7 +189,8 @@ class Part:
         found = {}
         homes = [(cell, c) for c in self.component.coordinates for cell in c.cells]
         for cell, coordinate in homes:
-            g = growing(self.component, coordinate)
+            like_f = grows_like_f(self.component)
+            g = self.component.estimand if like_f else growing(self.component, coordinate)
             sides = ((-1, cell.operator.low), (1, cell.operator.high))
             left, right = (
                 max(growth(g, cell.symbol, d).rate, 0.0) if end.is_infinite else 0.0

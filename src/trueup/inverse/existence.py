@@ -81,6 +81,7 @@ def is_rough(coordinate: Coordinate) -> bool:
 
 def check(component: Component) -> str | None:
     """Refuse what has no unbiased estimator; return why the variance is infinite, if it is."""
+    component.check_work()
     reasons = [*_waves(component), *_smooth(component), *_tails(component)]
     return reasons[0] if reasons else None
 
@@ -88,7 +89,22 @@ def check(component: Component) -> str | None:
 # -- smoothness inside the domain ------------------------------------------------------------------
 
 
+def _real_powers(component: Component) -> None:
+    """Refuse a power of a negative constant unless its exponent is always a whole number."""
+    whole = {c.symbol: sympy.Dummy(integer=True) for c in component.coordinates if is_lattice(c)}
+    for power in component.f.atoms(sympy.Pow):
+        exponent = power.exp.xreplace(whole)
+        if power.base.is_negative and exponent.free_symbols and not exponent.is_integer:
+            raise refusal(
+                text(component.f),
+                f"{text(power)} is a real number at whole exponents only",
+                "use integer noise (DiscreteLaplace), or say cos(pi*q) for (-1)**q",
+                proved=True,
+            )
+
+
 def _smooth(component: Component) -> Iterator[str]:
+    _real_powers(component)
     box = {c.symbol: domain_of(c) for c in component.coordinates}
     rough = {c.symbol for c in component.coordinates if is_rough(c)}
     for coordinate in component.coordinates:
@@ -333,9 +349,11 @@ def _finite(
     columns = {s: np.array([p[i] for p in points]) for i, s in enumerate(box)}
     others = component.f.free_symbols - set(box)
     columns |= {s: np.full(len(points), 1.2345) for s in others}
-    values = evaluate(component.f, columns)
-    if not np.isfinite(values).all():
-        where = points[int(np.flatnonzero(~np.isfinite(values))[0])]
+    finite = np.isfinite(evaluate(component.f, columns))
+    for quotient in _quotients(component.f):
+        finite &= np.isfinite(evaluate(quotient, columns))
+    if not finite.all():
+        where = points[int(np.flatnonzero(~finite)[0])]
         at = ", ".join(f"{_name(s)} = {v:g}" for s, v in zip(box, where, strict=True))
         raise refusal(
             text(component.f),
@@ -343,6 +361,19 @@ def _finite(
             "bound the domain to where the formula is finite",
             proved=True,
         )
+
+
+def _quotients(f: sympy.Expr) -> Iterator[sympy.Expr]:
+    """Yield the reciprocals and logarithms that f always needs, whatever its cases are.
+
+    As a double, 1/0 is infinite, and min(1/0, 0), tanh(1/0) and 1/(1 + 1/0) are numbers again.
+    """
+    if isinstance(f, sympy.Piecewise):
+        return
+    if isinstance(f, sympy.log) or (isinstance(f, sympy.Pow) and f.exp.is_negative):
+        yield f
+    for part in f.args:
+        yield from _quotients(part)
 
 
 def _near(guard: Guard, box: dict[sympy.Symbol, Interval]) -> Iterator[tuple[sympy.Symbol, float]]:
@@ -395,7 +426,7 @@ def growing(component: Component, coordinate: Coordinate) -> sympy.Expr:
     return component.value(tuple(0 for _ in component.cells))
 
 
-def _grows_like_f(component: Component) -> bool:
+def grows_like_f(component: Component) -> bool:
     """Whether g is a sum of values of f at neighbouring integers: it grows no faster than f."""
     return not component.waves and all(map(is_lattice, component.coordinates))
 
@@ -418,7 +449,7 @@ def _tail(
             f"bound the domain on the {side}{less}",
             proved=sharp,
         )
-    if _grows_like_f(component) and sizes[0].raised(2).below(rate, -1):
+    if grows_like_f(component) and sizes[0].raised(2).below(rate, -1):
         return
     g = growing(component, coordinate)
     size = growth(g, statistic, direction)

@@ -79,8 +79,28 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
     return spectral.realise(result, [symbol])
 
 
-class _TooLargeError(TrueupError):
+class TooLargeError(TrueupError):
     """The product of the rules has too many nodes."""
+
+    @classmethod
+    def over(cls, statistics: int) -> TooLargeError:
+        """Return the refusal."""
+        return cls(
+            f"an exact expectation over {statistics} statistics that do not separate is too large "
+            "to compute",
+            "look at fewer cells, or simulate with noise.sample",
+        )
+
+
+def fewest_nodes(cell: Cell, q: float) -> int:
+    """Return how many nodes a rule for x = q + Z inside the bounds has at least."""
+    if isinstance(cell.noise, Noiseless):
+        return 1
+    if not cell.noise.lattice:
+        return quadrature.FEWEST
+    low, high = map(float, cell.operator.starts)
+    left, right = quadrature.reach(cell.noise, (0.0, 0.0))
+    return max(1, int(min(high, q + right) - max(low, q - left)))
 
 
 class Expectation:
@@ -157,7 +177,7 @@ class Expectation:
         for level in range(_LEVELS):
             try:
                 refined, size = self._integrate(truth, level)
-            except _TooLargeError:
+            except TooLargeError:
                 if gap <= _ACCEPTED * max(size, _NOTHING):
                     return value
                 raise
@@ -181,11 +201,7 @@ class Expectation:
                 for (i, cell), stretch in zip(self.left, stretches, strict=True)
             ]
             if math.prod(len(r.nodes) for r in rules) > quadrature.MAX_POINTS:
-                raise _TooLargeError(
-                    f"an exact expectation over {len(rules)} statistics that do not separate is "
-                    "too large to compute",
-                    "look at fewer cells, or simulate with noise.sample",
-                )
+                raise TooLargeError.over(len(rules))
             for value, weight in _tensor(expr, [c.symbol for _, c in self.left], rules, truth):
                 value[weight == 0] = 0.0  # where the noise has no mass left in a double
                 total += float(value @ weight)

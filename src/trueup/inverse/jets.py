@@ -20,15 +20,20 @@ from typing import TYPE_CHECKING
 
 import sympy
 
+from trueup.errors import TrueupError
 from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at
-from trueup.kernels.tape import is_long
+from trueup.formula.text import text
+from trueup.inverse.tidy import is_tidy
+from trueup.kernels.tape import is_long, parts_of
 from trueup.noise.operator import IDENTITY, Key, Taps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _LONGEST = 200  # parts of an expression whose limit is sought: one of 100 takes sympy a second
+
+_MOST_PARTS = 6000  # of all derivatives of one function: sympy makes some thousand in a second
 
 Keys = tuple[Key, ...]
 """One functional per coordinate; a pure shift (0, s) stands for the difference δₛ."""
@@ -144,21 +149,53 @@ class Jet:
     ) -> None:
         self.f, self.symbols, self.point = f, symbols, point
         self._known: dict[Keys, sympy.Expr] = {}
+        self._parts: dict[sympy.Expr, int] = {}
 
     def __getitem__(self, keys: Keys) -> sympy.Expr:
         if keys not in self._known:
-            self._known[keys] = self._compute(keys)
+            self._known[keys] = self._place(self._applied(keys))
         return self._known[keys]
 
-    def _compute(self, keys: Keys) -> sympy.Expr:
+    def gathered(self, several: Sequence[Keys]) -> sympy.Expr:
+        """Return the sum of functionals; of a quotient over one denominator, so nothing cancels.
+
+        The second difference of 1/n is 2/(n³ − n), not a difference of three near numbers.
+        """
+        total = sympy.Add(*(self[keys] for keys in several))
+        if len(several) == 1 or not total.free_symbols or not is_tidy(self.f):
+            return total
+        return self._place(sympy.factor(sympy.Add(*map(self._applied, several))))
+
+    def _applied(self, keys: Keys) -> sympy.Expr:
+        """Return a functional of f as a function of the coordinates."""
         expr = self.f
         for symbol, (order, _) in zip(self.symbols, keys, strict=True):
-            expr = derivative(expr, symbol, order)
+            expr = self._derivative(expr, symbol, order)
         for symbol, (order, shift) in zip(self.symbols, keys, strict=True):
             if shift:
                 moved = at(expr, {symbol: symbol + shift})
-                expr = moved if order else _difference(moved, expr)
-        return self._place(expr)
+                expr = moved if order else self._difference(moved, expr)
+        return expr
+
+    def _derivative(self, expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr:
+        """Return a derivative; refuse when all of them together grow too long."""
+        for n in range(1, order + 1):
+            found = derivative(expr, symbol, n)
+            if found not in self._parts:
+                self._parts[found] = parts_of(found, _MOST_PARTS)
+            if sum(self._parts.values()) > _MOST_PARTS:
+                raise TrueupError(
+                    f"the derivatives of {text(self.f)} by {len(self.symbols)} statistics at once "
+                    f"have more than {_MOST_PARTS} parts",
+                    "under integer noise (DiscreteLaplace) values of f are enough; or debias its "
+                    "parts one by one",
+                )
+        return derivative(expr, symbol, order)
+
+    def _difference(self, moved: sympy.Expr, expr: sympy.Expr) -> sympy.Expr:
+        """Return a difference; of quotients over one denominator, so that no digits cancel."""
+        change = moved - expr
+        return sympy.factor(change) if is_tidy(self.f) and not change.is_polynomial() else change
 
     def _place(self, expr: sympy.Expr) -> sympy.Expr:
         """Return expr at the point; where substitution fails (0·log 0), its limit from inside."""
@@ -189,11 +226,3 @@ def derivative(expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr
     if order == 0:
         return expr
     return sympy.factor_terms(derivative(expr, symbol, order - 1).diff(symbol))
-
-
-def _difference(moved: sympy.Expr, expr: sympy.Expr) -> sympy.Expr:
-    """Return a difference; of quotients over one denominator, so that no digits cancel."""
-    change = moved - expr
-    if change.is_polynomial() or change.atoms(sympy.Float) or not change.is_rational_function():
-        return change
-    return sympy.factor(change)

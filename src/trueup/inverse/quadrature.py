@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_POINTS = 150_000_000
 MOST_INTEGERS = 20_000_000  # of one sum: beyond, it takes gigabytes and many seconds
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+FEWEST = len(_NODES)
 _STEEPEST = 4000.0
 _TAIL = 42.0  # e^-42 is below the last bit of a double
 

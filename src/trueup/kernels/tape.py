@@ -115,6 +115,7 @@ class _Walk(Emitter):
         super().__init__()
         self.inputs, self.exact = inputs, exact
         self.memo: dict[sympy.Basic, int] = {}
+        self.varying: dict[sympy.Basic, bool] = {}
         for i, symbol in enumerate(inputs):
             self.memo[symbol] = self.emit("input", data=i)
 
@@ -138,7 +139,7 @@ class _Walk(Emitter):
     def lower(self, expr: sympy.Basic) -> int:
         if expr in (sympy.true, sympy.false):
             return self.emit("truth", data=bool(expr))
-        if not expr.free_symbols and not expr.has(Opaque):
+        if not self.varies(expr):
             return self.constant(expr)
         if isinstance(expr, sympy.Add):
             return self.add(expr)
@@ -149,6 +150,13 @@ class _Walk(Emitter):
         if isinstance(expr, sympy.Piecewise):
             return self.piecewise(expr)
         return self.function(expr)
+
+    def varies(self, expr: sympy.Basic) -> bool:
+        """Whether an expression is no constant; asked once of each, however often it occurs."""
+        if expr not in self.varying:
+            own = expr.is_Symbol or isinstance(expr, Opaque)
+            self.varying[expr] = own or any(map(self.varies, expr.args))
+        return self.varying[expr]
 
     def constant(self, expr: sympy.Expr) -> int:
         return self.emit("const", data=expr if self.exact else as_float(expr))
@@ -180,7 +188,7 @@ class _Walk(Emitter):
 
     def merged(self, expr: sympy.Mul) -> list[sympy.Expr]:
         """Return the factors, those that are numbers made into one unless that leaves the range."""
-        numbers = [f for f in expr.args if not f.free_symbols and not f.has(Opaque)]
+        numbers = [f for f in expr.args if not self.varies(f)]
         if len(numbers) < 2 or not 1e-300 < abs(as_float(sympy.Mul(*numbers))) < 1e300:
             return list(expr.args)
         one = sympy.Mul(*numbers, evaluate=False)
@@ -252,6 +260,17 @@ def is_long(expr: sympy.Expr, most: int) -> bool:
     (True, False)
     """
     return next(islice(sympy.preorder_traversal(expr), most, None), None) is not None
+
+
+def parts_of(expr: sympy.Expr, most: int) -> int:
+    """Return how many parts an expression has; more than so many count as one more.
+
+    Examples
+    --------
+    >>> parts_of(sympy.Symbol("x") + 1, 100), parts_of(sympy.Symbol("x") + 1, 1)
+    (3, 2)
+    """
+    return sum(1 for _ in islice(sympy.preorder_traversal(expr), most + 1))
 
 
 def as_float(expr: sympy.Expr) -> float:

@@ -1,0 +1,133 @@
+"""Estimator and variance of integer statistics, with work like the number of values of f read.
+
+With one operator Tᵢ per statistic, T = T₁⋯Tₖ and hᵢ = Tᵢ₊₁⋯Tₖ f (so h₀ = g and hₖ = f),
+
+    g² − T[f²] = Σᵢ T₁⋯Tᵢ₋₁ [(Tᵢhᵢ)² − Tᵢ[hᵢ²]],
+
+the law of total variance, one statistic after the other. Each bracket is a variance along one
+statistic, (Σ wₛδₛ)² − Σ wₛδₛ² in differences δₛ of hᵢ, in which no large terms cancel. As a
+quadratic form in all mixed differences it would need the square of as many terms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import sympy
+
+from trueup.errors import TrueupError
+from trueup.formula.substitution import at
+from trueup.formula.text import text
+from trueup.kernels.tape import MAX_OPERATIONS, parts_of
+from trueup.noise.operator import IDENTITY, Taps
+
+_Steps = tuple[int, ...]
+_Change = tuple[sympy.Expr, sympy.Expr]
+
+_VALUE, _VARIANCE = 10_000, 4000
+"""Parts of f times the points that it is read at: sympy writes down so many in a second."""
+
+
+class OnLattice:
+    """T[f] and V̂ where every coordinate is at its place.
+
+    Parameters
+    ----------
+    f
+        The function.
+    operators
+        The weights of its differences, per coordinate.
+    place
+        Where each coordinate is.
+
+    Examples
+    --------
+    >>> a, w = sympy.symbols("a w", real=True)
+    >>> applied = OnLattice(a**2, {a: {IDENTITY: sympy.Integer(1), (0, 1): w}}, {a: a})
+    >>> sympy.expand(applied.value), sympy.factor(applied.variance)
+    (a**2 + 2*a*w + w, w*(w - 1)*(2*a + 1)**2)
+    """
+
+    def __init__(
+        self,
+        f: sympy.Expr,
+        operators: Mapping[sympy.Symbol, Taps],
+        place: Mapping[sympy.Symbol, sympy.Expr],
+    ) -> None:
+        self.f, self.symbols, self.place = f, list(operators), place
+        self.weights = [
+            [(key[1], w) for key, w in taps.items() if key != IDENTITY]
+            for taps in operators.values()
+        ]
+        self._known: dict[_Steps, sympy.Expr] = {}
+
+    @property
+    def value(self) -> sympy.Expr:
+        """T[f]."""
+        self.check_value()
+        return self._averaged(())
+
+    @property
+    def variance(self) -> sympy.Expr:
+        """g² − T[f²]."""
+        self._check("the variance", _VARIANCE)
+        return sympy.Add(*(self._outer(depth, ()) for depth in range(len(self.symbols))))
+
+    def check_value(self) -> None:
+        """Refuse an estimator that would take too long to write down."""
+        self._check("the estimator", _VALUE)
+
+    def _check(self, what: str, most: int) -> None:
+        points = math.prod(len(own) + 1 for own in self.weights)
+        parts = parts_of(self.f, MAX_OPERATIONS)
+        if points * parts > most:
+            raise TrueupError(
+                f"{what} reads {text(self.f)}, of {parts} parts, at {points} points: at most "
+                f"{most} parts in all are possible",
+                "publish totals with a noise of their own, or debias parts that are then added",
+            )
+
+    def _averaged(self, steps: _Steps) -> sympy.Expr:
+        """Return hᵢ at these steps along the first i coordinates."""
+        if steps not in self._known:
+            self._known[steps] = self._computed(steps)
+        return self._known[steps]
+
+    def _computed(self, steps: _Steps) -> sympy.Expr:
+        if len(steps) < len(self.symbols):
+            middle = self._averaged((*steps, 0))
+            return sympy.Add(middle, *(w * change for w, change in self._changes(steps)))
+        moved = zip(self.symbols, steps, strict=True)
+        return at(self.f, {symbol: self.place[symbol] + step for symbol, step in moved})
+
+    def _changes(self, steps: _Steps) -> list[_Change]:
+        """Return the differences of hᵢ along coordinate i, each with its weight."""
+        middle = self._averaged((*steps, 0))
+        return [
+            (w, self._averaged((*steps, step)) - middle) for step, w in self.weights[len(steps)]
+        ]
+
+    def _outer(self, depth: int, steps: _Steps) -> sympy.Expr:
+        """Return Tⱼ₊₁⋯Tᵢ₋₁ of the bracket, j steps being taken."""
+        if len(steps) == depth:
+            return _bracket(self._changes(steps))
+        middle = self._outer(depth, (*steps, 0))
+        return sympy.Add(
+            middle,
+            *(
+                w * (self._outer(depth, (*steps, step)) - middle)
+                for step, w in self.weights[len(steps)]
+            ),
+        )
+
+
+def _bracket(changes: list[_Change]) -> sympy.Expr:
+    """Return (Tᵢhᵢ)² − Tᵢ[hᵢ²]."""
+    total = sympy.Add(*(w * change for w, change in changes))
+    return _square(total) - sympy.Add(*(w * _square(change) for w, change in changes))
+
+
+def _square(x: sympy.Expr) -> sympy.Expr:
+    """Return x²; of a long sum as it stands, for sympy would look for its sign."""
+    return sympy.Pow(x, 2, evaluate=False) if x.is_Add and x.free_symbols else x**2

@@ -1,0 +1,148 @@
+"""The work that a formula makes is counted before it is done: it is served soon, or refused."""
+
+from __future__ import annotations
+
+import math
+import time
+from itertools import product
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from trueup.errors import TrueupError
+
+SECONDS = 15.0
+"""Of processor time; what is tested takes one, and took minutes, or did not end."""
+
+INDEPENDENCE = "(a*d - b*c)**2*(a + b + c + d)/((a + b)*(c + d)*(a + c)*(b + d))"
+CORRELATION = "(n*sxy - sx*sy)/sqrt((n*sxx - sx**2)*(n*syy - sy**2))"
+CELLS = {"a": 5, "b": 6, "c": 7, "d": 8}
+
+
+def independence(a: float, b: float, c: float, d: float) -> float:
+    above = (a * d - b * c) ** 2 * (a + b + c + d)
+    return above / ((a + b) * (c + d) * (a + c) * (b + d))
+
+
+def brute_force(f, scale: float, low: int, values: tuple[int, ...], power: int = 1) -> float:
+    """Return T[f^power] for discrete Laplace noise and a bound below, by all shifts of f."""
+    alpha = math.exp(-1 / scale)
+    lam, kappa = alpha / (1 - alpha) ** 2, alpha / (1 - alpha)
+    axes = [
+        [(low, 1 + kappa), (low + 1, -kappa)]
+        if x <= low
+        else [(x, 1 + 2 * lam), (x + 1, -lam), (x - 1, -lam)]
+        for x in values
+    ]
+    return math.fsum(
+        f(*(x for x, _ in point)) ** power * math.prod(w for _, w in point)
+        for point in product(*axes)
+    )
+
+
+def counts(low: int, names: str = "abcd") -> tuple[dict[str, tu.Noise], dict[str, tuple]]:
+    return dict.fromkeys(names, tu.DiscreteLaplace(1)), dict.fromkeys(names, (low, None))
+
+
+def test_the_statistic_of_independence_is_served_with_its_variance():
+    start = time.process_time()
+    est = tu.unbiased(INDEPENDENCE, *counts(1))
+    for values in ((5, 6, 7, 8), (5, 0, 7, 1)):
+        given = dict(zip("abcd", values, strict=True))
+        g = brute_force(independence, 1, 1, values)
+        assert est(**given) == pytest.approx(g, rel=1e-10)
+        variance = g**2 - brute_force(independence, 1, 1, values, 2)
+        assert est.variance(**given) == pytest.approx(variance, rel=1e-9)
+    with pytest.raises(TrueupError, match="too large to compute"):
+        est.sd(**CELLS)
+    assert time.process_time() - start < SECONDS
+
+
+def test_six_cells_that_add_up_take_no_work_like_three_to_the_sixth():
+    start = time.process_time()
+    names = "abcdef"
+    est = tu.unbiased("1/(a + b + c + d + e + f + 1)", *counts(0, names))
+    values = (2, 0, 4, 5, 3, 7)
+    given = dict(zip(names, values, strict=True))
+    g = brute_force(lambda *x: 1 / (sum(x) + 1), 1, 0, values)
+    assert est(**given) == pytest.approx(g, rel=1e-10)
+    variance = g**2 - brute_force(lambda *x: 1 / (sum(x) + 1), 1, 0, values, 2)
+    assert est.variance(**given) == pytest.approx(variance, rel=1e-7)
+    with pytest.raises(TrueupError, match="too large to compute"):
+        est.sd(**given)
+    assert time.process_time() - start < SECONDS
+
+
+def test_cells_with_noises_of_their_own_that_add_up():
+    scales = {"a": 0.5, "b": 1.0, "c": 2.0}
+    noises = {name: tu.DiscreteLaplace(scale) for name, scale in scales.items()}
+    est = tu.unbiased("1/(a + b + c + 1)", noises, dict.fromkeys("abc", (0, None)))
+    lam = {k: math.exp(-1 / s) / (1 - math.exp(-1 / s)) ** 2 for k, s in scales.items()}
+    axes = [[(0, 1 + 2 * lam[k]), (1, -lam[k]), (-1, -lam[k])] for k in "abc"]
+    total = math.fsum(
+        math.prod(w for _, w in point) / (4 + 5 + 6 + 1 + sum(s for s, _ in point))
+        for point in product(*axes)
+    )
+    assert est(a=4, b=5, c=6) == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("noise", [tu.DiscreteLaplace(1), tu.Laplace(1)])
+def test_independent_factors_are_debiased_one_by_one(noise):
+    est = tu.unbiased("a*d/(b*c)", dict.fromkeys("abcd", noise), dict.fromkeys("abcd", (1, None)))
+    one = tu.unbiased("x", noise, (1, None)), tu.unbiased("1/x", noise, (1, None))
+    parts = [one[0], one[1], one[1], one[0]]
+    for values in ((5.0, 6.0, 7.0, 8.0), (0.0, 6.0, 1.0, 9.0)):
+        found = [(e(x), e.variance(x)) for e, x in zip(parts, values, strict=True)]
+        given = dict(zip("abcd", values, strict=True))
+        assert est(**given) == pytest.approx(math.prod(g for g, _ in found), rel=1e-12)
+        variance = math.prod(g**2 for g, _ in found) - math.prod(g**2 - v for g, v in found)
+        assert est.variance(**given) == pytest.approx(variance, rel=1e-9)
+
+
+def test_the_estimator_of_a_product_is_not_expanded():
+    est = tu.unbiased("a*d/(b*c)", *counts(1))
+    assert len(str(est.formula)) < 2000
+
+
+def test_laplace_derivatives_that_grow_too_long_are_refused():
+    start = time.process_time()
+    for f, names, low in ((INDEPENDENCE, "abcd", 1),):
+        with pytest.raises(TrueupError, match="more than 6000 parts"):
+            tu.unbiased(f, dict.fromkeys(names, tu.Laplace(1)), dict.fromkeys(names, (low, None)))
+    assert time.process_time() - start < SECONDS
+
+
+BOX = {
+    "n": (100, 200),
+    "sx": (0, 5),
+    "sy": (0, 5),
+    "sxx": (1, None),
+    "syy": (1, None),
+    "sxy": (0, None),
+}
+
+
+@pytest.mark.parametrize("noise", [tu.DiscreteLaplace(1), tu.Laplace(1)])
+def test_a_correlation_of_six_statistics_is_refused_with_the_reason(noise):
+    start = time.process_time()
+    with pytest.raises(TrueupError, match="parts"):
+        tu.unbiased(CORRELATION, dict.fromkeys(BOX, noise), BOX)
+    assert time.process_time() - start < SECONDS
+
+
+def test_a_correlation_of_five_counts_is_served():
+    start = time.process_time()
+    box = {name: bounds for name, bounds in BOX.items() if name != "n"}
+    f = CORRELATION.replace("n*", "150*")
+    est = tu.unbiased(f, dict.fromkeys(box, tu.DiscreteLaplace(1)), box)
+    truth = {"sx": 3, "sy": 2, "sxx": 80, "syy": 90, "sxy": 50}
+
+    def correlation(sx, sy, sxx, syy, sxy):
+        return (150 * sxy - sx * sy) / np.sqrt((150 * sxx - sx**2) * (150 * syy - sy**2))
+
+    wanted = brute_force(correlation, 1, -10, tuple(truth.values()))  # all inside their bounds
+    assert est(**truth) == pytest.approx(wanted, rel=1e-12)
+    with pytest.raises(TrueupError, match="at 243 points"):
+        est.variance(**truth)
+    assert time.process_time() - start < SECONDS
