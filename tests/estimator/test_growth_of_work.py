@@ -146,3 +146,31 @@ def test_a_correlation_of_five_counts_is_served():
     with pytest.raises(TrueupError, match="at 243 points"):
         est.variance(**truth)
     assert time.process_time() - start < SECONDS
+
+
+@pytest.mark.parametrize("f", ["(-1)**q", "(-2)**q + 1", "n*(-1)**(2*q)"])
+def test_a_negative_number_has_no_power_that_is_not_whole(f):
+    noises = {"q": tu.Laplace(1)} | ({"n": tu.Laplace(1)} if "n" in f else {})
+    with pytest.raises(tu.NoUnbiasedEstimator):
+        tu.unbiased(f, noises, {"q": (0, 5)})
+
+
+def test_an_integer_may_not_halve_the_exponent_of_a_negative_number():
+    with pytest.raises(tu.NoUnbiasedEstimator, match="whole exponents"):
+        tu.unbiased("(-1)**(q/2)", tu.DiscreteLaplace(1))
+
+
+@pytest.mark.parametrize(
+    "f", ["min(1/q, 0)", "tanh(1/q)", "1/(1 + 1/q)", "exp(-1/q**2)", "max(log(q), 0)"]
+)
+def test_a_pole_inside_another_function_is_a_pole(f):
+    with pytest.raises(tu.NoUnbiasedEstimator, match="not a finite number"):
+        tu.unbiased(f, tu.DiscreteLaplace(1), (-2, None))
+
+
+def test_a_statistic_that_cancels_may_be_passed():
+    est = tu.unbiased("n + s - s", {"n": tu.Laplace(1), "s": tu.Laplace(1)})
+    assert est(n=1.0, s=2.0) == est(n=1.0) == 1.0
+    assert est.sd(n=1.0, s=2.0) == pytest.approx(math.sqrt(2))
+    with pytest.raises(TrueupError, match="unknown t"):
+        est(n=1.0, t=2.0)

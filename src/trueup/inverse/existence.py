@@ -24,6 +24,7 @@ from trueup.inverse.jets import derivative
 from trueup.inverse.on_values import OnValues
 from trueup.inverse.regularity import Guard, Singularity, guards, same, singularities
 from trueup.inverse.scenes import scenes
+from trueup.inverse.tidy import is_tidy
 from trueup.kernels.evaluate import evaluate
 
 if TYPE_CHECKING:
@@ -137,8 +138,11 @@ _WIDEST = math.nextafter(1e4, math.inf)
 
 def widest(f: sympy.Expr, coordinate: Coordinate) -> float:
     """Return below which scale of integer noise second differences of f keep their digits."""
-    smooth = not is_lattice(coordinate) or f.is_rational_function(coordinate.symbol)
-    return math.inf if smooth else _WIDEST
+    if not is_lattice(coordinate) or f.is_polynomial(coordinate.symbol):
+        return math.inf
+    floats = bool(f.atoms(sympy.Float))
+    rational = f.is_rational_function(coordinate.symbol) and (floats or is_tidy(f))
+    return math.inf if rational else _WIDEST
 
 
 def _along(

@@ -46,7 +46,7 @@ class OnLattice:
     >>> a, w = sympy.symbols("a w", real=True)
     >>> applied = OnLattice(a**2, {a: {IDENTITY: sympy.Integer(1), (0, 1): w}}, {a: a})
     >>> sympy.expand(applied.value), sympy.factor(applied.variance)
-    (a**2 + 2*a*w + w, w*(w - 1)*(2*a + 1)**2)
+    (a**2 + 2*a*w + w, w*(2*a + 1)**2*(w - 1))
     """
 
     def __init__(
