@@ -379,7 +379,9 @@ def test_shared_statistics_are_checked():
         tu.total(frame, shared={"n": "id"}, e=MEAN)
     with pytest.raises(tu.TrueupError, match="shared= names 'q'"):
         tu.total(frame, shared={"q": "id"}, e=MEAN)
-    with pytest.raises(tu.TrueupError, match="no column 'state' for the draws of n"):
+    with pytest.raises(
+        tu.TrueupError, match=r"'state' for the draws of n; .*\nHint: .*: shared=\{'n': …\}"
+    ):
         tu.total(frame, shared={"n": "state"}, e=MEAN)
 
 
@@ -392,8 +394,8 @@ def test_engines_do_not_share():
 def test_refusals(constructor):
     frame = constructor(DATA)
     for message, options in {
-        "no column 'county' for by": {"by": "county", "pay": MEAN},
-        "no column 'v' for weights": {"weights": "v", "pay": MEAN},
+        "no column 'county' for by; .*\nHint: .*: by=…": {"by": "county", "pay": MEAN},
+        "no column 'v' for weights; .*\nHint: .*: weights=…": {"weights": "v", "pay": MEAN},
         "there is a column 'state' already": {"by": "state", "state": MEAN},
         "there is a column 'rows' already": {"rows": MEAN},
         "missing must be": {"missing": "ignore", "pay": MEAN},

@@ -115,9 +115,9 @@ def total(
         present, columns, scales, estimators, stderr=stderr, kept=[*keys, ROWS], fold=fold
     )
     for column in keys:
-        check_column(column, present, "by", fold)
+        check_column(column, present, "by", "by=…", fold)
     if weights is not None:
-        check_column(weights, present, "weights", fold)
+        check_column(weights, present, "weights", "weights=…", fold)
     if backend is not None:
         cells = _Cells(backend, frame, wanted, keys, weights, missing)
         ids = _read_shared(shared, wanted, present)
@@ -253,7 +253,7 @@ def _read_shared(
                 f"shared= names {name!r}, which is a statistic of no estimator",
                 f"the statistics are {', '.join(sorted(statistics))}: shared={{statistic: column}}",
             )
-        check_column(column, present, f"the draws of {name}")
+        check_column(column, present, f"the draws of {name}", f"shared={{{name!r}: …}}")
     return dict(shared or {})
 
 

@@ -39,6 +39,16 @@ def test_several_statistics_at_given_values(run):
     assert "SQL" not in done.out
 
 
+@pytest.mark.parametrize(
+    "at", [["n=10"], ["n=10,11"], ["n=10", "n=11,12"], [f"n={','.join(map(str, range(1, 21)))}"]]
+)
+def test_each_value_is_shown_once(at, run):
+    options = [word for text in at for word in ("--at", text)]
+    done = run("explain", "n**2", "--noise", "n=laplace(2)", "--no-sql", *options)
+    values = [value for text in at for value in text.removeprefix("n=").split(",")]
+    assert [row[0] for row in table(done.out)] == values
+
+
 def test_smooth_plug_in_has_its_bias(run):
     done = run("explain", "q**2", "--noise", "q=gaussian(3)", "--at", "q=0,10")
     assert [row[2] for row in table(done.out)] == ["9", "9"]

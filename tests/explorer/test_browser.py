@@ -229,6 +229,17 @@ def test_upload_to_download(page, server, tmp_path):
     page.wait_for_selector("#mapping", state="hidden")
 
 
+def test_blanks_in_the_names_of_columns_are_seen(page, server, tmp_path):
+    source = tmp_path / "cells.csv"
+    source.write_text("emp, emp\n9,103\n")
+    open_page(page, server, f"{MEAN}&tab=file")
+    page.set_input_files("#file", source)
+    page.wait_for_selector("#preview th")
+    shown = ["emp", '"\u00a0emp"']
+    assert page.locator("#preview th").all_text_contents() == shown
+    assert page.locator("#columns select").first.locator("option").all_text_contents()[1:] == shown
+
+
 def test_a_file_that_cannot_be_read_is_refused_beside_it(page, server, tmp_path):
     source = tmp_path / "broken.parquet"
     source.write_bytes(b"PAR1nothing")

@@ -129,7 +129,7 @@ def test_a_failure_of_the_command_is_told(server):
     state = debiased(server, key, {**MEAN, "output": "mean"})
     assert state["state"] == "failed"
     assert "words" in state["error"]["message"]
-    assert state["error"]["hint"]
+    assert state["error"]["hint"].endswith("(an option of trueup debias in a terminal)")
 
 
 def test_columns_that_differ_in_blanks_are_told_apart(server):

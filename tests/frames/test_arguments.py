@@ -49,6 +49,12 @@ def test_missing_columns(constructor):
     assert "no column 'n' for the statistic n; it has 's'" in message
 
 
+@pytest.mark.parametrize("argument", ["columns", "scales"])
+def test_the_argument_that_says_which_column_it_is(constructor, argument):
+    with pytest.raises(tu.TrueupError, match=rf"Hint: .*: {argument}=\{{'n': …\}}$"):
+        tu.debias(constructor(DATA), m=MEAN, **{argument: {"n": "x"}})
+
+
 def test_a_near_miss_gets_a_suggestion(constructor):
     with pytest.raises(tu.TrueupError, match="did you mean 'emp'"):
         tu.debias(constructor(DATA), columns={"n": "empl"}, m=MEAN)

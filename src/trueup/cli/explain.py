@@ -27,7 +27,6 @@ examples:
 """
 
 _STEPS = (0, 1, 2, 5, 20, 100)
-_MOST = 12
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +80,7 @@ def _points(estimator: Estimator, texts: list[str]) -> list[dict[str, float]]:
                 f"--at names no statistic of the formula, got {text!r}",
                 f"e.g. --at {estimator.statistics[0]}=1,5,20",
             )
-        given[name] = [float(value) for value in read_numbers(values)]
+        given.setdefault(name, []).extend(float(value) for value in read_numbers(values))
     columns = {s: given.get(s) or _typical(estimator, s) for s in estimator.statistics}
     sizes = {len(values) for s, values in columns.items() if s in given and len(values) > 1}
     if len(sizes) > 1:
@@ -89,7 +88,8 @@ def _points(estimator: Estimator, texts: list[str]) -> list[dict[str, float]]:
             f"--at gives lists of different lengths: {sorted(sizes)}",
             "give as many values for each statistic, or one",
         )
-    rows = min(sizes.pop() if sizes else len(_STEPS), _MOST)
+    free = any(s not in given for s in columns)
+    rows = sizes.pop() if sizes else len(_STEPS) if free else 1
     return [
         {s: values[min(i, len(values) - 1)] for s, values in columns.items()} for i in range(rows)
     ]

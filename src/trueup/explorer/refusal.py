@@ -9,6 +9,10 @@ _ELSEWHERE = re.compile(r',? e\.g\. (?:domain=\{[^}]*\}|--domain (?:"[^"]*"|\'[^
 """What a hint says in Python or as an option, and the page shows as fields."""
 
 
+_OPTION = re.compile(r"(?:^| )--[a-z]")
+"""What the page has no field for."""
+
+
 class Refusal(Exception):
     """Say what was wrong, what to do about it, and where.
 
@@ -27,13 +31,17 @@ class Refusal(Exception):
     --------
     >>> Refusal("pole at 0", "bound it, e.g. domain={'n': (1, None)}", field="n.low").record()
     {'field': 'n.low', 'kind': 'input', 'message': 'pole at 0', 'hint': 'bound it'}
+    >>> Refusal("'x' is no number", "correct it, or add --null x").hint
+    'correct it, or add --null x (an option of trueup debias in a terminal)'
     """
 
     def __init__(
         self, message: str, hint: str, status: int = 422, field: str = "", kind: str = "input"
     ) -> None:
         super().__init__(message)
-        self.message, self.hint = message, _ELSEWHERE.sub("", hint).replace("Fraction(1, 3)", "1/3")
+        hint = _ELSEWHERE.sub("", hint).replace("Fraction(1, 3)", "1/3")
+        where = " (an option of trueup debias in a terminal)" if _OPTION.search(hint) else ""
+        self.message, self.hint = message, hint + where
         self.status, self.field, self.kind = status, field, kind
 
     def record(self) -> dict[str, Any]:

@@ -159,9 +159,11 @@ def read_wanted(
     ]
     for w in wanted:
         for statistic, column in zip(w.estimator.statistics, w.columns, strict=True):
-            check_column(column, present, f"the statistic {statistic}", fold)
+            argument = f"columns={{{statistic!r}: …}}"
+            check_column(column, present, f"the statistic {statistic}", argument, fold)
         for statistic, column in zip(w.scaled, w.scales, strict=True):
-            check_column(column, present, f"the noise scale of {statistic}", fold)
+            argument = f"scales={{{statistic!r}: …}}"
+            check_column(column, present, f"the noise scale of {statistic}", argument, fold)
     check_new((n for w in wanted for n in w.names), present if kept is None else kept, fold)
     return wanted
 
@@ -203,9 +205,10 @@ def check_column(
     column: Any,
     present: Sequence[Any],
     purpose: str,
+    argument: str,
     fold: Callable[[Any], Any] = lambda name: name,
 ) -> None:
-    """Raise unless a column is there, once."""
+    """Raise unless a column is there, once; ``argument`` is the one that says which it is."""
     found = Counter(map(fold, present))[fold(column)]
     if found > 1:
         raise TrueupError(
@@ -215,10 +218,9 @@ def check_column(
     if not found:
         shown = ", ".join(map(repr, present[:12])) + (", …" if len(present) > 12 else "")
         near = difflib.get_close_matches(str(column), [c for c in present if isinstance(c, str)], 1)
-        name = purpose.rpartition(" ")[2]
         raise TrueupError(
             f"the table has no column {column!r} for {purpose}; it has {shown or 'none'}",
-            f"did you mean {near[0]!r}?" if near else f"say which: {{{name!r}: column}}",
+            f"did you mean {near[0]!r}?" if near else f"say which column it is: {argument}",
         )
 
 

@@ -53,7 +53,7 @@ function showColumns(statistics) {
     const choice = (which, id, label, none, usual) => {
       const field = `${which}.${name}`;
       const select = h("select", { id, "data-field": field, "data-which": which, "data-name": name },
-        h("option", { value: "" }, none), ...names.map((column) => h("option", { value: column }, column)));
+        h("option", { value: "" }, none), ...names.map((column) => h("option", { value: column }, toSee(column))));
       select.value = names.includes(before.get(field)) ? before.get(field) : usual;
       return [h("label", { for: id }, ...label), select, h("p", { class: "error", "data-error": field, "aria-live": "polite" })];
     };
@@ -173,9 +173,14 @@ function table({ columns, rows, count }, heading, old = columns.length) {
   $("#heading-preview").textContent = heading;
   const fresh = (i) => (i >= old ? { class: "new" } : {});
   $("#preview").replaceChildren(h("table", { class: "data" },
-    h("thead", {}, h("tr", {}, ...columns.map((name, i) => h("th", { scope: "col", ...fresh(i) }, name)))),
+    h("thead", {}, h("tr", {}, ...columns.map((name, i) => h("th", { scope: "col", ...fresh(i) }, toSee(name))))),
     h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((cell, i) => h("td", fresh(i), i >= old ? rounded(cell) : cell)))))));
   $("#preview-note").textContent = count === null ? "" : `${count.toLocaleString()} rows in all.`;
+}
+
+/** A name in quotes where the page would swallow blanks: " emp" is not emp. */
+function toSee(name) {
+  return /^\s|\s$|\s\s/.test(name) ? `"${name.replaceAll(" ", "\u00a0")}"` : name;
 }
 
 /** A new number, short enough to read. */
