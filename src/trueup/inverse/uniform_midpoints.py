@@ -460,8 +460,9 @@ def _work(
     return total
 
 
-_FROM_START = np.array([0, 0.3, 0.8, 2, 6, 20, 1e2, 1e4, 1e8, 1e12])
-"""Where the series is tried, in widths from the least x on, unless f overflows or vanishes."""
+_FROM_START = np.array([0, 0.3, 0.8, 2, 6, 20, 1e2, 1e4])
+"""Where the series is tried, in widths from the least x on, unless f overflows or vanishes. Farther
+out its terms only fall, below the range of doubles."""
 
 _VANISHED = 1e-280
 _TRIED = 3  # ways to split the sum, those with the fewest terms
