@@ -1,4 +1,6 @@
-"""Statistics whose inverse reads f at integers, alone or in products with other statistics.
+"""Statistics whose inverse reads f at many points, alone or in products with other statistics.
+
+The points are integers, or, under uniform noise, midpoints at which the slope of f is read.
 
 The tensor product of operators on f = Σ aᵢ(others)·hᵢ(n) is T[f] = Σ T[aᵢ]·T[hᵢ], and the variance
 T[f]² − T[f²] follows from the covariances of the factors, Aᵢⱼ = T[aᵢ]T[aⱼ] − T[aᵢaⱼ] and Hᵢⱼ:
@@ -52,9 +54,9 @@ _LEAST = 1e-6  # of Laplace noise on an integer: below, the doubles near a true 
 
 @dataclasses.dataclass(frozen=True)
 class OnIntegers(Component):
-    """A sum of products: factors of the other statistics, and functions of one on the integers.
+    """A sum of products: factors of the other statistics, and functions of one.
 
-    Its last cell is the statistic whose operator reads f at integers.
+    Its last cell is the statistic whose operator reads f at integers, or f′ at midpoints.
     """
 
     factors: tuple[Component, ...] = ()
@@ -161,11 +163,12 @@ class OnIntegers(Component):
 def chosen(
     f: sympy.Expr, used: list[Statistic], extension: object
 ) -> tuple[Statistic, Products] | None:
-    """Return a statistic that is to be read at integers, and f as a sum of products around it.
+    """Return a statistic that is to be read at many points, and f as a sum of products around it.
 
     Rounded Laplace noise has an inverse of its own, which knows its bounds. So has Laplace noise on
     an integer, unless f does not separate: then the estimator on the line serves. Any other noise
-    on the integers comes to this if f is no exponential polynomial in the statistic.
+    on the integers, and uniform noise, come to this if f is no exponential polynomial in the
+    statistic.
     """
     for s in used:
         if isinstance(s.noise, Laplace):
@@ -195,7 +198,7 @@ def chosen(
 
 
 def operator(s: Statistic, products: Products) -> Operator:
-    """Return the inverse for a statistic that is read at integers."""
+    """Return the inverse for a statistic that is read at many points."""
     if isinstance(s.noise, Laplace):
         return laplace_on_integers.operator(s.noise, s.domain, *_rates(products, s))
     if isinstance(s.noise, Uniform):
