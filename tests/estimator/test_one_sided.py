@@ -192,3 +192,24 @@ def test_wide_noise_leaves_little_of_a_wave_but_not_nothing() -> None:
     assert estimator(0.3) == pytest.approx(math.exp(50) * math.cos(0.3), rel=1e-12)
     # E cos²(0.3 + Z) = (1 + e^{−200} cos 0.6)/2
     assert estimator.sd(0.3) == pytest.approx(math.exp(50) * math.sqrt(0.5), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("formula", "f", "width", "domain"),
+    [
+        ("sinh(q/3)**2", lambda q: np.sinh(q / 3) ** 2, 3, (None, None)),
+        ("cos(3*q)*exp(-q/5)", lambda q: np.cos(3 * q) * np.exp(-q / 5), 3, (None, None)),
+        ("5*cosh(q)", lambda q: 5 * np.cosh(q), 10, (None, 42)),
+        ("q*exp(-q)+exp(q/2)", lambda q: q * np.exp(-q) + np.exp(q / 2), 4, (None, None)),
+    ],
+)
+def test_growing_terms_whose_weights_are_quotients_of_exponentials(
+    formula: str, f: Callable[[Any], Any], width: float, domain: Any
+) -> None:
+    estimator = tu.unbiased(formula, tu.Uniform(width), domain=domain)
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    for q in (0.0, -1.2):
+        values = estimator(q + width * nodes / 2)
+        assert values @ weights / 2 == pytest.approx(f(q), rel=1e-11)
+        variance = (values - f(q)) ** 2 @ weights / 2
+        assert estimator.sd(q) == pytest.approx(math.sqrt(variance), rel=1e-9)

@@ -146,21 +146,37 @@ def _without(
 
 
 def _masked(
-    expr: sympy.Expr, symbols: set[sympy.Symbol], masks: dict[sympy.Expr, sympy.Symbol]
+    expr: sympy.Expr,
+    symbols: set[sympy.Symbol],
+    masks: dict[sympy.Expr, sympy.Symbol],
+    exponent: bool = False,
 ) -> sympy.Expr:
-    """Replace what does not depend on the symbols by names, so that expansion leaves it alone."""
-    if not isinstance(expr, sympy.Expr) or not expr.args or expr.is_number:
+    """Replace what does not depend on the symbols by names, so that expansion leaves it alone.
+
+    Sums in denominators too, but for exponents, where they are frequencies: multiplied out, e − 1/e
+    takes in the exponentials beside it.
+    """
+    if not isinstance(expr, sympy.Expr) or not expr.args:
         return expr
+    if expr.is_number:
+        keep = exponent or not _has_quotient(expr) or expr.has(sympy.I)
+        return expr if keep else masks.setdefault(expr, sympy.Dummy(real=True))
     if not expr.free_symbols & symbols and not expr.has(sympy.I):
         return masks.setdefault(expr, sympy.Dummy(real=True))
     if expr.is_Add or expr.is_Mul:
         fixed = [a for a in expr.args if not a.free_symbols & symbols and not a.has(sympy.I)]
         if len(fixed) > 1:
-            rest = [_masked(a, symbols, masks) for a in expr.args if a not in fixed]
-            return expr.func(_masked(expr.func(*fixed), symbols, masks), *rest)
+            rest = [_masked(a, symbols, masks, exponent) for a in expr.args if a not in fixed]
+            return expr.func(_masked(expr.func(*fixed), symbols, masks, exponent), *rest)
     if not isinstance(expr, (sympy.Add, sympy.Mul, sympy.Pow, sympy.exp)):
         return expr
-    return expr.func(*(_masked(a, symbols, masks) for a in expr.args))
+    exponent = exponent or isinstance(expr, sympy.exp)
+    return expr.func(*(_masked(a, symbols, masks, exponent) for a in expr.args))
+
+
+def _has_quotient(expr: sympy.Expr) -> bool:
+    """Whether something is divided by a sum."""
+    return any(p.base.is_Add and p.exp.is_negative for p in expr.atoms(sympy.Pow))
 
 
 _NOTHING: Complex = (sympy.Integer(0), sympy.Integer(0))
