@@ -189,3 +189,12 @@ def test_derivatives_that_do_not_integrate_to_the_function_are_refused(
 )
 def test_steep_wavy_and_rough_derivatives_are_taken(f, domain, derivatives):
     assert tu.unbiased(f, tu.Laplace(0.25), domain, derivatives=derivatives).estimand is not None
+
+
+def test_one_statistic_has_the_name_of_the_parameter():
+    noise = tu.DiscreteLaplace(1)
+    assert tu.unbiased(lambda n: 2 * n, noise).statistics == ("n",)
+    assert tu.unbiased(lambda n: 2 * n, noise, {"n": (1, None)})(n=3) == 6
+    assert tu.unbiased(lambda n, k=2: k * n, noise).statistics == ("n",)
+    for nameless in (np.exp2, math.exp, lambda *given: 2 * given[0], lambda _: 1.0):
+        assert tu.unbiased(nameless, tu.DiscreteLaplace(0.2), (0, 9)).statistics == ("q",)

@@ -354,3 +354,41 @@ def test_bad_extensions(extension: Any) -> None:
 
 def test_an_extension_needs_laplace_noise() -> None:
     refused(lambda: tu.unbiased("1/n", whole, (1, None), extension=3), tu.TrueupError, r"Laplace")
+
+
+def raising(n: Any) -> float:
+    raise KeyError(n)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda n: "x",
+        lambda n: "1.5",
+        lambda n: None,
+        lambda n: 1j,
+        lambda n: n + 1j,
+        lambda n: np.zeros(3),
+        lambda n: [1, 2],
+        raising,
+        lambda n: n.no_such_name,
+        lambda n: 1 / 0,
+        lambda n: 10**400,
+    ],
+)
+def test_a_python_function_without_numbers_is_refused(f: Any) -> None:
+    refused(
+        lambda: tu.unbiased(f, tu.DiscreteLaplace(2), (0, None))(4), tu.TrueupError, "at 0|number"
+    )
+
+
+def test_a_python_function_that_divides_by_zero_in_the_domain_has_no_value_there() -> None:
+    refused(
+        lambda: tu.unbiased(lambda n: 1 / n, tu.DiscreteLaplace(2), (0, None)),
+        tu.NoUnbiasedEstimator,
+        "not a finite number at n = 0",
+    )
+    est = tu.unbiased(lambda n: 1 / n, tu.DiscreteLaplace(2), (1, None))
+    assert est(4) == pytest.approx(
+        tu.unbiased("1/n", tu.DiscreteLaplace(2), (1, None))(4), rel=1e-12
+    )

@@ -1,5 +1,6 @@
 """What tu.debias is asked, and how it refuses."""
 
+import pandas as pd
 import pytest
 
 import trueup as tu
@@ -53,6 +54,13 @@ def test_missing_columns(constructor):
 def test_the_argument_that_says_which_column_it_is(constructor, argument):
     with pytest.raises(tu.TrueupError, match=rf"Hint: .*: {argument}=\{{'n': …\}}$"):
         tu.debias(constructor(DATA), m=MEAN, **{argument: {"n": "x"}})
+
+
+def test_a_function_of_one_parameter_reads_the_column_of_its_name():
+    frame = pd.DataFrame({"n": [20, 30]})
+    made = tu.debias(frame, i=tu.unbiased(lambda n: 1 / n, tu.DiscreteLaplace(2), (1, None)))
+    formula = tu.debias(frame, i=tu.unbiased("1/n", tu.DiscreteLaplace(2), (1, None)))
+    assert made["i"].to_numpy() == pytest.approx(formula["i"].to_numpy(), rel=1e-12)
 
 
 def test_a_near_miss_gets_a_suggestion(constructor):

@@ -37,6 +37,26 @@ def by_name(f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
     return _passing(f, names, [name for name in ahead if name in names])
 
 
+def parameter_name(f: Callable[..., Any]) -> str | None:
+    """Return what a function calls its one argument, None where it does not say.
+
+    Builtins and ufuncs call theirs x whatever it is: it cannot be passed by that name.
+
+    Examples
+    --------
+    >>> import math
+    >>> parameter_name(lambda n: 1 / n), parameter_name(math.sqrt)
+    ('n', None)
+    """
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    first = parameters[0] if parameters else None
+    named = first is not None and first.kind is _Parameter.POSITIONAL_OR_KEYWORD
+    return first.name if first and named and not first.name.startswith("_") else None
+
+
 def _takes_one(signature: inspect.Signature) -> bool:
     try:
         signature.bind(None)

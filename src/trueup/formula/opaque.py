@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import sympy
 from sympy.core.function import ArgumentIndexError
+
+from trueup.errors import TrueupError
 
 Implementation = Callable[..., Any]
 
@@ -62,8 +65,30 @@ def known_values(expr: sympy.Expr) -> sympy.Expr:
     """
     return expr.replace(
         lambda e: isinstance(e, Opaque) and all(a.is_number for a in e.args),
-        lambda e: sympy.Float(float(e.implementation(*map(float, e.args)))),
+        lambda e: sympy.Float(value(e.implementation, *map(float, e.args))),
     )
+
+
+def value(function: Implementation, *args: float) -> float:
+    """Return a function's value, NaN where arithmetic gives none; refuse what is no number.
+
+    Examples
+    --------
+    >>> value(lambda n: 1 / n, 4.0), value(lambda n: 1 / n, 0.0)
+    (0.25, nan)
+    """
+    try:
+        return math.ldexp(function(*args), 0)  # float() would read text
+    except TrueupError:
+        raise
+    except ArithmeticError:
+        return math.nan
+    except Exception as error:
+        place = ", ".join(f"{a:g}" for a in args)
+        raise TrueupError(
+            f"the Python function gives no number at {place}: {type(error).__name__}: {error}",
+            "give a function of numbers that returns a real number",
+        ) from error
 
 
 class Table:

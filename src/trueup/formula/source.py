@@ -14,7 +14,7 @@ from trueup.domain import Integers, Interval
 from trueup.errors import FormulaError, TrueupError
 from trueup.exact import number, symbolic
 from trueup.formula.admission import admit
-from trueup.formula.binding import by_name
+from trueup.formula.binding import by_name, parameter_name
 from trueup.formula.grammar import parse
 from trueup.formula.opaque import Table, opaque
 from trueup.formula.text import text
@@ -64,7 +64,8 @@ def read(
     f
         Text, sympy expression, numpy polynomial, table or Python callable.
     names
-        The statistics, for a callable; None for a single one without a name.
+        The statistics, for a callable; None for a single one without a name, which then has that
+        of the callable's parameter.
     domain
         Where the single statistic lies, for a table given as a plain sequence.
     derivatives
@@ -165,7 +166,7 @@ def _callable(
             f"derivatives must be functions, got {derivatives!r}", "give derivatives=(f1, f2)"
         )
     name = getattr(f, "__name__", "f")
-    symbols = _symbols(names)
+    symbols = _symbols(names or (parameter_name(f) or DEFAULT,))
     if derivatives and len(symbols) > 1:
         raise TrueupError(
             "derivatives= are for a function of one statistic",

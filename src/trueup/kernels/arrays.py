@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from trueup.formula.opaque import value
 from trueup.kernels.laguerre import clenshaw
 from trueup.kernels.tape import BOOLEAN, Node, Tape
 
@@ -72,17 +73,24 @@ def _call(function: Callable[..., Any]) -> Callable[..., None]:
         columns = [np.broadcast_to(a, out.shape) for a in args]
         known = ~np.logical_or.reduce([np.isnan(c) for c in columns])
         columns = [c[known] for c in columns]
-        try:
-            result = np.asarray(function(*columns), float)
-        except (TypeError, ValueError):
-            result = np.empty(0)
-        if result.shape != columns[0].shape:  # not vectorised: row by row
+        result = _vectorised(function, columns)
+        if result is None:
             rows = zip(*(c.tolist() for c in columns), strict=True)
-            result = np.array([float(function(*row)) for row in rows])
+            result = np.array([value(function, *row) for row in rows])
         out[...] = np.nan
         out[known] = result
 
     return apply
+
+
+def _vectorised(function: Callable[..., Any], columns: list[Block]) -> Block | None:
+    """Return what a function makes of whole columns, None if that is not a column of numbers."""
+    try:
+        result = np.asarray(function(*columns))
+    except Exception:  # whatever a function for single numbers does with columns
+        return None
+    numbers = result.dtype.kind in "biuf" and result.shape == columns[0].shape
+    return result.astype(float) if numbers else None
 
 
 class _Step(NamedTuple):

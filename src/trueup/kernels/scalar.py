@@ -6,6 +6,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any
 
+from trueup.formula.opaque import value
 from trueup.kernels.laguerre import clenshaw
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _function(node: Node) -> Callable[..., Any]:
     if node.op == "laguerre":
         return lambda t: clenshaw(node.data, t)
     if node.op == "call":
-        return lambda *args: float(node.data(*args))
+        return lambda *args: value(node.data, *args)
     return _FUNCTIONS[node.op]
 
 
@@ -93,8 +94,8 @@ def scalar(tape: Tape) -> Callable[..., float]:
 
     def run(*values: float) -> float:
         registers = start.copy()
-        for i, value in zip(inputs, values, strict=True):
-            registers[i] = value
+        for i, x in zip(inputs, values, strict=True):
+            registers[i] = x
         for i, function, args in steps:
             registers[i] = function(*[registers[a] for a in args])
         for i, args in watched:
