@@ -205,3 +205,26 @@ def test_numpy_sums_and_known_conditions(n):
 def test_conditions_are_no_numbers_and_numbers_no_conditions(n, mixed):
     with pytest.raises(tu.TrueupError, match=r"is a condition, not|is a number, not"):
         mixed(n)
+
+
+def test_messages_have_the_names_of_the_user():
+    s = tu.noisy(51.7, tu.Laplace(2), name="s")
+    with pytest.raises(tu.NoUnbiasedEstimator, match=r"abs\(s\)") as refusal:
+        _ = abs(s).estimate
+    assert "#" not in str(refusal.value)
+    assert "#" not in repr(abs(s))
+    assert (s * tu.noisy(3.0, tu.Laplace(1), name="s")).estimator.statistics == ("s", "s_2")
+
+
+def test_a_division_by_zero_is_told_as_such():
+    s = tu.noisy(51.7, tu.Laplace(2), name="s")
+    for make in (lambda: s / 0, lambda: s * np.reciprocal(s - s), lambda: np.log(s - s)):
+        with pytest.raises(tu.TrueupError, match="division by 0"):
+            make()
+
+
+def test_a_function_of_plain_numbers_is_pointed_to_numpy():
+    n = tu.noisy(103, tu.DiscreteLaplace(2), domain=(1, None), name="n")
+    with pytest.raises(tu.TrueupError, match=r"np\.sqrt\(n\)"):
+        math.sqrt(n)
+    assert np.sqrt(n).estimate == tu.unbiased("sqrt(n)", tu.DiscreteLaplace(2), (1, None))(103)

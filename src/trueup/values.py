@@ -248,8 +248,11 @@ class Noisy(_Formula):
         out = np.empty(shape)
         for rows, expr in self._coincidences():
             leaves = {s: leaf for s, leaf in self.leaves.items() if s in expr.free_symbols}
+            shown = _shown(leaves)
             columns: dict[str, Any] = {
-                s.name: np.broadcast_to(leaf.values, shape)[rows] if shape else leaf.values[()]
+                shown[s].name: np.broadcast_to(leaf.values, shape)[rows]
+                if shape
+                else leaf.values[()]
                 for s, leaf in leaves.items()
             }
             out[rows] = ask(_estimator(expr, leaves), columns or {DEFAULT: 0.0})
@@ -401,7 +404,9 @@ class Noisy(_Formula):
 
     def __float__(self) -> float:
         raise TrueupError(
-            "a noisy value is not a plain number", "ask for .estimate, which is unbiased"
+            "a noisy value is not a plain number",
+            "functions of it are NumPy's, e.g. np.sqrt(n); .estimate is the number at the end, "
+            "and a function of that number would be biased again",
         )
 
     # -- display -----------------------------------------------------------------------------------
@@ -481,6 +486,12 @@ def _combine(parts: Sequence[_Formula], expr: Any, shape: tuple[int, ...] | None
             f"the shapes do not match: {', '.join(str(p.shape) for p in parts)}",
             "combine values that broadcast together",
         ) from None
+    if expr.has(sympy.zoo, sympy.nan):
+        shown = ", ".join(_display(part.expr, part.leaves) for part in parts)
+        raise TrueupError(
+            f"this has no finite value, whatever the noise: of {shown}",
+            "check for a division by 0, or a logarithm of it",
+        )
     truth = isinstance(expr, sympy.logic.boolalg.Boolean) and not isinstance(expr, sympy.Symbol)
     kind = Condition if truth else Noisy
     return kind(expr, leaves, shape)
@@ -515,9 +526,23 @@ def _twin(leaf: _Leaf, index: NDArray[np.intp]) -> sympy.Symbol:
 
 
 def _estimator(expr: sympy.Expr, leaves: Leaves) -> Estimator:
-    noise = {s.name: leaf.noise for s, leaf in leaves.items()}
-    domain = {s.name: leaf.domain for s, leaf in leaves.items()}
-    return Estimator(Source(expr, None), noise or {DEFAULT: Noiseless()}, domain)
+    shown = _shown(leaves)
+    noise = {shown[s].name: leaf.noise for s, leaf in leaves.items()}
+    domain = {shown[s].name: leaf.domain for s, leaf in leaves.items()}
+    source = Source(expr.xreplace(shown), None)
+    return Estimator(source, noise or {DEFAULT: Noiseless()}, domain)
+
+
+def _shown(leaves: Leaves) -> dict[sympy.Symbol, sympy.Symbol]:
+    """Return the symbols with the user's names, numbered where two values have the same."""
+    taken: set[str] = set()
+    shown = {}
+    for symbol, leaf in leaves.items():
+        names = itertools.chain([leaf.name], (f"{leaf.name}_{k}" for k in itertools.count(2)))
+        name = next(name for name in names if name not in taken)
+        taken.add(name)
+        shown[symbol] = sympy.Symbol(name, real=True)
+    return shown
 
 
 def _display(expr: Any, leaves: Leaves) -> str:
