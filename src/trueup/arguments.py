@@ -261,8 +261,10 @@ def _check_derivatives(src: source.Source, noise: Noise) -> None:
         raise TrueupError(
             f"a Python function under continuous noise ({noise!r}) needs its first and second "
             "derivative",
-            "give derivatives=(f1, f2), write the function as a formula, or say that the statistic "
-            "is an integer: domain=Integers(low, high), for Laplace noise",
+            "write a function of several statistics as a formula"
+            if len(src.expr.free_symbols) > 1
+            else "give derivatives=(f1, f2), write the function as a formula, or say that the "
+            "statistic is an integer: domain=Integers(low, high), for Laplace noise",
         )
 
 

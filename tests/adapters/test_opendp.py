@@ -352,3 +352,40 @@ def test_real_summaries():
     assert "several noisy numbers: Sum and Length" in found["mean"]
     assert "it selects a value" in found["median"]
     assert "are dropped" in found["private keys"]
+
+
+TWO = {
+    "column": ["len", "income"],
+    "aggregate": ["Frame Length", "Sum"],
+    "distribution": ["Integer Gaussian", "Float Gaussian"],
+    "scale": [2.0, 5.0],
+}
+
+
+def test_each_column_of_a_summary_may_have_its_domain():
+    noises = {"len": tu.DiscreteGaussian(2), "income": tu.Gaussian(5)}
+    assert tu.from_opendp(TWO, domain={"len": (30, None)}) == noises
+    with pytest.raises(tu.TrueupError, match="within reach"):
+        tu.from_opendp(TWO, domain={"len": (3, None)})
+    with pytest.raises(tu.TrueupError, match="'n', which is no column"):
+        tu.from_opendp(TWO, domain={"n": (30, None)})
+
+
+def test_the_hint_for_a_sum_is_not_about_lengths():
+    row = {**TWO, "distribution": ["Integer Gaussian", "Integer Gaussian"]}
+    with pytest.raises(tu.TrueupError, match="column income") as refusal:
+        tu.from_opendp(row, domain={"len": (30, None)})
+    assert "dp.len" not in str(refusal.value)
+    with pytest.raises(tu.TrueupError, match=r"dp\.len\(signed=True\)"):
+        tu.from_opendp(TWO)
+
+
+def test_the_hint_for_clamped_gaussian_noise_is_true():
+    atom = {"__function__": "atom_domain", "__kwargs__": {"T": "u32"}}
+    count = {
+        "__function__": "make_gaussian",
+        "__kwargs__": {"scale": 2.0, "k": None, "input_domain": atom},
+    }
+    with pytest.raises(tu.TrueupError, match=r"10 standard deviations \(20\) inside"):
+        tu.from_opendp(count)
+    assert tu.from_opendp(count, domain=(20, 2**31)) == tu.DiscreteGaussian(2)

@@ -198,3 +198,12 @@ def test_one_statistic_has_the_name_of_the_parameter():
     assert tu.unbiased(lambda n, k=2: k * n, noise).statistics == ("n",)
     for nameless in (np.exp2, math.exp, lambda *given: 2 * given[0], lambda _: 1.0):
         assert tu.unbiased(nameless, tu.DiscreteLaplace(0.2), (0, 9)).statistics == ("q",)
+
+
+@pytest.mark.parametrize("domain", [{"n": (1, None)}, {"n": (1, None), "s": tu.Integers(0, None)}])
+def test_a_function_of_several_statistics_is_pointed_to_formulas_only(domain):
+    noise = {"s": tu.Laplace(5), "n": tu.DiscreteLaplace(2)}
+    with pytest.raises(tu.TrueupError, match=r"formula$") as refusal:
+        tu.unbiased(lambda s, n: s / n, noise, domain)
+    assert "derivatives=" not in str(refusal.value)
+    assert "Integers" not in str(refusal.value).partition("Hint")[2]

@@ -32,10 +32,12 @@ def unclamped(noise: Noise, clamp: Interval, domain: Interval | None, what: str)
     """
     if isinstance(noise, Noiseless) or clamp.bounds == (None, None):
         return noise
-    if domain is None:
-        hint = f"pass domain=, as to tu.unbiased; if it lies inside {clamp} the clamp is harmless"
-        raise refusal(what, f"its values are clamped to {clamp}", hint)
     margin = 0.0 if isinstance(noise, (Laplace, DiscreteLaplace)) else REACH * _deviation(noise)
+    if domain is None:
+        inside = f"{REACH} standard deviations ({margin:.3g}) inside" if margin else "inside"
+        hint = f"pass domain=, as to tu.unbiased; if it lies {inside} {clamp} the clamp is harmless"
+        other = "; or release signed integers" if margin else ""
+        raise refusal(what, f"its values are clamped to {clamp}", hint + other)
     if clamp.low + margin <= domain.low and domain.high <= clamp.high - margin:
         return noise
     if margin:

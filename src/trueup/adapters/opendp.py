@@ -74,7 +74,8 @@ def from_opendp(source: Any, domain: Any = None, signed: bool = False) -> Any:
         A measurement (also of vectors: the noise of each coordinate); what ``dp.serialize`` makes
         of it; a query of ``dp.Context``; or the frame that ``query.summarize()`` returns.
     domain
-        Where the true value lies, as for ``tu.unbiased`` (in a composition: all of them). Needed
+        Where the true value lies, as for ``tu.unbiased`` (in a composition: all of them; for the
+        columns of a query on Polars frames also a dict, ``{"len": (30, None)}``). Needed
         for values that stop at a bound: unsigned integers and ``make_geometric(bounds=...)``.
     signed
         That the integers of a query on Polars frames are signed, as ``dp.len(signed=True)`` makes
@@ -101,6 +102,9 @@ def from_opendp(source: Any, domain: Any = None, signed: bool = False) -> Any:
     """
     if isinstance(source, str):
         source = _parse(source)
+    if isinstance(domain, Mapping):
+        columns = {name: Interval.read(value) for name, value in domain.items()}
+        return _by_column(source, columns, signed)
     stated = None if domain is None else Interval.read(domain)
     if hasattr(type(source), "summarize"):
         return read_summary(source.summarize(), stated, signed)
@@ -109,6 +113,18 @@ def from_opendp(source: Any, domain: Any = None, signed: bool = False) -> Any:
     if is_summary(source):
         return read_summary(source, stated, signed)
     return _walk(source, stated, signed)
+
+
+def _by_column(source: Any, domain: Mapping[str, Interval], signed: bool) -> dict[str, Noise]:
+    """Return the noises of a query on Polars frames, with a domain for some of its columns."""
+    summary = source.summarize() if hasattr(type(source), "summarize") else source
+    if is_summary(summary):
+        return read_summary(summary, domain, signed)
+    raise TrueupError(
+        f"a domain for each column is for a query on Polars frames, got {domain!r} for "
+        f"{kind(source)}",
+        "pass query.summarize(), or one domain such as (1, None)",
+    )
 
 
 def _parse(text: str) -> Any:

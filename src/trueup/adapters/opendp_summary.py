@@ -34,7 +34,7 @@ def is_summary(source: Any) -> bool:
 
 
 def read_summary(
-    summary: Any, domain: Interval | None = None, signed: bool = False
+    summary: Any, domain: Interval | Mapping[str, Interval] | None = None, signed: bool = False
 ) -> dict[str, Noise]:
     """Return {column: noise} for the rows of a summary, or refuse it with the column's name.
 
@@ -52,22 +52,42 @@ def read_summary(
     names = [str(row["column"]) for row in rows]
     for row, name in zip(rows, names, strict=True):
         _check(row, name, [r["aggregate"] for r in rows if r["column"] == row["column"]])
+    domains = _by_column(domain, names)
     return {
-        name: _noise(row, name) if signed else _from_zero(_noise(row, name), name, domain)
+        name: _noise(row, name) if signed else _from_zero(row, name, domains.get(name))
         for row, name in zip(rows, names, strict=True)
     }
 
 
-def _from_zero(noise: Noise, name: str, domain: Interval | None) -> Noise:
+def _by_column(
+    domain: Interval | Mapping[str, Interval] | None, names: Sequence[str]
+) -> Mapping[str, Interval]:
+    """Return the domain of each column, where one is stated."""
+    if not isinstance(domain, Mapping):
+        return {} if domain is None else dict.fromkeys(names, domain)
+    strange = [name for name in domain if name not in names]
+    if strange:
+        raise TrueupError(
+            f"the domain names {strange[0]!r}, which is no column of the summary",
+            f"the columns are {', '.join(names)}",
+        )
+    return domain
+
+
+def _from_zero(row: Mapping[str, Any], name: str, domain: Interval | None) -> Noise:
     """Return the noise of a column that may stop at 0, or refuse it if that would matter."""
+    noise = _noise(row, name)
     if not isinstance(noise, DiscreteGaussian):
         return noise
     try:
         return unclamped(noise, Interval(0, None), domain, f"the column {name}")
     except TrueupError:
-        why = f"it may be unsigned, as dp.len() is, and stop at 0, within reach of {noise!r}"
+        length = row["aggregate"] == "Frame Length"
+        like = ", as dp.len() is," if length else ""
+        signed = "ask for dp.len(signed=True)" if length else "sum signed integers"
+        why = f"it may be unsigned{like} and stop at 0, within reach of {noise!r}"
         hint = (
-            "ask for dp.len(signed=True) and say from_opendp(..., signed=True); or pass domain= "
+            f"{signed} and say from_opendp(..., signed=True); or pass domain={{{name!r}: …}} "
             f"if it starts {REACH} standard deviations above 0; or use Laplace noise"
         )
         raise refusal(f"the column {name}", why, hint) from None

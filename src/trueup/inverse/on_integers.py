@@ -253,7 +253,8 @@ def _check_slopes(f: sympy.Expr, s: Statistic) -> None:
                 f"{e} is known by its values only, which under {s.noise!r} is enough for one "
                 f"integer statistic with a scale from {_LEAST:g} to {WIDEST:g} and "
                 "extension='optimal'",
-                "write it as a formula, or give derivatives=(f1, f2)",
+                "write it as a formula"
+                + (", or give derivatives=(f1, f2)" if len(e.free_symbols) == 1 else ""),
             )
 
 
