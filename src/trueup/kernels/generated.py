@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from trueup.kernels.compiled import BROKEN, LOST
+from trueup.kernels.ordinary import is_bounded, limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -87,13 +88,13 @@ def write(program: Program) -> Source:
     ...
     def stage0(c, x0, y0):
         r1 = c[0]
-        state = 0
+        ...
         for i in range(y0.size):
             r0 = x0[i]
             r2 = r1 / r0
     ...
-    >>> source.constants
-    (2.0,)
+    >>> source.constants[0]
+    2.0
     """
     constants = _Constants(program.nodes)
     stages, bodies = [], []
@@ -107,6 +108,9 @@ def write(program: Program) -> Source:
             reads = sorted({*reads, *range(program.inputs)})
         stage = Stage(f"stage{number}", tuple(reads), writes, calls)
         stages.append(stage)
+        if last and is_bounded(program.nodes, needed):
+            constants.ordinary = len(constants.values)
+            constants.values += limits(program.nodes, needed)
         if writes:
             bodies.append(_function(program, stage, needed, constants))
     numbers = {i: node.data for i, node in enumerate(program.nodes) if node.op == "const"}
@@ -161,6 +165,7 @@ class _Constants:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.values: list[float] = []
+        self.ordinary: int | None = None  # where the sizes of ordinary inputs are
         self.first: dict[int, int] = {}
         for i, node in enumerate(nodes):
             if node.op in _NUMBERS:
@@ -193,8 +198,14 @@ def _function(program: Program, stage: Stage, needed: Sequence[int], constants: 
             before += _hoisted(register, node, constants.first.get(register, 0))
         if _inner(node) and node.args:
             inside += _lines(register, node)
-    last = stage.calls == ()
-    inside += _finish(program, stage, needed) if last else _store(stage.writes)
+    if stage.calls == ():
+        signs = [sign for r in needed for sign in _out_of_range(r, program.nodes[r])]
+        if constants.ordinary is not None:
+            before += [f"least = c[{constants.ordinary}]", f"most = c[{constants.ordinary + 1}]"]
+            signs = _unordinary(program, needed)
+        inside += _finish(program, stage, signs)
+    else:
+        inside += _store(stage.writes)
     return "\n".join(
         [
             f"def {stage.name}(c, {', '.join([*columns, *targets])}):",
@@ -254,7 +265,7 @@ def _store(writes: Sequence[int]) -> list[str]:
     return [f"y{i}[i] = r{r}" for i, r in enumerate(writes)]
 
 
-def _finish(program: Program, stage: Stage, needed: Sequence[int]) -> list[str]:
+def _finish(program: Program, stage: Stage, signs: Sequence[str]) -> list[str]:
     """Return the end of the last stage: NaN for NaN, results stored, odd rows reported.
 
     A row is lost, and gets a second look, if a result is not finite, or if a step on the way left
@@ -265,7 +276,7 @@ def _finish(program: Program, stage: Stage, needed: Sequence[int]) -> list[str]:
     lines = [
         f"unknown = {unknown}",
         f"lost = {lost}",
-        *(f"lost |= {sign}" for r in needed for sign in _out_of_range(r, program.nodes[r])),
+        *(f"lost |= {sign}" for sign in signs),
         f"state |= {LOST} if lost & (not unknown) else 0",
         *(f"y{i}[i] = nan if unknown | lost else r{r}" for i, r in enumerate(stage.writes)),
     ]
@@ -284,3 +295,18 @@ def _out_of_range(register: int, node: Node) -> list[str]:
     if node.op == "mul":
         return [f"{small} & (r{b} != 0.0)"]
     return [small, f"abs(r{b}) > 1e300"]
+
+
+def _unordinary(program: Program, needed: Sequence[int]) -> list[str]:
+    """Return the signs of inputs so large or small that a step could leave the range of doubles.
+
+    A division by zero is seen in the result, unless one divides by what it gave.
+    """
+    inputs = [r for r in needed if program.nodes[r].op == "input"]
+    sizes = [f"(abs(r{r}) > most) | ((abs(r{r}) < least) & (r{r} != 0.0))" for r in inputs]
+    return sizes + [
+        f"abs(r{node.args[1]}) > 1e300"
+        for node in map(program.nodes.__getitem__, needed)
+        if node.op == "div"
+        and any(program.nodes[a].op == "div" for a in _needed(program.nodes, [node.args[1]]))
+    ]
