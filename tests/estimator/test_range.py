@@ -4,6 +4,7 @@ The answers come from mpmath with 420 digits, through derivatives that sympy tak
 """
 
 import math
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -121,3 +122,18 @@ def test_poles_and_true_overflow_stay_infinite():
     assert tu.unbiased("exp(q)", tu.Laplace(0.5))(1e4) == math.inf
     assert np.isinf(tu.unbiased("exp(q)", tu.Laplace(0.5))(np.array([1e4, 2e4]))).all()
     assert math.isnan(tu.unbiased("q**2", tu.Laplace(0.5))(math.nan))
+
+
+def test_hyperbolic_functions_have_a_spread_under_uniform_noise() -> None:
+    """E e^{±10} of the coefficients is not drawn into e^{±q}: g = A·cosh(x)·(w/2)/sinh(w/2)."""
+    g = tu.unbiased("5*cosh(q)", tu.Uniform(10), (None, 42))
+
+    def value(x: Any) -> Any:
+        return 25 * mpmath.cosh(x) / mpmath.sinh(5)
+
+    for q in (1, 50):
+        ends = [q - 5, q + 5]
+        mean = mpmath.quad(value, ends) / 10
+        square = mpmath.quad(lambda x, mean=mean: (value(x) - mean) ** 2, ends) / 10
+        assert math.isclose(g.expectation(float(q)), mean, rel_tol=1e-12)
+        assert math.isclose(g.sd(float(q)), mpmath.sqrt(square), rel_tol=1e-12)
