@@ -175,6 +175,8 @@ def test_tame_cells_have_neither_poles_nor_jumps_nor_edges():
         "atanh(q)": [False, False, False],
         "q**0.3": [False, True, True],
         "q**-0.3": [False, True, False],
+        "atan(1/q)": [False, True, False],
+        "exp(where(q < 0, 1, 2))": [False, True, True],
     }
     for text, tame in expected.items():
         assert walk.range(parse(text)).tame.tolist() == tame, text

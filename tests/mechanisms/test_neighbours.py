@@ -28,6 +28,7 @@ from trueup.mechanisms import (
     shares,
 )
 from trueup.mechanisms.records import read_numbers
+from trueup.mechanisms.transforms import read_transform
 from trueup.mechanisms.whole_numbers import Grid, Whole, exact_sum, exact_total
 
 Seen = list[tuple[Fraction, Fraction]]
@@ -345,7 +346,64 @@ def test_a_python_function_is_only_simulated():
     assert mechanism.release([3.0], rng=1).simulated
     with pytest.raises(TrueupError, match="how the Python function") as caught:
         mechanism.release([3.0])
-    assert "\nHint: give φ and its inverse as formulas" in str(caught.value)
+    assert "and its inverse as simple formulas" in str(caught.value)
+
+
+UNPROVEN = {
+    "a convex beginning": ("where(q<1e-4,q/10,sqrt(q))", "v**2"),
+    "convex far out": ("sqrt(q)+1e-30*q**2", "v**2"),
+    "a straight line far out": ("where(q<1e10,sqrt(q),1e5+(q-1e10))", "v**2"),
+    "a small jump": ("1e6*sqrt(q)+1e-9*atan(1/(5-q))", "1e-12*v**2"),
+    "small waves": ("sqrt(q)+1e-12*sin(1e6*q)", "v**2"),
+    "small kinks": ("sqrt(q)+1e-12*acos(cos(1e6*q))", "v**2"),
+}
+
+
+@pytest.mark.parametrize("name", UNPROVEN)
+def test_a_policy_that_is_not_proven_is_not_stated(name):
+    """Each of them moves some total by more than φ(r) − φ(0), at places no grid looks at."""
+    mechanism = PerRecordSum(UNPROVEN[name], 1)
+    assert mechanism.release([3.0], rng=1).simulated
+    for call in (mechanism.policy, mechanism.sensitivity):
+        with pytest.raises(TrueupError, match="no policy is known") as caught:
+            call(1e-5)
+        assert "it is not proven to" in str(caught.value)
+        assert "\nHint: " in str(caught.value)
+    with pytest.raises(TrueupError, match="can only be simulated: it is not proven") as caught:
+        mechanism.release([3.0])
+    assert "nothing was released" in str(caught.value)
+
+
+def test_an_inverse_that_is_not_proven_is_only_simulated():
+    """Privacy does not depend on it, and the policy stands; but the total might be biased."""
+    mechanism = PerRecordSum(("sqrt(q)", "v**2 + 1e-9*sin(v)"), 2)
+    assert mechanism.policy(100.0) == pytest.approx(5)
+    assert mechanism.release([3.0], rng=1).simulated
+    with pytest.raises(TrueupError, match="its inverse is not proven to undo it"):
+        mechanism.release([3.0])
+
+
+@pytest.mark.parametrize(
+    ("transform", "offset"),
+    [
+        (("log(1 + q)", "exp(v) - 1"), 0),
+        (("log(1 + q)/log(2)", "2**v - 1"), 0),
+        (("q**0.3", "v**(1/0.3)"), 0),
+        (("q**(1/3)", "v**3"), Fraction(5, 3)),
+        (("log(q)", "exp(v)"), Fraction(1, 3)),
+        (("sqrt(q + 4) - 2", "(v + 2)**2 - 4"), 0),
+        (("sqrt(q/1000)", "1000*v**2"), 0),
+        (("10*log(1 + q/10)", "10*(exp(v/10) - 1)"), 0.1),
+        (("asinh(q)", "sinh(v)"), 0),
+        (("log(1 + log(1 + q))", "exp(exp(v) - 1) - 1"), 0),
+        (("log(1 + sqrt(q))", "(exp(v) - 1)**2"), 0),
+        (("sqrt(q) + sqrt(q + 1)", "(v - 1/v)**2/4"), 0),
+        (("2*q", "v/2"), 0),
+    ],
+    ids=str,
+)
+def test_what_is_smooth_and_concave_is_proven_so(transform, offset):
+    assert read_transform(transform).doubts(offset) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -272,9 +272,9 @@ def monotone(
     def extension(a: Range) -> Range:
         low = function(np.clip(a.low, least, greatest))
         high = function(np.clip(a.high, least, greatest))
-        tame = a.tame & (a.low >= least) & (a.high <= greatest)
-        tame &= ~(np.isinf(low) & (a.low == least) | np.isinf(high) & (a.high == greatest))
-        result = loosened(low, high, tame | np.isinf(least))
+        inside = (a.low >= least) & (a.high <= greatest)
+        inside &= ~(np.isinf(low) & (a.low == least) | np.isinf(high) & (a.high == greatest))
+        result = loosened(low, high, a.tame & (inside | np.isinf(least)))
         low, high = (np.clip(end, *image) for end in result[:2])
         return _outside(Range(low, high, result.tame), (a.high < least) | (a.low > greatest))
 

@@ -17,7 +17,6 @@ known to be at least φ(a), which lowers the variance; under Gaussian noise a bo
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.exact import number, symbolic
 from trueup.kernels.tape import as_float
+from trueup.mechanisms.concavity import LARGEST
 from trueup.mechanisms.records import read_number, read_numbers
 from trueup.mechanisms.release import TotalRelease
 from trueup.mechanisms.sampling import generator, publish
@@ -49,6 +49,10 @@ _GUARD = 20
 """φ is enclosed to 2⁻²⁰ of a step before it is rounded to a step."""
 _BLUR = 3
 """The lower end of an enclosure that is not sharp is up to 3 below what it encloses."""
+_CONCAVE = (
+    "give φ, smooth, increasing and concave, and its inverse as simple formulas, "
+    "e.g. ('log(1 + q)', 'exp(v) - 1')"
+)
 
 
 class PerRecordSum:
@@ -90,6 +94,7 @@ class PerRecordSum:
         self.low = float(self._phi(0.0))
         _check_log(self.transform, self.noise, self.offset)
         _check_shape(self)
+        self._shape_doubt, self._inverse_doubt = self.transform.doubts(self.offset)
         self.estimator = self._estimator()
 
     def _estimator(self) -> Estimator:
@@ -133,6 +138,10 @@ class PerRecordSum:
         enclosure = self.transform.enclosure
         if enclosure is None:
             return lambda record: Fraction(float(self._phi(float(record))) - self.low)
+        if self._shape_doubt is not None:
+            raise TrueupError(
+                f"no policy is known for {self.transform.name}: {self._shape_doubt}", _CONCAVE
+            )
         step, power, offset = self.step, self._power, Fraction(self.offset)
         start = enclosure(offset, power)[0] - (0 if self.transform.sharp else _BLUR)
 
@@ -169,21 +178,22 @@ class PerRecordSum:
 
     def _transformed(self, total: Fraction, simulated: bool) -> Sequence[float]:
         """Return φ(total + a) as it gets noise."""
-        if total > sys.float_info.max:
+        if total > LARGEST:
             raise TrueupError(
-                "the sum of the records exceeds a float",
+                f"the sum of the records exceeds {LARGEST:g}",
                 "measure the records in another unit; nothing was released",
             )
-        if self.transform.enclosure is not None:
-            low, _ = self.transform.enclosure(total + Fraction(self.offset), self._power)
-            nearest = (low + (1 << (_GUARD - 1))) >> _GUARD
-            return Whole((nearest,), self.step)
-        if simulated:
+        doubt = self._shape_doubt or self._inverse_doubt
+        if doubt is not None and not simulated:
+            raise TrueupError(
+                f"{self.transform.name} can only be simulated: {doubt}",
+                f"{_CONCAVE}, or an rng to simulate; nothing was released",
+            )
+        if self.transform.enclosure is None:
             return [float(self._phi(float(total)))]
-        raise TrueupError(
-            f"how the Python function {self.transform.name} rounds is not known: no policy holds",
-            "give φ and its inverse as formulas, or an rng to simulate; nothing was released",
-        )
+        low, _ = self.transform.enclosure(total + Fraction(self.offset), self._power)
+        nearest = (low + (1 << (_GUARD - 1))) >> _GUARD
+        return Whole((nearest,), self.step)
 
     def sd(self, total: float) -> float:
         """Return the exact standard deviation of the estimate at a true total."""

@@ -144,7 +144,7 @@ def read_number(value: Any) -> tuple[float, float]:
         try:
             return split(Fraction(int(value.numerator), int(value.denominator)))
         except OverflowError:
-            return (math.inf if value > 0 else -math.inf), 0.0
+            return (math.inf if int(value.numerator) > 0 else -math.inf), 0.0
     if hasattr(value, "__array__") and np.ndim(value) == 0:
         return read_number(np.asarray(value)[()])
     raise TrueupError(f"the data must be numbers, got {type(value)}", _HINT)

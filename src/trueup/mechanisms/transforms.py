@@ -19,9 +19,12 @@ from mpmath import libmp
 from trueup.errors import TrueupError
 from trueup.formula import source
 from trueup.kernels.evaluate import evaluate
+from trueup.mechanisms.concavity import exact_numbers, inverse_doubt, shape_doubt
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from trueup.exact import Exact
 
     Floats = NDArray[np.float64]
 
@@ -47,6 +50,20 @@ class Transform:
     enclosure: Callable[[Fraction, int], tuple[int, int]] | None = None
     sharp: bool = False
     root: int | None = None
+    formulas: tuple[sympy.Expr, sympy.Expr] | None = None
+
+    def doubts(self, offset: Exact) -> tuple[str | None, str | None]:
+        """Return what is not proven of φ, from an offset on, and of its inverse.
+
+        Roots and the logarithm are what they are; of a Python function nothing is known.
+        """
+        if self.enclosure is None:
+            return f"how the Python function {self.name} rounds is not known", None
+        if self.formulas is None:
+            return None, None
+        phi, inverse = self.formulas
+        shape = shape_doubt(phi, offset)
+        return shape, None if shape else inverse_doubt(phi, inverse, offset)
 
 
 def read_transform(transform: Any) -> Transform:
@@ -91,14 +108,22 @@ def _formulas(phi: Any, inverse: Any, *more: Any) -> Transform:
     expr = source.read(phi, None).expr
     if len(expr.free_symbols) != 1:
         raise TrueupError(f"φ must have one variable, got {phi!r}", HINT)
-    (symbol,) = expr.free_symbols
+    (symbol,), exact = expr.free_symbols, exact_numbers(expr)
     return Transform(
         str(phi),
         lambda x: evaluate(expr, {symbol: x}),
         inverse,
         None,
-        lambda x, power: enclose_formula(expr, x, power),
+        lambda x, power: enclose_formula(exact, x, power),
+        formulas=(expr, _one_variable(inverse)),
     )
+
+
+def _one_variable(inverse: Any) -> sympy.Expr:
+    expr = source.read(inverse, None).expr
+    if len(expr.free_symbols) != 1:
+        raise TrueupError(f"the inverse must have one variable, got {inverse!r}", HINT)
+    return expr
 
 
 def _elementwise(function: Callable[..., Any], name: str) -> Callable[[Floats], Floats]:
@@ -120,9 +145,7 @@ def inverse_values(transform: Transform, values: Floats) -> Any:
     inverse = transform.inverse
     if callable(inverse) and not isinstance(inverse, sympy.Basic):
         return _elementwise(inverse, "the inverse")(values)
-    expr = source.read(inverse, None).expr
-    if len(expr.free_symbols) != 1:
-        raise TrueupError(f"the inverse must have one variable, got {inverse!r}", HINT)
+    expr = _one_variable(inverse)
     (symbol,) = expr.free_symbols
     return evaluate(expr, {symbol: values})
 
