@@ -1,6 +1,7 @@
 """Noise read from scipy.stats: law, existence of moments, generating function."""
 
 import math
+import time
 from fractions import Fraction
 from typing import Any
 
@@ -265,3 +266,11 @@ def test_cdf_and_quantile_where_scipy_adds_up_masses() -> None:
 def test_a_generating_function_beyond_all_doubles_is_refused():
     with pytest.raises(tu.TrueupError, match="cannot be integrated"):
         tu.unbiased("exp(-50*q)", tu.Noise.from_scipy(ss.norm(0, 2)), (0.1, 5))
+
+
+@pytest.mark.parametrize("law", [ss.cauchy(), ss.levy()], ids=["cauchy", "levy"])
+def test_a_wave_on_a_heavy_tail_comes_to_an_end(law):
+    start = time.process_time()
+    with pytest.raises(TrueupError, match="cannot be integrated"):
+        Noise.from_scipy(law).mgf(1j)
+    assert time.process_time() - start < 20  # it took minutes, and then memory

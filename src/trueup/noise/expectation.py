@@ -19,6 +19,9 @@ MAX_TERMS = 2**20
 HALVINGS = 60
 """Integrals give up after so many halvings of the pieces that have not settled."""
 
+MAX_PIECES = 2**14
+"""Integrals give up with so many pieces unsettled: a wave on a tail that falls like a power."""
+
 
 def integrated(f: Integrand, low: float, high: float, start: float, unit: float) -> Any:
     """Return ∫ f over [low, high], or None if it does not settle to 1e-9 of the largest row.
@@ -48,7 +51,7 @@ def integrated(f: Integrand, low: float, high: float, start: float, unit: float)
         highs = np.concatenate([middles[~done], highs[~done]])
         whole = np.concatenate([left[..., ~done], right[..., ~done]], axis=-1)
         error = float(gap[~done].sum())
-        if not len(lows) or error <= 1e-15 * size:
+        if not 0 < len(lows) <= MAX_PIECES or error <= 1e-15 * size:
             break
     return total + whole.sum(axis=-1) if error <= 1e-9 * size else None
 
