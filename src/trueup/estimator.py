@@ -24,6 +24,7 @@ from trueup.arguments import (
 from trueup.domain import Integers, Interval
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.exact import read_exact
+from trueup.formula.objections import objections
 from trueup.formula.text import text
 from trueup.inverse import display
 from trueup.inverse.exact_law import ExactLaw
@@ -105,7 +106,8 @@ class Estimator:
     def _invert(self, extension: object) -> Inverse:
         """Return the estimator as a sum of components."""
         checked = check_extension(extension, self._statistics)
-        return invert(self._source.expr, self._statistics, checked)
+        with objections(self._source.expr):
+            return invert(self._source.expr, self._statistics, checked)
 
     # -- what was asked ----------------------------------------------------------------------------
 
@@ -302,7 +304,8 @@ class Estimator:
         return ExactLaw(self._inverse, self._statistics)
 
     def _at(self, function: Callable[..., float], q: Any, named: Mapping[str, Any]) -> Any:
-        return at_truth(function, self._statistics, q, self._used(named))
+        with objections(self._source.expr):
+            return at_truth(function, self._statistics, q, self._used(named))
 
     def _truth(self, q: Mapping[sympy.Symbol, Any]) -> Any:
         columns = {s: np.atleast_1d(np.asarray(v, float)).ravel() for s, v in q.items()}
@@ -342,7 +345,8 @@ class Estimator:
           variance:   72*q**2 + 324, unbiased
           interval:   normal approximation, estimate ± z·stderr
         """
-        return display.explain(self)
+        with objections(self._source.expr):
+            return display.explain(self)
 
     def plot(self, /, x: ArrayLike | None = None, **options: Any) -> Any:
         """Draw the estimator with its standard error beside the plug-in; return the axes.

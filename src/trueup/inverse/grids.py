@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trueup.formula.objections import objections
 from trueup.kernels.grid import Bounds, Grid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import sympy
 
-    from trueup.inverse.component import Cell, Component
+    from trueup.inverse.component import Cell, Component, Region
     from trueup.inverse.solve import Statistic
 
 
@@ -29,11 +30,22 @@ def grid(
     scales = scales or {}
     inputs = (*(s.symbol for s in statistics), *scales.values())
     parts = [
-        (bounds_of(c.cells, inputs), reads_of(c.statistics, inputs, scales), getattr(c, what))
+        (bounds_of(c.cells, inputs), reads_of(c.statistics, inputs, scales), _worked_out(c, what))
         for c in components
     ]
     whole = frozenset(i for i, s in enumerate(statistics) if s.noise.lattice)
     return Grid(inputs, parts, whole)
+
+
+def _worked_out(component: Component, what: str) -> Callable[[Region], sympy.Expr]:
+    """Return what gives the formula on a region; what sympy objects to becomes a reason."""
+
+    def formula(region: Region) -> sympy.Expr:
+        with objections(component.f):
+            found: sympy.Expr = getattr(component, what)(region)
+            return found
+
+    return formula
 
 
 def reads_of(
