@@ -222,3 +222,12 @@ def test_far_bounds_are_planned_like_near_ones(low):
     for option in near.options:
         if "plain" not in option.name:  # not centred, its noise grows with the bounds
             assert found[option.name] == pytest.approx(option.sd, rel=1e-9)
+
+
+def test_the_best_plan_can_be_released_privately():
+    """With three records smooth sensitivity has the smallest error, and is never private."""
+    table = plan(0.1, expected_count=3)
+    assert table.options[0].name == "smooth sensitivity (M_SS)"
+    assert [o.name for o in table.options if not o.private] == ["smooth sensitivity (M_SS)"]
+    assert table.best is table.options[1]
+    assert "simulation only" in str(table)

@@ -29,7 +29,7 @@ class Option:
 
     ``sd`` is the worst over the mean range at the expected count, ``useful_from`` the smallest
     count with an sd below the target, ``wrong_bound`` the bias of the mean if there are only half
-    as many records as ``count_at_least`` promises.
+    as many records as ``count_at_least`` promises. What is not ``private`` can only be simulated.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Option:
     sd_count: float
     useful_from: int | None
     wrong_bound: float | None
+    private: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +54,8 @@ class Plan:
 
     @property
     def best(self) -> Option:
-        """The option with the smallest worst-case sd."""
-        return self.options[0]
+        """The option with the smallest worst-case sd of those that can be released privately."""
+        return next(o for o in self.options if o.private)
 
     def __str__(self) -> str:
         worst = "worst over means " + ", ".join(f"{m:g}" for m in self.means)
@@ -152,7 +153,7 @@ def _choices(
     yield (
         "smooth sensitivity (M_SS)",
         SmoothSensitivityMean(epsilon / 2, epsilon / 2, bounds),
-        "count 0.50, mean 0.50 of ε",
+        "halves; simulation only",
     )
 
 
@@ -185,6 +186,7 @@ def _option(
         _sd_count(mechanism),
         _useful_from(mechanism, at_least, means, target),
         _wrong_bound(mechanism, at_least, means),
+        not isinstance(mechanism, SmoothSensitivityMean),
     )
 
 
