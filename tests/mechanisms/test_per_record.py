@@ -336,8 +336,9 @@ def test_convex_and_decreasing_functions_are_refused():
     falling = (lambda q: -q, lambda v: -v, lambda v: -1.0, lambda v: 0.0)
     with pytest.raises(TrueupError, match="does not increase"):
         PerRecordSum(falling, 1)
-    with pytest.raises(TrueupError, match="derivative"):
+    with pytest.raises(TrueupError, match="derivative") as caught:
         PerRecordSum(FUNCTIONS[:2], 1)
+    assert "Hint: give (phi, inverse, inverse′, inverse″)" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,12 @@ def _named(name: str) -> Transform:
 
 def _functions(phi: Callable[..., Any], inverse: Any, *derivatives: Any) -> Transform:
     name = getattr(phi, "__name__", "φ")
-    return Transform(name, _elementwise(phi, name), inverse, tuple(derivatives) or None)
+    if not derivatives:
+        raise TrueupError(
+            f"the Python function {name} comes without the derivatives of its inverse",
+            "give (phi, inverse, inverse′, inverse″), four functions, or two formulas",
+        )
+    return Transform(name, _elementwise(phi, name), inverse, derivatives)
 
 
 def _formulas(phi: Any, inverse: Any, *more: Any) -> Transform:
