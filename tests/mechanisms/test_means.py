@@ -471,3 +471,12 @@ def test_smooth_sensitivity_of_no_records():
     mechanism = SmoothSensitivityMean(0.5, 0.5, bounds=(0, 2))
     draws = [mechanism.release([], rng).mean for _ in range(2_000)]
     assert np.median(draws) == pytest.approx(2, abs=5 * 1.36 * mechanism.scale(0) / math.sqrt(2000))
+
+
+def test_a_mean_that_a_double_cannot_hold_says_so():
+    far = (10**17, 10**17 + 10)
+    for mechanism in (Mean(0.5, 0.5, bounds=far), TwoTotalsMean(1, bounds=far)):
+        release = mechanism.release([10**17 + 3] * 1000, rng=1)
+        assert release.note == "rounded: doubles of this size are 16 apart"
+        assert "16 apart" in repr(release)
+    assert TwoTotalsMean(1).release([0.3] * 1000, rng=1).note is None

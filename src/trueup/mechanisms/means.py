@@ -14,7 +14,7 @@ from trueup.estimator import unbiased
 from trueup.exact import number
 from trueup.mechanisms.contrast import Contrast
 from trueup.mechanisms.records import read_bounds, read_outside, read_records
-from trueup.mechanisms.release import MeanRelease
+from trueup.mechanisms.release import MeanRelease, rounding
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.whole_numbers import Grid, Whole, float_above
 from trueup.noise import DiscreteLaplace, Laplace
@@ -96,12 +96,14 @@ class Mean:
         total = Whole((grid.total(records),), self.reach / grid.steps)
         count = publish([len(records)], self.noise["n"], rng)[0]
         noisy = {"n": float(count), "s": float(publish(total, self.noise["s"], rng)[0])}
+        mean, error = float(self.middle) + self.estimator(**noisy), self.estimator.stderr(**noisy)
         return MeanRelease(
             float(count),
-            float(self.middle) + self.estimator(**noisy),
-            self.estimator.stderr(**noisy),
+            mean,
+            error,
             {"sum": self.noise["s"], "count": self.noise["n"]},
             rng is not None,
+            rounding(mean, error),
         )
 
     @property
@@ -264,12 +266,15 @@ class TwoTotalsMean:
         difference, count = above - below, above + below
         variance = float(self.contrast.variance(difference, count, 2.0))
         middle, half = self._middle, float(grid.reach / 2)
+        mean = float(middle) + half * float(self.contrast.value(difference, count))
+        error = half * math.sqrt(variance) if variance >= 0 else math.nan
         return MeanRelease(
             count,
-            float(middle) + half * float(self.contrast.value(difference, count)),
-            half * math.sqrt(variance) if variance >= 0 else math.nan,
+            mean,
+            error,
             {"sum": self.noise, "complement": self.noise},
             rng is not None,
+            rounding(mean, error),
         )
 
     @property

@@ -30,7 +30,7 @@ from trueup.exact import number, symbolic
 from trueup.kernels.tape import as_float
 from trueup.mechanisms.concavity import LARGEST
 from trueup.mechanisms.records import read_number, read_numbers
-from trueup.mechanisms.release import TotalRelease
+from trueup.mechanisms.release import TotalRelease, rounding
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.transforms import HINT, Transform, inverse_values, read_transform
 from trueup.mechanisms.whole_numbers import Whole, exact_total, float_above, step_under
@@ -174,7 +174,8 @@ class PerRecordSum:
             error = self.estimator.stderr(published)
         except TrueupError:
             error = math.nan
-        return TotalRelease(total, error, published, self.noise, rng is not None)
+        note = rounding(total, error)
+        return TotalRelease(total, error, published, self.noise, rng is not None, note)
 
     def _transformed(self, total: Fraction, simulated: bool) -> Sequence[float]:
         """Return φ(total + a) as it gets noise."""

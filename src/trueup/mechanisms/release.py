@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,22 @@ if TYPE_CHECKING:
     from trueup.noise import Noise
 
 _SIMULATED = "simulation: not private"
+_PART = 0.1  # rounding to a double by more than this part of the standard error is told
+
+
+def rounding(value: float, stderr: float) -> str | None:
+    """Return a note on a number so large that doubles beside it are as far apart as its error.
+
+    Examples
+    --------
+    >>> rounding(1e17, 0.015)
+    'rounded: doubles of this size are 16 apart'
+    >>> rounding(0.5, 0.015)
+    """
+    spacing = math.ulp(value)
+    return (
+        f"rounded: doubles of this size are {spacing:g} apart" if spacing > _PART * stderr else None
+    )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -47,10 +64,11 @@ class TotalRelease:
     published: float
     noise: Noise
     simulated: bool
+    note: str | None = None
 
     def __repr__(self) -> str:
-        shown = f"total {plus_minus(self.total, self.stderr)}"
-        return f"<{shown}{'; ' + _SIMULATED if self.simulated else ''}>"
+        notes = [n for n in (self.note, _SIMULATED if self.simulated else None) if n]
+        return f"<{'; '.join([f'total {plus_minus(self.total, self.stderr)}', *notes])}>"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
