@@ -25,7 +25,7 @@ def test_what_a_hint_proposes_is_taken(argv, run):
     assert done.code == 1
     hint = done.err.split("\nHint: ")[1]
     assert PYTHON.search(hint) is None
-    proposed = shlex.split(hint[hint.index("--domain ") :])
+    proposed = shlex.split(hint[hint.index("--domain ") :].split(";")[0])
     formula, noise = argv[0], argv[1:3]
     again = run("explain", formula, *noise, *proposed, "--no-sql")
     assert again.code == 0, again.err

@@ -115,7 +115,7 @@ def test_headers_that_spark_would_rename_are_refused(header, problem, tmp_path, 
 def test_blanks_and_marks_in_headers_stay(tmp_path, debias):
     (tmp_path / "in.csv").write_text("\ufeffs, s,n\n9,1,3\n", encoding="utf-8")
     out = tmp_path / "out"
-    done = debias(tmp_path / "in.csv", out, *SPARK, "--column", "s= s")
+    done = debias(tmp_path / "in.csv", out, *SPARK, "--column", "s=` s`")
     assert done.code == 0, done.err
     (row,) = pq.read_table(out).to_pylist()
     assert [*row][:3] == ["s", " s", "n"]

@@ -164,7 +164,7 @@ def test_an_integer_may_not_halve_the_exponent_of_a_negative_number():
     "f", ["min(1/q, 0)", "tanh(1/q)", "1/(1 + 1/q)", "exp(-1/q**2)", "max(log(q), 0)"]
 )
 def test_a_pole_inside_another_function_is_a_pole(f):
-    with pytest.raises(tu.NoUnbiasedEstimator, match="not a finite number"):
+    with pytest.raises(tu.NoUnbiasedEstimator, match=r"not a (finite|real) number"):
         tu.unbiased(f, tu.DiscreteLaplace(1), (-2, None))
 
 

@@ -381,7 +381,7 @@ def test_what_a_hint_proposes_works(f: str, domain: Any) -> None:
         or "limit" in str(info.value)
     )
     if "e.g. domain=" in info.value.hint:
-        proposed = ast.literal_eval(info.value.hint.split("e.g. domain=")[1])
+        proposed = ast.literal_eval(info.value.hint.split("e.g. domain=")[1].split(";")[0])
         est = tu.unbiased(f, tu.Laplace(0.5), proposed)
         bounds = tuple(float(b) for b in proposed["q"] if b is not None)
         q = bounds[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import math
 import random
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import count, islice
 from typing import Any
+from unittest import mock
 
 import mpmath
 import numpy as np
@@ -19,6 +19,7 @@ from backends.kinds import Column, Kind, around, kinds
 from backends.reference import exact
 from trueup.kernels.arrays import UFUNCS
 from trueup.kernels.grid import Grid
+from trueup.kernels.repaired import RepairedProgram
 from trueup.noise.extension import LaguerreExtension
 from trueup.sql import render
 
@@ -165,11 +166,10 @@ def _operations() -> Iterator[Question]:
 
 def in_doubles(question: Question) -> list[float]:
     """Return what plain doubles give, without the rescue of what overflows on the way."""
-    grid = copy.copy(question.grid)
-    grid._exactly = lambda values: math.nan
+    grid = question.grid
     columns = [np.array([math.nan if v is None else v for v in c]) for c in question.columns]
     found = np.empty(len(columns[0]))
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), mock.patch.object(RepairedProgram, "_repair"):
         grid.block(columns, found)
         found = np.sqrt(found) if question.root else found
         for i in grid.whole:

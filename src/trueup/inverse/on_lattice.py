@@ -17,6 +17,7 @@ from collections.abc import Mapping
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.kernels.tape import MAX_OPERATIONS, parts_of
@@ -99,7 +100,8 @@ class OnLattice:
             middle = self._averaged((*steps, 0))
             return sympy.Add(middle, *(w * change for w, change in self._changes(steps)))
         moved = zip(self.symbols, steps, strict=True)
-        return at(self.f, {symbol: self.place[symbol] + step for symbol, step in moved})
+        place = {symbol: self.place[symbol] + step for symbol, step in moved}
+        return known_values(at(self.f, place))
 
     def _changes(self, steps: _Steps) -> list[_Change]:
         """Return the differences of hᵢ along coordinate i, each with its weight."""

@@ -83,7 +83,7 @@ class Programme:
         gap = (self.truth - self.offset) / self.tolerance
         ones = np.ones((len(gap), 1))
         box = np.hstack([np.eye(count), np.zeros((count, 1))])
-        unit = 1 / float(np.abs(rows).max())  # so that f may have any unit
+        unit = float(np.abs(self.truth).max()) or 1.0  # so that f may have any unit
         reach = _LARGEST * np.abs(scale * np.maximum(np.abs(self.start), 1e-300)).max() / unit
         rows = rows * unit
         found = _solve(
