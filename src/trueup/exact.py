@@ -36,7 +36,7 @@ def number(value: object, name: str, *, positive: bool = False, infinite: bool =
     )
     if _is_beyond(value) or (exact is not None and _is_beyond(exact)):
         raise TrueupError(
-            f"{name} is beyond double precision, or has too many digits",
+            f"{name} is beyond double precision, or has too many digits: {_start(value)}",
             f"give {name} with at most 1,000 digits, in size between 1e-300 and 1e300",
         )
     if exact is None:
@@ -65,6 +65,15 @@ def read_exact(text: str) -> Exact:
     if lost or (math.isinf(value) and "inf" not in text.lower()):
         raise ValueError("a number beyond double precision")
     return value
+
+
+def _start(value: object) -> str:
+    """Return the beginning of a number; Python refuses to write out very long ones."""
+    try:
+        shown = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return shown if len(shown) <= 40 else f"{shown[:40]}…"
 
 
 def _is_beyond(value: object) -> bool:

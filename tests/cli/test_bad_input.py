@@ -325,10 +325,10 @@ def test_no_formula_is_2(text, refused):
 def test_formulas_that_cannot_be(text, refused):
     source = text("s,n\n1,2\n")
     assert "kink at 0" in refused(source, formulas=["a = abs(s)/n"])
-    assert "cannot read '^'" in refused(source, formulas=["a = s^2"])
+    assert "cannot read '^'" in refused(source, formulas=["a = s^2/n"])
     assert "has no name" in refused(source, formulas=["s/n"])
-    assert "no noise is given for m" in refused(source, formulas=["a = m/n"])
-    assert "reads no statistic" in refused(source, formulas=["a = 2"])
+    assert "no noise is given for m" in refused(source, formulas=["a = m*s/n"])
+    assert "no formula reads the statistic" in refused(source, formulas=["a = 2"])
 
 
 def test_estimators_too_long_for_sql(text, refused):

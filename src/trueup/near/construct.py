@@ -171,7 +171,7 @@ def unreachable(question: Question, reached: float | None) -> TrueupError:
     return TrueupError(
         f"a {kind} of at most {question.max_bias:g} cannot be reached for {text(question.f)} on "
         f"{question.domain} under {question.noise!r}: the least that was reached is {reached:.3g}",
-        f"max_bias={_up(1.05 * reached)} works; or {advice}",  # a little room for the solver
+        f"max_bias={_up(2 * reached)} works; or {advice}",  # a little room for the solver
     )
 
 
