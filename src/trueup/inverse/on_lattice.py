@@ -61,6 +61,8 @@ class OnLattice:
             [(key[1], w) for key, w in taps.items() if key != IDENTITY]
             for taps in operators.values()
         ]
+        # an operator leaves constants alone; a single functional need not look at f itself
+        self.identities = [taps.get(IDENTITY, sympy.Integer(0)) for taps in operators.values()]
         self._known: dict[_Steps, sympy.Expr] = {}
 
     @property
@@ -97,7 +99,7 @@ class OnLattice:
 
     def _computed(self, steps: _Steps) -> sympy.Expr:
         if len(steps) < len(self.symbols):
-            middle = self._averaged((*steps, 0))
+            middle = self.identities[len(steps)] * self._averaged((*steps, 0))
             return sympy.Add(middle, *(w * change for w, change in self._changes(steps)))
         moved = zip(self.symbols, steps, strict=True)
         place = {symbol: self.place[symbol] + step for symbol, step in moved}
