@@ -68,8 +68,8 @@ def test_operations(expr, function):
 
 
 def test_python_functions_are_refused_by_name():
-    def half(n):
-        return n / 2
+    def half(q):
+        return q / 2
 
     est = tu.unbiased(half, tu.DiscreteLaplace(1), (0, 9))
     frame = pl.DataFrame({"q": [1, 2, 3]})

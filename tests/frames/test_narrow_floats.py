@@ -54,7 +54,8 @@ def test_frames(library, est, bound, expected):
 )
 def test_sql(est, bound, expected):
     duckdb = pytest.importorskip("duckdb")
-    relation = duckdb.sql(f"SELECT CAST({bound} AS FLOAT) AS q")
+    connection = duckdb.connect()  # of its own: the default one is everybody's
+    relation = connection.sql(f"SELECT CAST({bound} AS FLOAT) AS q")
     assert tu.debias(relation, y=est).fetchall()[0][1] == pytest.approx(expected, rel=1e-12)
     found = relation.project(est.sql())
     assert found.fetchall()[0][0] == pytest.approx(expected, rel=1e-12)
