@@ -63,7 +63,7 @@ def test_sql_runs(run):
     value = done.out.split("  value:\n    ")[1].split("\n")[0]
     assert '"emp"' in value
     query = f"SELECT {value} FROM (VALUES (4), (0)) t(emp)"  # noqa: S608
-    found = duckdb.sql(query).fetchall()
+    found = duckdb.connect().sql(query).fetchall()
     assert found == [(0.125,), (3.0,)]
 
 

@@ -166,7 +166,7 @@ def test_at_a_bound_in_tables_scales_and_sql() -> None:
     assert tu.debias(frame, f=est)["f"].tolist() == [-1.0, 2.0]
     assert tu.debias(frame, scales={"q": "b"}, f=est)["f"].tolist() == [-2.0, 2.0]
     query = f"SELECT {est.sql()} FROM (VALUES (5.0::DOUBLE)) t(q)"  # noqa: S608
-    (row,) = duckdb.sql(query).fetchall()
+    (row,) = duckdb.connect().sql(query).fetchall()
     assert row == (-1.0,)
     assert "3 - q" in str(est.formula)
     assert est.variance(5.0) == 1.0
@@ -267,7 +267,7 @@ def test_a_removable_point_in_several_statistics_and_in_sql() -> None:
     assert est(s=1e-8, n=3) == pytest.approx(4.0, rel=1e-12)
     one = tu.unbiased("sin(q)/q", tu.Laplace(1))
     query = f"SELECT {one.sql()} FROM (VALUES (0.0::DOUBLE), (1e-8), (0.5), (3.0)) t(q)"  # noqa: S608
-    rows = duckdb.sql(query).fetchall()
+    rows = duckdb.connect().sql(query).fetchall()
     assert [row[0] for row in rows] == pytest.approx(
         [one(q) for q in (0.0, 1e-8, 0.5, 3.0)], rel=1e-13
     )
