@@ -15,6 +15,7 @@ import numpy as np
 import sympy
 
 from trueup.domain import Interval
+from trueup.exact import symbolic
 from trueup.formula.ranges import Walk
 from trueup.formula.substitution import at, real
 from trueup.inverse.definite import definite
@@ -67,8 +68,8 @@ def inverse_doubt(phi: sympy.Expr, inverse: sympy.Expr, start: Exact) -> str | N
     """
     above = sympy.Symbol("t", positive=True)  # q = start + t
     (q,), (v,) = phi.free_symbols, inverse.free_symbols
-    there = at(_meant(phi), {q: above + _meant(sympy.sympify(Fraction(start)))})
-    back = at(_meant(inverse), {v: there}) - above - _meant(sympy.sympify(Fraction(start)))
+    there = at(_meant(phi), {q: above + _meant(symbolic(Fraction(start)))})
+    back = at(_meant(inverse), {v: there}) - above - _meant(symbolic(Fraction(start)))
     undone = _is_simple(back) and (sympy.expand(back) == 0 or sympy.cancel(back) == 0)
     return None if undone else "its inverse is not proven to undo it"
 
