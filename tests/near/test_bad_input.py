@@ -81,6 +81,7 @@ def test_what_can_be_reached_is_said(noise):
     assert 1e-5 < works < 0.1
     est = tu.nearly_unbiased("1/n", noise, (1, 60), works, relative=True)
     assert est.bias_bound <= works
+    assert works < 1.3 * float(e.value.args[0].split("was reached is ")[1].split("\n")[0])
 
 
 @pytest.mark.parametrize(

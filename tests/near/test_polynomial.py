@@ -69,6 +69,9 @@ def test_what_moments_cannot_do():
     works = float(e.value.hint.split("max_bias=")[1].split(" ")[0])
     est = tu.nearly_unbiased("1/q", MOMENTS, (1, 20), works, relative=True)
     assert est.bias_bound <= works
+    # |q·p(q) − 1| is least for q·p = 1 − T₅(t(q))/T₅(t(0)), p of degree 4, t: [1, 20] → [−1, 1]
+    least = 1 / math.cosh(5 * math.acosh(21 / 19))
+    assert least < works < 1.05 * least  # two digits
     with pytest.raises(tu.TrueupError, match="bounded on both sides"):
         tu.nearly_unbiased("1/q", MOMENTS, (1, None), 0.1)
     with pytest.raises(tu.TrueupError, match="two moments"):

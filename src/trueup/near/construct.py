@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, Context
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from trueup.near.smoothing import Smoothing
 if TYPE_CHECKING:
     from trueup.near.question import Question
 
+T = TypeVar("T")
+
 EFFORTS = ((3, 0.0), (6, 2.0), (12, 4.0))
 """Pieces of a spline per unit of noise, and by how many units to move the join: try by try."""
 
@@ -41,8 +44,13 @@ _MANY = 120
 """With more unknowns a second try is not worth its time."""
 
 _USELESS = 0.9
+"""Relative to f the estimator 0 has a bias of 1: nobody is helped by a bound close to that."""
+
 _FINE = 1.25
 """The least bias that can be reached is found up to this factor."""
+
+_TRIES = 5
+"""How often τ is tightened at most."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,15 +63,18 @@ class Solution:
     certificate: Certificate
 
 
-def construct(question: Question) -> Solution:
-    """Return the estimator of least variance whose bias is certified, or say what can be had."""
+def construct(question: Question, part: bool = False) -> Solution:
+    """Return the estimator of least variance whose bias is certified, or say what can be had.
+
+    The question may be a ``part`` of another one: what can be had then is not what was asked.
+    """
     check_bounded(question)
     if spectral.decompose(question.f, [question.symbol]) is not None:
         return _closed(question)
     found = attempt(question)
     if isinstance(found, Solution):
         return found
-    raise unreachable(question, _reachable(question, found))
+    raise unreachable(question, None if part else _reachable(question, found))
 
 
 def _closed(question: Question) -> Solution:
@@ -137,32 +148,58 @@ def _constant(question: Question, smoothing: Smoothing) -> Solution | None:
 
 
 def _tightened(plan: Plan) -> Solution | float:
-    """Solve the programme with a slightly smaller τ, until the bound holds between its rows too."""
-    question, smoothing = plan.question, plan.smoothing
-    shrink, unknowns = _TIGHTER[question.whole], np.empty(0)
-    for _ in range(5):
-        if plan.programme is not None:
-            solved = plan.programme.least_variance(shrink)
-            if solved is None:
-                least = plan.programme.least_bias()
-                return math.inf if math.isnan(least) else max(least, 1.0) * question.max_bias
-            unknowns = solved
+    """Return the estimator of a plan, or the least bias that seems possible with it."""
+    question, smoothing, programme = plan.question, plan.smoothing, plan.programme
+
+    def solve(shrink: float) -> tuple[Solution, float] | None:
+        unknowns = np.empty(0) if programme is None else programme.least_variance(shrink)
+        if unknowns is None:
+            return None
         curve = plan.curve(unknowns)
         certificate = certify(question, curve, smoothing, question.max_bias)
-        excess = certificate.bound / question.max_bias
+        return Solution(question, smoothing, curve, certificate), certificate.bound
+
+    found = tightened(solve, _TIGHTER[question.whole], question.max_bias)
+    if found is not None or programme is None:
+        return math.inf if found is None else found
+    least = programme.least_bias()
+    return math.inf if math.isnan(least) else max(least, 1.0) * question.max_bias
+
+
+def tightened(
+    solve: Callable[[float], tuple[T, float] | None], shrink: float, max_bias: float
+) -> T | float | None:
+    """Solve with a slightly smaller τ, until the bound holds between the rows of a programme too.
+
+    ``solve`` takes by how much τ is tightened, and returns what it found and the bound on its bias.
+    If the bound does not hold in the end it is returned; None if nothing was found at all.
+    """
+    bound: float | None = None
+    for _ in range(_TRIES):
+        found = solve(shrink)
+        if found is None:
+            return bound
+        bound, excess = found[1], found[1] / max_bias
         if excess <= 1:
-            return Solution(question, smoothing, curve, certificate)
-        if not excess < _NEAR_MISS or plan.programme is None:
+            return found[0]
+        if not excess < _NEAR_MISS:
             break
         shrink = 1 - (1 - shrink) / excess * (1 - 5e-4)
-    return certificate.bound
+    return bound
 
 
-def unreachable(question: Question, reached: float | None) -> TrueupError:
+class Reached(NamedTuple):
+    """A bias that is allowed and for which an estimator was found, and the bias that it has."""
+
+    allowed: float
+    bound: float
+
+
+def unreachable(question: Question, reached: Reached | None) -> TrueupError:
     """Return the error that says what can be reached instead."""
     kind = "relative bias" if question.relative else "bias"
     advice = "raise the lower bound, or use less noise; frontier() shows the price of a small bias"
-    if reached is None or (question.relative and reached > _USELESS):
+    if reached is None or (question.relative and reached.allowed > _USELESS):
         return TrueupError(
             f"no estimator of {text(question.f)} on {question.domain} under {question.noise!r} "
             f"with a certified {kind} of {question.max_bias:g} was found",
@@ -170,31 +207,33 @@ def unreachable(question: Question, reached: float | None) -> TrueupError:
         )
     return TrueupError(
         f"a {kind} of at most {question.max_bias:g} cannot be reached for {text(question.f)} on "
-        f"{question.domain} under {question.noise!r}: the least that was reached is {reached:.3g}",
-        f"max_bias={_up(2 * reached)} works; or {advice}",  # a little room for the solver
+        f"{question.domain} under {question.noise!r}: the least that was reached is "
+        f"{reached.bound:.3g}",
+        f"max_bias={reached.allowed!r} works; or {advice}",
     )
 
 
-def _reachable(question: Question, least: float) -> float | None:
+def _reachable(question: Question, least: float) -> Reached | None:
     """Return a bias that can be reached, not far from the least: by steps that become smaller."""
     below = least if math.isfinite(least) else question.max_bias
-    above: float | None = None
+    above: Reached | None = None
     for _ in range(10):
-        tried = 4 * below if above is None else math.sqrt(below * above)
+        tried = up(4 * below if above is None else math.sqrt(below * above.bound))
+        if above is not None and tried >= above.allowed:
+            break
         found = attempt(dataclasses.replace(question, max_bias=tried), EFFORTS[:1])
         if isinstance(found, Solution):
-            above = found.certificate.bound
+            above = Reached(tried, found.certificate.bound)
         else:
             below = tried
-        if above is not None and above < _FINE * below:
+        if above is not None and above.allowed < _FINE * below:
             break
     return above
 
 
-def _up(value: float) -> str:
-    """Return a number of two digits that is not below the value."""
-    digits = 1 - math.floor(math.log10(value))
-    return f"{math.ceil(value * 10**digits * (1 + 1e-9)) / 10**digits:.{max(digits, 0)}f}"
+def up(value: float) -> float:
+    """Return a number of two digits that is not below the value: one that can be said and tried."""
+    return float(Context(prec=2, rounding=ROUND_CEILING).create_decimal_from_float(value))
 
 
 def check_bounded(question: Question) -> None:

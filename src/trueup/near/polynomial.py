@@ -24,7 +24,7 @@ from trueup.formula.text import text
 from trueup.inverse.exact_law import ExactLaw
 from trueup.inverse.grids import grid
 from trueup.inverse.solve import Inverse, Statistic, invert
-from trueup.near.construct import check_bounded, unreachable
+from trueup.near.construct import Reached, check_bounded, tightened, unreachable, up
 from trueup.near.distance import distance
 from trueup.near.programme import Programme
 
@@ -231,14 +231,14 @@ def _fitted(question: Question, fits: Iterable[_Fit]) -> Polynomial:
     return Polynomial(question, p, best[0].degree, distance(question, p))
 
 
-def _reached(question: Question, least: float) -> float | None:
+def _reached(question: Question, least: float) -> Reached | None:
     """Return a distance that can be reached, not far from the least that was seen."""
     for factor in (1.01, 1.05, 1.3, 2.0, 4.0):
         if math.isfinite(least):
-            asked = dataclasses.replace(question, max_bias=least * factor)
+            asked = dataclasses.replace(question, max_bias=up(least * factor))
             found = _within(asked, _fits(asked))
             if isinstance(found, Polynomial):
-                return found.bound
+                return Reached(asked.max_bias, found.bound)
     return None
 
 
@@ -249,18 +249,28 @@ def _within(question: Question, fits: Iterable[_Fit]) -> Polynomial | float:
     """
     best, least, closest = None, math.inf, math.inf
     for fit in fits:
-        programme = _programme(fit)
-        found = programme.least_variance(2e-3)
+        found = _of_degree(fit)
+        if isinstance(found, float):
+            closest = min(closest, found)
+        elif found[1] < least * _BETTER:
+            best, least = found
+    return closest if best is None else best
+
+
+def _of_degree(fit: _Fit) -> tuple[Polynomial, float] | float:
+    """Return the polynomial of one degree and its variance, or the least distance possible."""
+    question, programme = fit.question, _programme(fit)
+
+    def solve(shrink: float) -> tuple[tuple[Polynomial, float], float] | None:
+        found = programme.least_variance(shrink)
         if found is None:
-            closest = min(closest, programme.least_bias() * question.max_bias)
-            continue
+            return None
         p, variance = fit.expr(found), float(found @ fit.variance @ found)
         bound = distance(question, p)
-        if bound > question.max_bias:
-            closest = min(closest, bound)
-        elif variance < least * _BETTER:
-            best, least = Polynomial(question, p, fit.degree, bound), variance
-    return closest if best is None else best
+        return (Polynomial(question, p, fit.degree, bound), variance), bound
+
+    found = tightened(solve, 2e-3, question.max_bias)
+    return programme.least_bias() * question.max_bias if found is None else found
 
 
 def _programme(fit: _Fit) -> Programme:

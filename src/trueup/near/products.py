@@ -137,7 +137,7 @@ def compose(
 
 def _factor(statistic: Statistic, question: Question) -> Factor:
     helped = needs_help(question.f, statistic)
-    return Factor(construct(question) if helped else exact(question))
+    return Factor(construct(question, part=True) if helped else exact(question))
 
 
 def _each(max_bias: float, size: float, count: int) -> float:
