@@ -1,7 +1,5 @@
 """Expressions from the user's own sympy: the same limits, the same result."""
 
-import time
-
 import pytest
 import sympy
 from hypothesis import given
@@ -9,9 +7,13 @@ from hypothesis import given
 from formula.drawn import texts
 from trueup.errors import FormulaError
 from trueup.formula.grammar import admit, parse
+from work import at_most
 
 q, s = sympy.symbols("q s", real=True)
 x = sympy.Symbol("x")
+
+CALLS = 20_000
+"""6,100 were counted at most."""
 
 
 @given(texts)
@@ -73,19 +75,15 @@ def test_admitted(expr, expected):
     ids=lambda given_value: str(given_value)[:30],
 )
 def test_refused_by_name(expr, named):
-    start = time.process_time()
-    with pytest.raises(FormulaError) as caught:
+    with at_most(CALLS), pytest.raises(FormulaError) as caught:
         admit(expr)
     assert named in str(caught.value)
     assert "\nHint: " in str(caught.value)
-    assert time.process_time() - start < 0.5
 
 
 def test_a_shared_tree_of_huge_size_is_refused_at_once():
     expr = q
     for k in range(40):
         expr = sympy.sin(expr) + sympy.cos(expr) * (k + 1)
-    start = time.process_time()
-    with pytest.raises(FormulaError):
+    with at_most(CALLS), pytest.raises(FormulaError):
         admit(expr)
-    assert time.process_time() - start < 0.5

@@ -1,7 +1,6 @@
 """Zeros: all of them, or an honest "there may be more"."""
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from trueup.formula.enclosure import zeros
 from trueup.formula.factors import factors
 from trueup.formula.grammar import parse
 from trueup.formula.slopes import slope
+from work import at_most
 
 q = sympy.Symbol("q", real=True)
 inf = math.inf
@@ -101,9 +101,8 @@ INCOMPLETE = {
 @pytest.mark.parametrize("name", INCOMPLETE)
 def test_says_when_there_may_be_more(name):
     text, low, high = INCOMPLETE[name]
-    start = time.process_time()
-    assert not zeros(parse(text), q, low, high).complete
-    assert time.process_time() - start < 2
+    with at_most(500_000):  # 168,000 for the limit point
+        assert not zeros(parse(text), q, low, high).complete
 
 
 def test_the_limit_is_kept():
@@ -186,10 +185,7 @@ def test_slopes_agree_with_differences(text):
         assert g(x) == pytest.approx((f(x + 1e-6) - f(x - 1e-6)) / 2e-6, abs=1e-5)
 
 
-def test_simple_formulas_take_milliseconds():
-    for text in ("q - 1", "q**2 - 2", "exp(q) - 2", "log(q)", "1 + q**2"):
+@pytest.mark.parametrize("text", ["q - 1.5", "q**2 - 3", "exp(q) - 3", "log(q) - 1", "2 + q**2"])
+def test_simple_formulas_take_little_work(text):
+    with at_most(45_000):  # 14,000 for the parabola
         zeros(parse(text), q, 0.1, inf)
-    start = time.process_time()
-    for text in ("q - 1.5", "q**2 - 3", "exp(q) - 3", "log(q) - 1", "2 + q**2"):
-        zeros(parse(text), q, 0.1, inf)
-    assert time.process_time() - start < 0.5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from fractions import Fraction
 
 import mpmath
@@ -15,6 +14,7 @@ import scipy.stats
 
 import trueup as tu
 from trueup.mechanisms import OptimalRelease
+from work import at_most
 
 CASES = {
     "n": ("n", lambda n: n, 0, 25, 0.5, 1.000),
@@ -219,8 +219,7 @@ def test_hard_cases_are_private_and_unbiased(f, size, epsilon, prior):
         assert best.gap < 1e-3
 
 
-def test_sixty_values_in_a_minute():
-    began = time.perf_counter()
-    best = OptimalRelease("1/n", (1, 60), 0.5)
-    assert time.perf_counter() - began < 60
+def test_sixty_values_take_few_steps():
+    with at_most(3_500_000):  # 1,100,000
+        best = OptimalRelease("1/n", (1, 60), 0.5)
     assert best.gap < 6e-4

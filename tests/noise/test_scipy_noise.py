@@ -1,7 +1,6 @@
 """Noise read from scipy.stats: law, existence of moments, generating function."""
 
 import math
-import time
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +12,7 @@ import scipy.stats as ss
 import trueup as tu
 from trueup.errors import TrueupError
 from trueup.noise import DiscreteLaplace, Gaussian, Laplace, Noise, ScipyNoise, StudentT
+from work import at_most
 
 read = Noise.from_scipy
 
@@ -270,7 +270,5 @@ def test_a_generating_function_beyond_all_doubles_is_refused():
 
 @pytest.mark.parametrize("law", [ss.cauchy(), ss.levy()], ids=["cauchy", "levy"])
 def test_a_wave_on_a_heavy_tail_comes_to_an_end(law):
-    start = time.process_time()
-    with pytest.raises(TrueupError, match="cannot be integrated"):
-        Noise.from_scipy(law).mgf(1j)
-    assert time.process_time() - start < 20  # it took minutes, and then memory
+    with at_most(230_000), pytest.raises(TrueupError, match="cannot be integrated"):
+        Noise.from_scipy(law).mgf(1j)  # 75,000; it took minutes, and then memory
