@@ -1,0 +1,319 @@
+"""Privacy, computed: the exact probabilities of what every mechanism publishes.
+
+A private release is a whole number of steps and noise drawn by OpenDP as a whole number of steps,
+so its output is discrete. The draw is caught where OpenDP is asked for it: the whole numbers and
+the scale are then exactly those of the release, and the log ratio of the probabilities of every
+output on two neighbouring data sets is a fraction. It must not exceed the stated ε, wherever the
+neighbours are; it must come near it, and with half the noise it must exceed it: the search is
+powerful enough to see that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import multiprocessing
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import Any
+from unittest import mock
+
+import mpmath
+
+import trueup.mechanisms as tm
+from mechanisms.neighbours import BOUNDS, MEANS, SIZES, TRANSFORMS, beside, data_sets
+from trueup.mechanisms.whole_numbers import Whole
+
+# -- what is drawn ---------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """One published number: its law is that of noise on the whole numbers around the centre."""
+
+    centre: int
+    step: Fraction
+    scale: Fraction
+    """In steps, as OpenDP was given it."""
+    family: str
+
+
+@contextmanager
+def caught() -> Iterator[list[Drawn]]:
+    """Give what releases draw, in place of drawing it."""
+    seen: list[Drawn] = []
+    asked: list[tuple[str, Fraction]] = []
+
+    def sampler(family: str, *_: Any, scale: float) -> Callable[[list[int]], list[int]]:
+        asked.append((family, Fraction(scale)))
+        return lambda zeros: zeros
+
+    def plus(self: Whole, noise: Sequence[int]) -> Whole:
+        family, scale = asked[-1]
+        seen.extend(Drawn(m, self.step, scale, family) for m in self.multiples)
+        assert not any(noise)
+        return self
+
+    with (
+        mock.patch("opendp.measurements.make_laplace", partial(sampler, "laplace")),
+        mock.patch("opendp.measurements.make_gaussian", partial(sampler, "gaussian")),
+        mock.patch.object(Whole, "plus", plus),
+    ):
+        yield seen
+
+
+def drawn(release: Callable[[Any], Any], data: Any) -> list[Drawn]:
+    """Return every number that a private release of the data draws noise around."""
+    with caught() as seen:
+        release(data)
+    return seen
+
+
+def loss(here: list[Drawn], there: list[Drawn]) -> Fraction | float:
+    """Return the privacy loss: ε under Laplace noise, ρ (zCDP) under Gaussian noise.
+
+    Log P(k) is −|k − centre|/scale and a constant. The log ratio of two such laws bends at the two
+    centres only and is constant beyond, so the largest of all outputs is at one of the centres.
+    """
+    if len(here) != len(there):
+        return math.inf
+    total = Fraction(0)
+    for a, b in zip(here, there, strict=True):
+        if (a.step, a.scale, a.family) != (b.step, b.scale, b.family):
+            return math.inf  # the noise itself tells the data sets apart
+        if a.family == "gaussian":
+            total += ((a.centre - b.centre) / a.scale) ** 2 / 2
+        else:
+            outputs = {a.centre, b.centre}
+            total += max(abs(abs(k - b.centre) - abs(k - a.centre)) for k in outputs) / a.scale
+    return total
+
+
+# -- subjects --------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """A mechanism, neighbours to look at, and the loss that it states for each."""
+
+    make: Callable[[], Any]
+    neighbours: Callable[[], Iterator[tuple[Any, list[Any], list[Any]]]]
+    """Data, the records (or counts) that come in addition, one at a time, and their data sets."""
+    stated: Callable[[Any, Any], Fraction]
+    release: str = "release"
+
+
+@dataclasses.dataclass
+class Figures:
+    """What a search found."""
+
+    pairs: int = 0
+    share: float = 0.0
+    """The largest loss, as a part of what is stated."""
+    exceeded: bool = False
+
+    def add(self, found: Fraction | float, stated: Fraction) -> None:
+        """Add one pair of neighbours."""
+        self.pairs += 1
+        self.exceeded |= found > stated
+        self.share = max(self.share, float(found / stated) if stated else math.inf * bool(found))
+
+
+def searched(subject: Subject, mechanism: Any) -> Figures:
+    """Return the largest loss over all neighbours of a subject."""
+    figures, honest = Figures(), subject.make()
+    release = getattr(mechanism, subject.release)
+    for data, records, larger in subject.neighbours():
+        without = drawn(release, data)
+        for record, more in zip(records, larger, strict=True):
+            stated = subject.stated(honest, record)
+            with_it = drawn(release, more)
+            figures.add(max(loss(without, with_it), loss(with_it, without)), stated)
+    return figures
+
+
+def halved(mechanism: Any) -> Any:
+    """Return a mechanism with half of its noise."""
+    half = lambda noise: type(noise)(noise.scale / 2)  # noqa: E731
+    if isinstance(mechanism.noise, dict):
+        mechanism.noise = {name: half(noise) for name, noise in mechanism.noise.items()}
+    else:
+        mechanism.noise = half(mechanism.noise)
+    return mechanism
+
+
+def _added(sets: list[Any], records: list[Any]) -> Iterator[tuple[Any, list[Any], list[Any]]]:
+    for data in sets:
+        yield data, records, [[*data, r] for r in records]
+
+
+def _counts() -> Iterator[tuple[Any, list[Any], list[Any]]]:
+    for counts in ([0, 0, 0], [10**6, 3, 1], [10**17 + 8, 2**53, 1]):
+        more = [[c + (i == j) for j, c in enumerate(counts)] for i in range(3)]
+        yield counts, [0, 1, 2], more
+
+
+def _epsilon(mechanism: Any, _: Any) -> Fraction:
+    return Fraction(mechanism.epsilon)
+
+
+def _policy(mechanism: Any, record: Any) -> Fraction:
+    return Fraction(mechanism.policy(record))
+
+
+_SUMS: list[Any] = [[], [1e17], [1e17, 8], [10**17 + 1], [0.1] * 9, [3, 0.7, 1e-9], [2**53, 1.0]]
+
+SUBJECTS: dict[str, Subject] = {
+    f"{'TwoTotalsMean' if 'totals' in name else 'Mean'}, {name}, bounds {bounds}": Subject(
+        partial(MEANS[name], bounds),
+        lambda bounds=bounds: _added(data_sets(bounds), beside(bounds)),
+        _epsilon,
+    )
+    for name in MEANS
+    for bounds in BOUNDS
+}
+SUBJECTS["Shares"] = Subject(
+    lambda: tm.Shares(1, ["a", "b", "c"]), _counts, _epsilon, "release_counts"
+)
+SUBJECTS |= {
+    f"PerRecordSum, {noise}, {name}": Subject(
+        partial(tm.PerRecordSum, *options, noise),
+        lambda: _added(_SUMS, SIZES),
+        _policy,
+    )
+    for name, options in TRANSFORMS.items()
+    for noise in ("laplace", "gaussian")
+}
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+TABLES: dict[str, tuple[str, tuple[int, int], Any]] = {
+    "1/n": ("1/n", (1, 12), 1),
+    "n": ("n", (0, 10), Fraction(1, 2)),
+    "abs(n - 2)": ("abs(n - 2)", (0, 4), 0.1),
+    "sqrt(n)": ("sqrt(n)", (0, 20), 3),
+}
+
+
+def table_of(release: Any) -> list[list[Fraction]]:
+    """Return the probability of every output at every true value, read off the draws themselves.
+
+    The source of randomness is asked for a whole number below some bound. It answers with the ends
+    of the interval that belongs to each output, so that these intervals are seen to be its own.
+    """
+    rows = []
+    for q in release.truths:
+        weights = release.table.row(q).weights
+        total = sum(weights)
+        for label, weight, end in zip(
+            release.table.labels, weights, accumulate(weights), strict=True
+        ):
+            for uniform in (end - weight, end - 1) if weight else ():
+                if _value(release, q, uniform, total) != label:
+                    return []
+        rows.append([Fraction(w, total) for w in weights])
+    return rows
+
+
+def _value(release: Any, q: int, uniform: int, total: int) -> float:
+    def below(n: int) -> int:
+        assert n == total
+        return uniform
+
+    with mock.patch.object(secrets, "randbelow", below):
+        return float(release.release(q).value)
+
+
+def table_is_private(release: Any, epsilon: Any) -> bool:
+    """Say whether P(y|q) ≤ e^ε P(y|q ± 1) for all outputs, in fractions."""
+    with mpmath.workdps(60):
+        limit = mpmath.exp(mpmath.mpf(Fraction(epsilon).numerator) / Fraction(epsilon).denominator)
+        below = Fraction(int(mpmath.floor(limit * 10**40)), 10**40)
+    rows = table_of(release)
+    return bool(rows) and all(
+        p <= below * r and r <= below * p
+        for one, two in pairwise(rows)
+        for p, r in zip(one, two, strict=True)
+    )
+
+
+# -- what says that it is not private --------------------------------------------------------------
+
+
+def owns_up(mechanism: Any) -> bool:
+    """Say whether a release, also without an rng, says that it is only a simulation."""
+    release = mechanism.release([0.2, 0.9])
+    return bool(release.simulated) and "not private" in repr(release)
+
+
+SIMULATIONS: dict[str, Callable[[], Any]] = {
+    "SmoothSensitivityMean": lambda: tm.SmoothSensitivityMean(1, 1),
+}
+
+COVERED = {name.split(",")[0] for name in SUBJECTS} | {"OptimalRelease"} | {*SIMULATIONS}
+"""Every mechanism of the library: a test compares them."""
+
+
+# -- figures ---------------------------------------------------------------------------------------
+
+
+def figures(processes: int) -> list[str]:
+    """Return the section of RELIABILITY.md."""
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        found = dict(pool.imap_unordered(_both, SUBJECTS))
+    lines = [
+        "## Privacy",
+        "",
+        "Exact, not simulated: a private release adds whole numbers drawn by OpenDP to whole",
+        "numbers, so the log ratio of the probabilities of every output is a fraction. Neighbours:",
+        "one record more, at, beside and beyond the bounds, bounds up to 10¹⁷.",
+        "",
+        "| mechanism | pairs of neighbours | largest loss / stated | with half the noise |",
+        "| --- | --- | --- | --- |",
+    ]
+    for mechanism in sorted({name.split(", bounds")[0] for name in SUBJECTS}):
+        mine = [v for name, v in found.items() if name.split(", bounds")[0] == mechanism]
+        honest, half = ([pair[k] for pair in mine] for k in (0, 1))
+        word = "**EXCEEDED** " if any(f.exceeded for f in honest) else ""
+        missed = "" if all(f.exceeded for f in half) else " **not noticed**"
+        lines.append(
+            f"| {mechanism} | {sum(f.pairs for f in honest):,} "
+            f"| {word}{_part(max(f.share for f in honest))} "
+            f"| {_part(min(f.share for f in half))}{missed} |"
+        )
+    return [*lines, "", *_of_tables(), *_of_simulations(), ""]
+
+
+def _both(name: str) -> tuple[str, tuple[Figures, Figures]]:
+    subject = SUBJECTS[name]
+    return name, (searched(subject, subject.make()), searched(subject, halved(subject.make())))
+
+
+def _part(share: float) -> str:
+    """Return a part of what is stated, never rounded up to it."""
+    return f"{math.floor(share * 10**6) / 10**6:.6f}"
+
+
+def _of_tables() -> Iterator[str]:
+    for name, (f, domain, epsilon) in TABLES.items():
+        private = table_is_private(tm.OptimalRelease(f, domain, epsilon), epsilon)
+        doubled = table_is_private(tm.OptimalRelease(f, domain, 2 * epsilon), epsilon)
+        yield (
+            f"- OptimalRelease of {name} at ε = {epsilon}: the probabilities of all outputs, read "
+            f"off its draws, are within e^ε of their neighbours: {_yes(private)}; "
+            f"those made for 2ε are: {_yes(doubled)}."
+        )
+
+
+def _of_simulations() -> Iterator[str]:
+    for name, make in SIMULATIONS.items():
+        yield f"- {name} says of every release that it is not private: {_yes(owns_up(make()))}."
+
+
+def _yes(answer: bool) -> str:
+    return "yes" if answer else "no"
