@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ADAPTERS := .venv-adapters
 
-.PHONY: demo test prove lint docs screenshots bench clean
+.PHONY: demo test prove mutants lint docs screenshots bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
@@ -15,6 +15,10 @@ test: $(VENV)/developed $(ADAPTERS)/installed lint
 # Half an hour on two cores: 20,000 drawn cases against an oracle, RELIABILITY.md
 prove: $(VENV)/developed
 	PYTHONPATH=src:tests $(BIN)/python -m prove --cases 20000 --processes 2 --write RELIABILITY.md
+
+# Hours: 600 small faults of the library, one by one, and whether the tests notice; tests/mutants/TABLE.md
+mutants: $(VENV)/developed
+	PYTHONPATH=src:tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m mutants --processes 2
 
 lint: $(VENV)/developed
 	$(BIN)/ruff check .

@@ -1,0 +1,90 @@
+"""``python -m mutants``: how many small faults the tests of four packages notice.
+
+With ``tests`` and ``src`` on the path, see ``make mutants``. First every test is run once under a
+trace (kept in ``build/mutants``), then every mutant of the sample, then TABLE.md is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from mutants import reach as reaching
+from mutants.operators import drawn
+from mutants.suite import ROOT, SOURCE, Suite, collected
+from mutants.table import written
+from mutants.trial import Verdict, tried
+
+PACKAGES = {
+    "noise": ("tests/noise", "src/trueup/noise"),
+    "inverse": ("tests/estimator", "src/trueup/inverse"),
+    "mechanisms": ("tests/mechanisms", "src/trueup/mechanisms"),
+    "near": ("tests/near", "src/trueup/near"),
+}
+"""Where the tests of each package are: they are run first."""
+
+OTHERS = (
+    "tests/prove",
+    "tests/test_plugin.py",
+    "tests/test_totals.py",
+    "tests/frames/test_scales.py",
+)
+"""The short proof, and tests of what is computed by the inverse only."""
+
+KEPT = ROOT / "build" / "mutants"
+TABLE = ROOT / "tests" / "mutants" / "TABLE.md"
+
+
+def main() -> None:
+    """Map, draw, try, write."""
+    parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
+    parser.add_argument("--number", type=int, default=600)
+    parser.add_argument("--seed", type=int, default=11)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--cases", type=int, default=10**6, help="of a test with parameters")
+    parser.add_argument("--longest", type=float, default=20, help="seconds of one test")
+    parser.add_argument("--budget", type=float, default=60, help="seconds of tests for one mutant")
+    parser.add_argument("--again", action="store_true", help="only those that survived last time")
+    parser.add_argument("--map-only", action="store_true")
+    parser.add_argument("--write", type=Path, default=TABLE)
+    options = parser.parse_args()
+    paths = [*(p for both in PACKAGES.values() for p in both), *OTHERS]
+    collected(paths, lambda suite: _work(suite, options))
+
+
+def _work(suite: Suite, options: argparse.Namespace) -> None:
+    packages = list(PACKAGES)
+    reach = reaching.read(KEPT / "reach.json", packages)
+    names = reaching.thinned(list(suite.items), options.cases)
+    for _ in reaching.extend(suite, reach, packages, names, options.longest, options.processes):
+        reaching.write(KEPT / "reach.json", reach)
+    if options.map_only:
+        return
+    mutants = drawn(SOURCE, packages, options.number, options.seed)
+    record = KEPT / "verdicts.json"
+    before = json.loads(record.read_text("utf-8")) if options.again else {}
+    missing = [m for m in mutants if not before.get(m.key, {}).get("killed")]
+    verdicts: list[Verdict] = []
+    for verdict in tried(suite, missing, reach, PACKAGES, options.budget, options.processes):
+        verdicts.append(verdict)
+        _print(verdict, len(verdicts), len(missing))
+        before[verdict.mutant.key] = {
+            "killed": verdict.killed, "outcome": verdict.outcome, "by": verdict.by,
+            "tests": verdict.tests,
+        }  # fmt: skip
+        record.write_text(json.dumps(before, indent=1, ensure_ascii=False), "utf-8")
+    options.write.write_text(written(mutants, before, options.seed), "utf-8")
+
+
+def _print(verdict: Verdict, done: int, of: int) -> None:
+    m = verdict.mutant
+    print(
+        f"{done}/{of} {verdict.outcome} ({verdict.tests} tests) {m.path}:{m.line} "
+        f"{m.scope}: {m.before} → {m.after} [{verdict.by}]",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
