@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from reprlib import repr as shortly
 from typing import Any
 
 from trueup.adapters.clamping import unclamped
-from trueup.adapters.opendp_carrier import carrier, span
+from trueup.adapters.opendp_carrier import carrier, recorded, span
 from trueup.adapters.opendp_summary import is_summary, read_summary
 from trueup.adapters.reading import kind, law, parameter, refusal
 from trueup.domain import Interval
@@ -17,6 +18,9 @@ from trueup.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, N
 
 FINE = 2.0**-20
 """Grids finer than this fraction of the scale are as good as the real line."""
+
+GRIDS = range(-1100, 1024)
+"""Powers of two that a double holds, and those that are 0 to it."""
 
 INNER = {
     "make_chain_mt": "measurement1",
@@ -59,6 +63,8 @@ HINTS = {
     ASKED: "pass each measurement that you ask, one by one",
     "make_private_expr": "pass query.summarize()",
 }
+
+_HINT = "pass a measurement, dp.serialize(measurement), or query.summarize()"
 
 
 def from_opendp(source: Any, domain: Any = None, signed: bool = False) -> Any:
@@ -112,7 +118,10 @@ def from_opendp(source: Any, domain: Any = None, signed: bool = False) -> Any:
         source = source.resolve()
     if is_summary(source):
         return read_summary(source, stated, signed)
-    return _walk(source, stated, signed)
+    try:
+        return _walk(source, stated, signed)
+    except RecursionError:
+        raise TrueupError("the measurement is nested too deeply", _HINT) from None
 
 
 def _by_column(source: Any, domain: Mapping[str, Interval], signed: bool) -> dict[str, Noise]:
@@ -131,7 +140,7 @@ def _parse(text: str) -> Any:
     """Return what a serialized measurement holds."""
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # no JSON, numbers or nests without end
         hint = "pass what dp.serialize(measurement) returns"
         raise TrueupError(f"the text is not a serialized measurement: {error}", hint) from None
 
@@ -145,19 +154,29 @@ def constructor(source: Any) -> tuple[str, Mapping[str, Any]]:
     ('atom_domain', {'T': 'i32'})
     """
     record = getattr(source, "__opendp_dict__", source)
-    if isinstance(record, dict) and "__function__" in record and "__kwargs__" in record:
-        return str(record["__function__"]), record["__kwargs__"]
-    hint = "pass a measurement, dp.serialize(measurement), or query.summarize()"
-    raise TrueupError(f"{kind(source)} is no OpenDP measurement, got {source!r}", hint)
+    name, arguments = recorded(record)
+    if name is not None and arguments is not None:
+        return name, arguments
+    raise TrueupError(f"{kind(source)} is no OpenDP measurement, got {shortly(source)}", _HINT)
+
+
+def _argument(name: str, arguments: Mapping[str, Any], key: str) -> Any:
+    """Return an argument of a constructor, or say that it is missing."""
+    if key in arguments:
+        return arguments[key]
+    raise TrueupError(f"{name} has no argument {key}, got {shortly(dict(arguments))}", _HINT)
 
 
 def _walk(source: Any, domain: Interval | None, signed: bool) -> Any:
     """Return the noise below all wrappers; a list for a composition."""
     name, arguments = constructor(source)
     if name in INNER:
-        return _walk(arguments[INNER[name]], domain, signed)
+        return _walk(_argument(name, arguments, INNER[name]), domain, signed)
     if name in COMPOSITIONS:
-        return [_walk(measurement, domain, signed) for measurement in arguments["measurements"]]
+        parts = _argument(name, arguments, "measurements")
+        if not isinstance(parts, (list, tuple)):
+            raise TrueupError(f"the measurements of {name} are a list, got {shortly(parts)}", _HINT)
+        return [_walk(measurement, domain, signed) for measurement in parts]
     if name == "make_private_lazyframe":
         return _lazyframe(source, domain, signed)
     family = _families(name, arguments)
@@ -174,7 +193,7 @@ GAUSSIAN: Families = (DiscreteGaussian, Gaussian)
 def _families(name: str, arguments: Mapping[str, Any]) -> Families | None:
     """Return the family on the integers and the one on the line that a constructor adds."""
     if name == "make_noise":
-        measure = arguments["output_measure"]
+        measure = _argument(name, arguments, "output_measure")
         measure = constructor(measure)[0] if isinstance(measure, dict) else str(measure)
         return {
             "max_divergence": LAPLACE,
@@ -190,8 +209,8 @@ def _additive(
     name: str, arguments: Mapping[str, Any], families: Families, domain: Interval | None
 ) -> Noise:
     """Return the noise of a constructor that adds it to integers or floats."""
-    scale = parameter(arguments["scale"], "scale")
-    atom = carrier(arguments["input_domain"], name)
+    scale = parameter(_argument(name, arguments, "scale"), "scale")
+    atom = carrier(_argument(name, arguments, "input_domain"), name)
     if atom.startswith("f"):
         _check_grid(name, arguments.get("k"), scale)
         return law(families[1], scale)
@@ -200,12 +219,15 @@ def _additive(
     if isinstance(bounds, dict):
         bounds = bounds.get("__tuple__")
     if bounds is not None:
-        return unclamped(noise, Interval(*bounds), domain, f"{name}(bounds={tuple(bounds)})")
+        clamp = Interval.read(bounds)
+        return unclamped(noise, clamp, domain, f"{name}(bounds={tuple(bounds)})")
     return unclamped(noise, span(atom), domain, f"{name} on unsigned integers ({atom})")
 
 
 def _check_grid(name: str, k: int | None, scale: Exact) -> None:
     """Raise if floats are rounded to a grid that is coarse beside the noise."""
+    if k is not None and not (isinstance(k, int) and k in GRIDS):
+        raise TrueupError(f"k of {name} is the exponent of a grid 2^k, got {shortly(k)}", _HINT)
     if k is None or not scale or 2.0**k <= FINE * scale:
         return
     raise refusal(

@@ -38,7 +38,8 @@ def carrier(domain: Any, what: str) -> str:
     found = ATOM.fullmatch(name) if name else None
     if found:
         return found[1]
-    why = f"it acts on {name}, not on numbers" if name else "the type of its numbers is not stated"
+    why = "the type of its numbers is not stated"
+    why = f"it acts on {name[:40]}, not on numbers" if name else why
     raise refusal(what, why, "pass the measurement itself, or describe the noise, e.g. tu.Laplace")
 
 
@@ -53,39 +54,56 @@ def span(atom: str) -> Interval:
     return Interval(0, None) if atom.startswith("u") else Interval()
 
 
+def recorded(source: Any) -> tuple[str | None, Mapping[str, Any] | None]:
+    """Return the constructor and the arguments of a serialized object, None for what is neither.
+
+    Examples
+    --------
+    >>> recorded({"__function__": "make_sum", "__kwargs__": {}}), recorded([1])
+    (('make_sum', {}), (None, None))
+    """
+    if not isinstance(source, dict):
+        return None, None
+    name, arguments = source.get("__function__"), source.get("__kwargs__")
+    return (
+        name if isinstance(name, str) else None,
+        arguments if isinstance(arguments, dict) else None,
+    )
+
+
 def _type(source: Any) -> str | None:
     """Return the carrier type of a domain object, or of a serialized domain."""
     if hasattr(source, "carrier_type"):
         return str(source.carrier_type)
-    if not isinstance(source, dict):
-        return None
-    name, arguments = source.get("__function__"), source.get("__kwargs__", {})
+    name, arguments = recorded(source)
+    arguments = arguments or {}
     match name:
         case "atom_domain":
             return str(arguments.get("T"))
         case "vector_domain":
             return _type(arguments.get("atom_domain"))
         case "transformation_output_domain":
-            return _output(arguments.get("this", {}))
+            return _output(arguments.get("this"))
         case "measurement_input_domain" | "transformation_input_domain":
-            return _input(arguments.get("this", {}))
+            return _input(arguments.get("this"))
     return None
 
 
-def _output(source: Mapping[str, Any]) -> str | None:
+def _output(source: Any) -> str | None:
     """Return the type of what a serialized transformation gives."""
-    name, arguments = source.get("__function__"), source.get("__kwargs__", {})
+    name, arguments = recorded(source)
+    arguments = arguments or {}
     for key in ("TO", "TOA"):
         if isinstance(arguments.get(key), str):
             return str(arguments[key])
     if name == "make_chain_tt":
-        return _output(arguments.get("transformation1", {}))
+        return _output(arguments.get("transformation1"))
     return _type(arguments.get("input_domain")) if name in SAME else None
 
 
-def _input(source: Mapping[str, Any]) -> str | None:
+def _input(source: Any) -> str | None:
     """Return the type of what a serialized transformation or measurement takes."""
-    arguments = source.get("__kwargs__", {})
+    arguments = recorded(source)[1] or {}
     for key in ("transformation0", "measurement", "measurement0"):
         if isinstance(arguments.get(key), dict):
             return _input(arguments[key])

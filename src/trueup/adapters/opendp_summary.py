@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from reprlib import repr as shortly
 from typing import Any
 
 from trueup.adapters.clamping import REACH, unclamped
@@ -95,16 +96,20 @@ def _from_zero(row: Mapping[str, Any], name: str, domain: Interval | None) -> No
 
 def _rows(summary: Any) -> Sequence[Mapping[str, Any]]:
     """Return the rows of a table of any dataframe library, or of a mapping of columns."""
+    hint = "pass the frame that query.summarize() returns"
     if isinstance(summary, dict):
-        columns = [list(summary[name]) for name in summary]
-        return [dict(zip(summary, row, strict=True)) for row in zip(*columns, strict=True)]
+        lists = all(isinstance(column, Sequence) for column in summary.values())
+        if not lists or len({len(column) for column in summary.values()}) > 1:
+            problem = "the columns of a summary are lists of one length"
+            raise TrueupError(f"{problem}, got {shortly(summary)}", hint)
+        rows = zip(*summary.values(), strict=True)
+        return [dict(zip(summary, row, strict=True)) for row in rows]
     import narwhals as nw
 
     try:
         return list(nw.from_native(summary, eager_only=True).iter_rows(named=True))
     except TypeError:
-        hint = "pass the frame that query.summarize() returns"
-        raise TrueupError(f"a summary is a frame, got {summary!r}", hint) from None
+        raise TrueupError(f"a summary is a frame, got {shortly(summary)}", hint) from None
 
 
 def _check(row: Mapping[str, Any], name: str, aggregates: list[Any]) -> None:
@@ -119,11 +124,11 @@ def _check(row: Mapping[str, Any], name: str, aggregates: list[Any]) -> None:
         why = f"it is computed from several noisy numbers: {parts}"
         hint = "ask for the sum and the length, and let trueup divide, e.g. 's/n'"
         raise refusal(f"the column {name}", why, hint)
-    if row["distribution"] not in FAMILIES:
+    if str(row["distribution"]) not in FAMILIES:
         why = f"its distribution is {row['distribution']}: it selects a value"
         raise refusal(f"the column {name}", why, others)
 
 
 def _noise(row: Mapping[str, Any], name: str) -> Noise:
     scale = parameter(row["scale"], f"the scale of {name}")
-    return law(FAMILIES[row["distribution"]], scale)
+    return law(FAMILIES[str(row["distribution"])], scale)

@@ -180,7 +180,11 @@ class ScipyNoise(Noise):
             return _quiet(law.logpdf, x)
         mass = _quiet(law.pmf, x)
         with np.errstate(divide="ignore"):
-            return np.where(mass > FAINT, np.log(mass), _quiet(law.logpmf, x))
+            logarithm = np.array(np.log(mass))
+        faint = ~(mass > FAINT)
+        if faint.any():  # scipy's logarithm costs as much as the mass itself
+            logarithm[faint] = _quiet(law.logpmf, np.asarray(x)[faint])
+        return logarithm
 
     def breaks(self, reach: float) -> list[float]:
         """Return the ends of the support, loc, and loc plus a shape, where peaks are."""
@@ -283,7 +287,12 @@ class ScipyNoise(Noise):
 
     @functools.cached_property
     def _total(self) -> float:
-        """What the masses of a discrete law sum to: 1, but for the rounding of large parameters."""
+        """What the masses of a discrete law sum to: 1, but for the rounding of large parameters.
+
+        Where they fall like a power only, millions of them would not tell.
+        """
+        if math.isfinite(min(index for _, index in self._tails)):
+            return 1.0
         low, high = (float(end) for end in self._law.support())
         total = summed(lambda z: self._density_at(z)[None], low, high, self._centre[0])
         return 1.0 if total is None else float(total[0])
