@@ -20,6 +20,10 @@ prove: $(VENV)/developed
 mutants: $(VENV)/developed
 	PYTHONPATH=src:tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m mutants --processes 2
 
+# Every Python and the oldest and newest packages: downloads, some minutes each; tests/matrix.json
+matrix: $(VENV)/developed
+	$(BIN)/python tests/matrix.py
+
 lint: $(VENV)/developed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

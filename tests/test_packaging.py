@@ -1,4 +1,4 @@
-"""The wheel in an empty environment: the core alone, then each extra alone.
+"""The wheel in an empty environment: the core alone, then each extra alone; its source.
 
 An environment is a new folder of packages that holds what the wheel declares and nothing else: the
 wheel itself, installed, and links to the packages of this environment that its requirements name,
@@ -9,7 +9,9 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import textwrap
+import zipfile
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -18,6 +20,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from extras import missing
+from matrix import COMBINATIONS, interpreter, oldest, source_distribution, wheel_of
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = {
@@ -206,3 +209,57 @@ def test_the_readme_runs_with_what_it_says_it_needs(environment, section):
         """
     answer = run(environment(*SECTIONS[section]), check)
     assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+# -- the source distribution, and what it is tried with --------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def archive(wheel, tmp_path_factory):
+    """The source distribution of this tree."""
+    return source_distribution(tmp_path_factory.mktemp("source"))
+
+
+def contents(wheel):
+    """Return the files of a wheel with what is in them; the record lists them with their sums."""
+    with zipfile.ZipFile(wheel) as file:
+        return {n: file.read(n) for n in file.namelist() if not n.endswith("/RECORD")}
+
+
+def test_the_source_distribution_makes_the_same_wheel(wheel, archive, tmp_path):
+    assert contents(wheel_of(archive, tmp_path)) == contents(wheel)
+
+
+def test_the_source_distribution_holds_what_a_packager_needs_and_no_more(archive):
+    with tarfile.open(archive) as tar:
+        names = {Path(*Path(member.name).parts[1:]) for member in tar if member.isfile()}
+    tops = {name.parts[0] for name in names}
+    assert {"LICENSE", "README.md", "SECURITY.md", "pyproject.toml", "src", "tests"} <= tops
+    strange = {"build", "dist", ".venv", ".venv-adapters", ".git", ".mypy_cache", ".hypothesis"}
+    assert not tops & strange
+    assert not [name for name in names if name.suffix in (".pyc", ".so", ".whl", ".log")]
+
+
+def test_every_requirement_has_a_lowest_version_that_is_tried():
+    lowest = dict(text.split("==") for text in oldest())
+    declared = {Requirement(t).name for t in Distribution.at(_info()).requires or ()}
+    assert declared - {"trueup", "pyspark"} <= {*lowest}
+    assert lowest["narwhals"] == "2.10"
+
+
+def _info():
+    """Return where this environment knows what the tree declares."""
+    found = distribution("trueup")
+    return Path(str(found.locate_file(f"trueup-{found.version}.dist-info")))
+
+
+@pytest.mark.parametrize("python", sorted({c.python for c in COMBINATIONS}))
+def test_every_python_compiles_the_library(wheel, python, tmp_path):
+    own = interpreter(python)
+    if own is None:
+        pytest.skip(f"there is no python{python} on PATH or among pyenv's; make matrix needs it")
+    with zipfile.ZipFile(wheel) as file:
+        file.extractall(tmp_path)  # noqa: S202
+    compiled = [own, "-W", "error", "-m", "compileall", "-q", "-f", str(tmp_path / "trueup")]
+    answer = subprocess.run(compiled, capture_output=True, text=True, check=False)  # noqa: S603
+    assert answer.returncode == 0, answer.stdout
