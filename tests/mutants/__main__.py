@@ -42,6 +42,8 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=600)
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--packages", nargs="+", default=list(PACKAGES), choices=list(PACKAGES))
+    parser.add_argument("--own", action="store_true", help="only the tests of these packages")
     parser.add_argument("--cases", type=int, default=10**6, help="of a test with parameters")
     parser.add_argument("--longest", type=float, default=20, help="seconds of one test")
     parser.add_argument("--budget", type=float, default=60, help="seconds of tests for one mutant")
@@ -49,7 +51,8 @@ def main() -> None:
     parser.add_argument("--map-only", action="store_true")
     parser.add_argument("--write", type=Path, default=TABLE)
     options = parser.parse_args()
-    paths = [*(p for both in PACKAGES.values() for p in both), *OTHERS]
+    others = () if options.own else OTHERS
+    paths = [*(p for name in options.packages for p in PACKAGES[name]), *others]
     collected(paths, lambda suite: _work(suite, options))
 
 
@@ -63,8 +66,10 @@ def _work(suite: Suite, options: argparse.Namespace) -> None:
         return
     mutants = drawn(SOURCE, packages, options.number, options.seed)
     record = KEPT / "verdicts.json"
-    before = json.loads(record.read_text("utf-8")) if options.again else {}
-    missing = [m for m in mutants if not before.get(m.key, {}).get("killed")]
+    kept = record.exists() and (options.again or options.packages != packages)
+    before = json.loads(record.read_text("utf-8")) if kept else {}
+    missing = [m for m in mutants if m.path.split("/")[0] in options.packages]
+    missing = [m for m in missing if not before.get(m.key, {}).get("killed")]
     verdicts: list[Verdict] = []
     for verdict in tried(suite, missing, reach, PACKAGES, options.budget, options.processes):
         verdicts.append(verdict)

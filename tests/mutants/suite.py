@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import Phase, settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "trueup"
@@ -44,6 +45,8 @@ class Suite:
         if session.testsfailed:
             raise SystemExit("the tests cannot be collected")
         self.items = {item.nodeid: item for item in session.items}
+        for item in session.items:
+            _stop_at_first_failure(getattr(item, "obj", None))
         self._look_around()
         gc.collect()
         gc.freeze()  # collections in a child would copy every page
@@ -68,6 +71,16 @@ class Suite:
         failed = item.session.testsfailed
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         return item.session.testsfailed == failed
+
+
+def _stop_at_first_failure(test: Any) -> None:
+    """Let Hypothesis end with the first example that fails: nobody reads the smallest one."""
+    test = getattr(test, "__func__", test)
+    name = "_hypothesis_internal_use_settings"
+    if hasattr(test, name):
+        phases = (Phase.explicit, Phase.generate)
+        faster = settings(getattr(test, name), phases=phases, report_multiple_bugs=False)
+        setattr(test, name, faster)
 
 
 def collected(paths: list[str], work: Callable[[Suite], None]) -> None:
