@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "trueup"
@@ -75,6 +74,8 @@ class Suite:
 
 def _stop_at_first_failure(test: Any) -> None:
     """Let Hypothesis end with the first example that fails: nobody reads the smallest one."""
+    from hypothesis import Phase, settings  # pytest must come first, to rewrite its assertions
+
     test = getattr(test, "__func__", test)
     name = "_hypothesis_internal_use_settings"
     if hasattr(test, name):
