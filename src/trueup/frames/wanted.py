@@ -59,6 +59,16 @@ class Wanted:
         return (*self.columns, *self.scales)
 
     @property
+    def column_of(self) -> dict[str, Any]:
+        """The column of each statistic."""
+        return dict(zip(self.estimator.statistics, self.columns, strict=True))
+
+    @property
+    def scale_of(self) -> dict[str, Any]:
+        """The column of each scale that differs from row to row."""
+        return dict(zip(self.scaled, self.scales, strict=True))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The columns written."""
         return (self.name, f"{self.name}_stderr") if self.stderr else (self.name,)
@@ -121,9 +131,8 @@ class Wanted:
         """Return the value, variance or stderr as an SQL expression."""
         if output != "value":
             _ = self.variance  # refused here, with a hint of ours
-        columns = dict(zip(self.estimator.statistics, self.columns, strict=True))
-        scales = dict(zip(self.scaled, self.scales, strict=True))
-        return self.estimator.sql(dialect, output=output, columns=columns, scales=scales or None)
+        scales = self.scale_of or None
+        return self.estimator.sql(dialect, output=output, columns=self.column_of, scales=scales)
 
 
 def read_wanted(

@@ -103,40 +103,40 @@ class Duck:
 
     def write(
         self, query: str, path: Path, form: Format, compression: str | None, kinds: Kinds
-    ) -> None:
-        """Write the rows of a query to a file, in order."""
+    ) -> int:
+        """Write the rows of a query to a file, in order; return how many."""
         if not form.is_arrow:
-            self.ask(copy(query, exact(path), form, compression))
-            return
+            return int(self.ask(copy(query, exact(path), form, compression))[0][0])
         with path.open("wb") as file:
-            self._write_arrow(query, file, form, compression, kinds)
+            return self._write_arrow(query, file, form, compression, kinds)
 
     def stream(
         self, query: str, out: Any, form: Format, compression: str | None, kinds: Kinds
-    ) -> None:
-        """Write the rows of a query to a pipe."""
+    ) -> int:
+        """Write the rows of a query to a pipe; return how many."""
         if form.is_arrow:
-            self._write_arrow(query, out, form, compression, kinds)
-            return
+            return self._write_arrow(query, out, form, compression, kinds)
         with _pumped(out) as path:
-            self.ask(copy(query, path, form, compression))
+            return int(self.ask(copy(query, path, form, compression))[0][0])
 
     def _write_arrow(
         self, query: str, out: Any, form: Format, compression: str | None, kinds: Kinds
-    ) -> None:
+    ) -> int:
         ipc = optional("pyarrow.ipc", "tables", "writing Arrow files")
         make = ipc.new_file if form.name == "arrow" else ipc.new_stream
         options = ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
 
-        def work() -> None:
+        def work() -> int:
             relation = self.connection.sql(query)
             reader = getattr(relation, "to_arrow_reader", relation.fetch_arrow_reader)(_BATCH)
-            schema = restored(reader.schema, kinds)
+            schema, rows = restored(reader.schema, kinds), 0
             with make(out, schema, options=options) as writer:
                 for batch in reader:
                     writer.write_batch(cast(batch, schema))
+                    rows += len(batch)
+            return rows
 
-        self._watched(work)
+        return int(self._watched(work))
 
 
 def copy(query: str, path: str, form: Format, compression: str | None) -> str:

@@ -166,27 +166,32 @@ class _Run:
             out = job.output if job.to_pipe else exact(Path(job.output))
             print(copy(query, out, self.form, job.compression) + ";")
             return []
-        query = job.totals.compute(duck, statement) if job.totals else statement.query()
+        rows = 0
+        if job.totals:
+            query, rows = job.totals.compute(duck, statement)
+        else:
+            query = statement.query()
         kinds = self.source.types
         if self.target is not None:
-            duck.write(query, self.target.part, self.form, job.compression, kinds)
+            written = duck.write(query, self.target.part, self.form, job.compression, kinds)
         elif job.totals and sys.stdout.isatty() and job.target_format is None:
             print(aligned(*duck.table(query)))
+            written = 0
         else:
-            duck.stream(query, sys.stdout.buffer, self.form, job.compression, kinds)
-        summary = None if job.quiet else self._summary(statement)
+            written = duck.stream(query, sys.stdout.buffer, self.form, job.compression, kinds)
+        summary = None if job.quiet else self._summary(statement, rows or written)
         if self.target is not None:
             self.target.commit()
         if summary is None:
             return []
         return [*summary.lines(), *(f"trueup: warning: {text}" for text in summary.warnings())]
 
-    def _summary(self, statement: Statement) -> Summary:
+    def _summary(self, statement: Statement, rows: int) -> Summary:
         """Count in the output where that is quick, else in the input."""
-        tally = Tally(statement)
+        tally = Tally(statement, rows)
         if self.target is not None and self.form.name == "parquet" and self.job.totals is None:
             written = parquet([self.target.part])
             kinds = types(self.duck, written, (*statement.types, *statement.plan.written))
             again = dataclasses.replace(statement, source=written, types=kinds, casts={})
-            tally = Tally(again, frozenset(statement.plan.written))
+            tally = Tally(again, rows, frozenset(statement.plan.written))
         return tally.read(self.duck.ask(tally.sql())[0])

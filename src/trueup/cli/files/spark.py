@@ -196,7 +196,8 @@ class _Run:
     def _summary(self, statement: Statement) -> list[str]:
         if self.job.quiet:
             return []
-        tally = Tally(statement)
+        rows = self.spark.sql(f"SELECT COUNT(*) FROM {statement.source}").collect()[0][0]
+        tally = Tally(statement, rows)
         row = self.spark.sql(tally.sql()).collect()[0]
         summary: Summary = tally.read(tuple(row))
         return [*summary.lines(), *(f"trueup: warning: {text}" for text in summary.warnings())]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli.files.doubts import bounds_of
+import numpy as np
+
 from trueup.extras import optional
+from trueup.tables.bounds import SAMPLE, bounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from trueup.cli.files.plan import Task
     from trueup.cli.files.statement import Statement
+    from trueup.tables.bounds import Bound
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,11 +27,14 @@ class Tally:
     statement
         What was computed. Where its source is the output, ``present`` holds the new columns, and
         they are read instead of computed again.
+    rows
+        How many rows there are, so that about SAMPLE of them can be chosen.
     present
         The new columns that the source has.
     """
 
     statement: Statement
+    rows: int
     present: frozenset[str] = frozenset()
 
     def sql(self) -> str:
@@ -42,6 +48,8 @@ class Tally:
         """Return what is counted, row by row."""
         s, quote = self.statement, self.statement.quote
         columns = {alias: quote(alias) for alias in (*s.numbers.values(), *s.scales.values())}
+        if self.rows > SAMPLE:
+            columns[f"{s.prefix}chance"] = "RAND()" if s.dialect == "spark" else "RANDOM()"
         for name, (task, output) in s.plan.written.items():
             if output == "variance":
                 continue
@@ -56,8 +64,8 @@ class Tally:
 
     def _counts(self) -> dict[str, str]:
         counts, quote = {"rows": "COUNT(*)"}, self.statement.quote
-        for i, bound in enumerate(bounds_of(self.statement)):
-            counts |= {f"{name} {i}": sql for name, sql in bound.counts().items()}
+        for i, bound in enumerate(_bounds(self.statement)):
+            counts |= {f"{name} {i}": sql for name, sql in self._looked_at(bound).items()}
         for name, (task, output) in self.statement.plan.written.items():
             if output != "variance":
                 counts[f"known {name}"] = f"COUNT({quote(name)})"
@@ -68,10 +76,41 @@ class Tally:
                 counts[f"compared {name}"] = f"COUNT({finite})"
         return counts
 
+    def _looked_at(self, bound: Bound) -> dict[str, str]:
+        """Return what is asked of a bounded column: counts, the farthest value, a sample."""
+        s, quote = self.statement, self.statement.quote
+        x, sign, most = quote(s.numbers[bound.column]), "<", "MIN"
+        if bound.side > 0:
+            sign, most = ">", "MAX"
+        number = f"{x} <= CAST('Infinity' AS DOUBLE)"  # NaN is above
+        chosen = [number]
+        if self.rows > SAMPLE:
+            chosen.append(f"{quote(f'{s.prefix}chance')} < {SAMPLE / self.rows!r}")
+        columns = {"values": x}
+        if bound.scale is not None:
+            columns["scales"] = quote(s.scales[bound.scale])
+        gather = "COLLECT_LIST" if s.dialect == "spark" else "LIST"
+        return {
+            "known": f"COUNT({x})",
+            "beyond": f"COUNT_IF({x} {sign} {bound.value!r} AND {number})",
+            "farthest": f"{most}({x}) FILTER (WHERE {number})",
+            **{
+                name: f"{gather}({column}) FILTER (WHERE {' AND '.join(chosen)})"
+                for name, column in columns.items()
+            },
+        }
+
     def read(self, row: tuple[Any, ...]) -> Summary:
         """Return the summary that a row of counts makes."""
         counts = dict(zip(self._counts(), row, strict=True))
         return Summary(self.statement, counts)
+
+
+def _bounds(statement: Statement) -> list[Bound]:
+    """Return the bounds of all statistics, each once."""
+    tasks = statement.plan.tasks
+    found = [b for t in tasks for b in bounds_of(t.estimator, t.columns, t.scales)]
+    return list(dict.fromkeys(found))
 
 
 def plug_in(task: Task, numbers: Mapping[str, str], dialect: str) -> str:
@@ -104,17 +143,25 @@ class Summary:
         """Yield one line for the rows, each bounded statistic, and each estimate."""
         rows = self.counts["rows"]
         yield f"{rows:,} row{'s' * (rows != 1)}"
-        for i, bound in enumerate(bounds_of(self.statement)):
-            yield bound.line(self._of(i))
+        for i, bound in enumerate(_bounds(self.statement)):
+            found = self._of(i)
+            beyond, known = found["beyond"] or 0, found["known"]
+            share = f" ({100 * beyond / known:.2g} %)" if beyond else ""
+            yield f"{bound.statistic}: {beyond:,}{share} {bound.where} {bound.value:g}"
         for task in self.statement.plan.tasks:
             yield self._estimate(task.name, rows)
 
     def warnings(self) -> Iterator[str]:
         """Yield doubts about bounds that too many values lie beyond."""
-        for i, bound in enumerate(bounds_of(self.statement)):
-            yield from bound.doubts(self._of(i))
+        for i, bound in enumerate(_bounds(self.statement)):
+            found = self._of(i)
+            x, scale = (found.get(name) for name in ("values", "scales"))
+            scales = None if scale is None else np.array(scale, float)
+            text = bound.doubt(np.array(x or [], float), scales, found["known"], found["farthest"])
+            if text is not None:
+                yield text
 
-    def _of(self, i: int) -> dict[str, int]:
+    def _of(self, i: int) -> dict[str, Any]:
         ending = f" {i}"
         return {k.removesuffix(ending): v for k, v in self.counts.items() if k.endswith(ending)}
 

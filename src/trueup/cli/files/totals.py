@@ -85,14 +85,15 @@ class Totals:
         weight = "CAST(1 AS DOUBLE)" if self.weights is None else statement.double(self.weights)
         return rows | {f"{p}w": weight}
 
-    def compute(self, duck: Duck, statement: Statement) -> str:
-        """Compute the totals and return the query that reads them, groups in order."""
+    def compute(self, duck: Duck, statement: Statement) -> tuple[str, int]:
+        """Compute the totals and return the query that reads them, and the number of rows."""
         duck.ask(f"CREATE OR REPLACE TEMP TABLE {_TABLE} AS\n{self.sql(statement)}")
         missing = quote(f"{statement.prefix}missing")
         found = duck.ask(f"SELECT SUM({missing}), SUM({quote(ROWS)}) FROM {_TABLE}")[0]
-        self.check_missing(*(int(n or 0) for n in found))
+        rows = [int(n or 0) for n in found]
+        self.check_missing(*rows)
         order = f" ORDER BY {', '.join(map(quote, self.by))}" if self.by else ""
-        return f"SELECT * EXCLUDE ({missing}) FROM {_TABLE}{order}"
+        return f"SELECT * EXCLUDE ({missing}) FROM {_TABLE}{order}", sum(rows)
 
     def check_missing(self, missing: int, kept: int) -> None:
         """Refuse rows that miss a number, unless they are to be left out."""

@@ -9,6 +9,7 @@ import pytest
 import trueup as tu
 from extras import needs
 from frames.backends import BACKENDS
+from trueup.cli import main
 
 pl = needs("polars")
 
@@ -86,3 +87,51 @@ def test_the_warning_points_at_the_caller(backend):
     with pytest.warns(tu.BoundWarning, match="'q'") as caught:
         tu.total(frame, by="g", e=LAPLACE)
     assert caught[0].filename == __file__
+
+
+ROWS = np.arange(400)
+SAID_BY_BOTH = {
+    # P(Binomial(400, ½) ≥ 248) is 9e-7
+    "62 % of 400 rows below": (np.where(ROWS < 248, 0.9 - ROWS / 1000, 5.0 + ROWS), True),
+    "61 % of 400 rows below": (np.where(ROWS < 244, 0.9 - ROWS / 1000, 5.0 + ROWS), False),
+    "one value repeated": (np.where(ROWS < 300, -4.5, 5.0 + ROWS), False),
+    "one impossible value": (np.where(ROWS == 77, -80.0, 5.0), True),
+    "nothing known": (np.full(400, np.nan), False),
+}
+
+
+@pytest.mark.parametrize("name", SAID_BY_BOTH)
+@pytest.mark.parametrize("lattice", [False, True], ids=["laplace", "discrete"])
+def test_python_and_the_command_line_warn_of_the_same(name, lattice, tmp_path, capsys):
+    needs("duckdb")
+    q, expected = SAID_BY_BOTH[name]
+    if lattice:  # runs of one number are one draw: next to each other are others
+        q = np.where((ROWS % 2 == 1) & (q != -4.5) & (q < 1), np.floor(q) - 1, np.floor(q))
+    law = tu.DiscreteLaplace(2) if lattice else tu.Laplace(2)
+    if name.startswith("6") and lattice:
+        expected = True  # at the bound or beyond is less likely: 0.38 each
+    source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pl.DataFrame({"q": q}).write_parquet(source)
+    noise = f"q={'discrete_' * lattice}laplace(2)"
+    options = ["--noise", noise, "--domain", "q>=1"]
+    assert main(["debias", str(source), str(out), "e = 1/q", *options]) == 0
+    said = capsys.readouterr().err
+    assert bool(warned(tu.unbiased("1/q", law, (1, None)), q)) == expected
+    assert ("trueup: warning: " in said) == expected
+
+
+def test_large_tables_are_judged_by_a_sample_and_by_their_farthest_value(tmp_path, capsys):
+    """No sample of 65,536 of 200,000 rows need hold the one value that cannot be."""
+    needs("duckdb")
+    q = 1 + np.abs(tu.Laplace(2).sample(200_000, 4))
+    for value, expected in ((-9.0, False), (-90.0, True)):
+        q[12_345] = value
+        source, out = tmp_path / "in.parquet", tmp_path / f"{expected}.parquet"
+        pl.DataFrame({"q": q}).write_parquet(source)
+        arguments = ["e = 1/q", "--noise", "q=laplace(2)", "--domain", "q>=1"]
+        assert main(["debias", str(source), str(out), *arguments]) == 0
+        assert ("1 of 200,000 values of q lie far below" in capsys.readouterr().err) == expected
+        assert bool(warned(LAPLACE, q)) == expected
+    pl.DataFrame({"q": q - 5}).write_parquet(source)
+    assert main(["debias", str(source), str(out), *arguments, "--force"]) == 0
+    assert "values of q lie below" in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""What tables in memory, in engines and in files share."""
