@@ -99,6 +99,15 @@ def test_gaussian_policy_is_the_largest_divergence(name):
         assert max(found) == pytest.approx(mechanism.policy(record), rel=1e-9)
 
 
+def test_steps_longer_than_one():
+    """Under noise of 10³⁰ the published root is counted in steps of 2⁵⁰, and still bounds."""
+    mechanism = PerRecordSum("root:2", 2.0**100)
+    assert mechanism.step == 2**51
+    assert mechanism.policy(2.0**204) == 4
+    assert mechanism.policy(1.0) == 2.0**-49  # a whole step
+    assert mechanism.release([2.0**204], rng=1).published == pytest.approx(2.0**102, rel=5)
+
+
 def test_policies_in_closed_form():
     assert PerRecordSum("root:2", 2).policy(100.0) == pytest.approx(5)
     assert PerRecordSum("root:3", 4).policy(64.0) == pytest.approx(1)

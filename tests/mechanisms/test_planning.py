@@ -167,6 +167,12 @@ def test_an_easy_target_is_useful_from_the_bound_on():
         assert option.useful_from == expected
 
 
+def test_a_bound_between_two_counts_is_useful_from_the_next_one_on():
+    for option in plan(1, 50, count_at_least=2.5, target=1000).options:
+        expected = 1 if isinstance(option.mechanism, SmoothSensitivityMean) else 3
+        assert option.useful_from == expected
+
+
 def test_means_in_an_array():
     found = plan(1, 40, means=np.array([0.2, 0.5]))
     assert found.means == (0.2, 0.5)

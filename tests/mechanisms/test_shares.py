@@ -289,3 +289,14 @@ def test_values_of_any_kind():
     release = mechanism.release(iter([1] * 30 + [("x", 3)] * 10), rng=1)
     assert release.shares[1] == pytest.approx(0.75, abs=0.1)
     assert release.shares[2] == pytest.approx(0.0, abs=0.1)
+
+
+@pytest.mark.parametrize("cells", [2, 3, 4, 13])
+def test_shares_are_rounded_no_more_than_their_sum_needs(cells):
+    """Sums of k shares of size 1 hold multiples of 2^(⌈log₂ k⌉ − 52): those stay as they are."""
+    step = 2.0 ** (math.ceil(math.log2(cells)) - 52)
+    first = [1 / 4 + step, *[step] * (cells - 2)]
+    found, note = shares._exactly_one([*first, 0.7])
+    assert found[:-1] == first
+    assert sum(found) == 1
+    assert note is None

@@ -21,7 +21,7 @@ Written by `make mutants`. A mutant is the library with one small change: a comp
 operator, a constant ±1, a condition negated, a statement left out, a slice off by one, `min` for
 `max`, `and` for `or`. A sample of all mutants of four packages is drawn; each is run against the
 tests that reach its statement, those of its package first, then the short proof, until one fails. A
-test that takes five times its time and five seconds more counts as failed. Left out when drawing,
+test that takes five times its time and two seconds more counts as failed. Left out when drawing,
 by rule (`operators.py`): docstrings, annotations, imports, decorators, error texts and what else is
 written for people (`__repr__`, functions that return text), and named constants that say how much
 work is done.

@@ -21,7 +21,7 @@ from mutants.suite import ROOT, SOURCE, Suite, allow, in_forks
 
 LENIENT = 5.0
 """A test that takes this many times its own time, and SPARE seconds more, never ends."""
-SPARE = 5.0
+SPARE = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
