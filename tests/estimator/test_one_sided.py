@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import mpmath
@@ -213,3 +214,91 @@ def test_growing_terms_whose_weights_are_quotients_of_exponentials(
         assert values @ weights / 2 == pytest.approx(f(q), rel=1e-11)
         variance = (values - f(q)) ** 2 @ weights / 2
         assert estimator.sd(q) == pytest.approx(math.sqrt(variance), rel=1e-9)
+
+
+def _gaussian(t: Any) -> Any:
+    return mpmath.exp(t * t / 2)
+
+
+def _rectangle(t: Any) -> Any:
+    return mpmath.sinh(t / 2) * 2 / t
+
+
+def _spreads(mgf: Callable[[Any], Any], q: float) -> dict[str, float]:
+    """Return the sd of the estimators of e^{−q/2} and of cos q, by M alone."""
+    with mpmath.workdps(300):
+        one, two, wave, twice = (mgf(mpmath.mpmathify(t)) for t in (-0.5, -1, 1j, 2j))
+        grown = mpmath.exp(-q) * (two / one**2 - 1)
+        turned = mpmath.re(mpmath.exp(2j * q) * twice / wave**2)  # g = Re e^{ix}/M(i)
+        waved = (1 / abs(wave) ** 2 + turned) / 2 - mpmath.cos(q) ** 2
+        return {"exp(-q/2)": float(mpmath.sqrt(grown)), "cos(q)": float(mpmath.sqrt(waved))}
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-40, Fraction(1, 10**9)], ids=str)
+@pytest.mark.parametrize(
+    ("noise", "mgf"),
+    [
+        (tu.Gaussian, _gaussian),
+        (tu.Uniform, _rectangle),
+        (lambda s: tu.Noise.from_scipy(st.norm(0, s)), _gaussian),
+        (lambda s: tu.Gaussian(s) + tu.Uniform(s), lambda t: _gaussian(t) * _rectangle(t)),
+    ],
+    ids=["gaussian", "uniform", "scipy_norm", "sum"],
+)
+def test_the_spread_under_narrow_noise_keeps_its_digits(
+    noise: Callable[[Any], Any], mgf: Callable[[Any], Any], scale: Any
+) -> None:
+    exact = Fraction(scale)
+    for formula, right in _spreads(
+        lambda t: mgf(t * exact.numerator / exact.denominator), 1
+    ).items():
+        estimator = tu.unbiased(formula, noise(scale))
+        assert estimator.sd(1.0) == pytest.approx(right, rel=1e-9)
+        close = 1e-9 + 10 * float(scale)  # at x = q, not on the average
+        assert estimator.variance(1.0) == pytest.approx(right**2, rel=close, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("law", "mgf"),
+    [
+        (st.norm(5, 1e-9), lambda t: mpmath.exp(5 * t) * _gaussian(t * mpmath.mpf(1e-9))),
+        (st.expon(2, 1e-9), lambda t: mpmath.exp(2 * t) / (1 - t * mpmath.mpf(1e-9))),
+        (
+            st.arcsine(-7, 1e-9),
+            lambda t: mpmath.exp(-7 * t) * mpmath.hyp1f1(0.5, 1, t * mpmath.mpf(1e-9)),
+        ),
+        (st.poisson(1e-13, 3), lambda t: mpmath.exp(3 * t + mpmath.mpf(1e-13) * mpmath.expm1(t))),
+    ],
+    ids=["norm", "expon", "arcsine", "poisson"],
+)
+def test_narrow_noise_far_from_zero_keeps_the_digits_of_its_spread(
+    law: Any, mgf: Callable[[Any], Any]
+) -> None:
+    for formula, right in _spreads(mgf, 1.0).items():
+        estimator = tu.unbiased(formula, tu.Noise.from_scipy(law))
+        assert estimator.sd(1.0) == pytest.approx(right, rel=1e-9)
+
+
+@pytest.mark.parametrize("rare", [1e-12, 1e-40])
+def test_a_table_in_which_one_value_hardly_ever_comes(rare: Any) -> None:
+    masses = {5: 1 - rare, 6: rare}
+    total = sum(Fraction(p) for p in masses.values())
+
+    def mgf(t: Any) -> Any:
+        shares = {k: Fraction(p) / total for k, p in masses.items()}
+        return sum(p.numerator * mpmath.exp(k * t) / p.denominator for k, p in shares.items())
+
+    for formula, right in _spreads(mgf, 1.0).items():
+        assert tu.unbiased(formula, tu.Mass(masses)).sd(1.0) == pytest.approx(right, rel=1e-9)
+
+
+def test_the_spread_of_a_wave_under_narrow_student_noise() -> None:
+    with mpmath.workdps(80):
+        y = mpmath.mpf(1e-9) * 3
+        m1, m2 = (
+            (k * y) ** 4.5 * mpmath.besselk(4.5, k * y) / (mpmath.mpf(2) ** 3.5 * mpmath.gamma(4.5))
+            for k in (1, 2)
+        )
+        variance = (1 + m2 * mpmath.cos(2)) / 2 / m1**2 - mpmath.cos(1) ** 2
+        right = float(mpmath.sqrt(variance))
+    assert tu.unbiased("cos(q)", tu.StudentT(9, 1e-9)).sd(1.0) == pytest.approx(right, rel=1e-9)

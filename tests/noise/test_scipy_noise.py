@@ -1,5 +1,6 @@
 """Noise read from scipy.stats: law, existence of moments, generating function."""
 
+import cmath
 import math
 from fractions import Fraction
 from typing import Any
@@ -272,3 +273,82 @@ def test_a_generating_function_beyond_all_doubles_is_refused():
 def test_a_wave_on_a_heavy_tail_comes_to_an_end(law):
     with at_most(230_000), pytest.raises(TrueupError, match="cannot be integrated"):
         Noise.from_scipy(law).mgf(1j)  # 75,000; it took minutes, and then memory
+
+
+def _beta_mean(a: float, b: float, c: float, j: int = 0) -> Any:
+    """Return E[Xʲ e^{cX}] of a beta law by its hypergeometric function."""
+    ratio = mpmath.beta(a + j, b) / mpmath.beta(a, b)
+    return ratio * mpmath.hyp1f1(a + j, a + b + j, c)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "loc", "scale"),
+    [
+        (0.5, 0.5, 0, 1),
+        (2, 0.7, 1e6, 1e-3),
+        (2, 0.99, 5, 3),
+        (0.1, 3, 5, 3),
+        (0.3, 0.2, 1e6, 1e-3),
+        (3, 0.1, 0, 1),
+    ],
+)
+def test_densities_that_are_infinite_at_an_end(a: float, b: float, loc: float, scale: float):
+    noise = tu.Noise.from_scipy(ss.beta(a, b, loc=loc, scale=scale))
+    c = mpmath.mpf(-1.0) / scale / 2
+    with mpmath.workdps(40):
+        first, second = (_beta_mean(a, b, k * c * scale) for k in (1, 2))
+        spread = mpmath.sqrt(second / first**2 - 1)
+        sixth = sum(
+            mpmath.binomial(6, j) * mpmath.mpf(loc) ** (6 - j) * mpmath.mpf(scale) ** j
+            * _beta_mean(a, b, 0, j)
+            for j in range(7)
+        )  # fmt: skip
+        growth = mpmath.exp(c * loc)
+    assert noise.moment(6) == pytest.approx(float(sixth), rel=1e-11)
+    if abs(c * loc) < 700:
+        assert noise.mgf(float(c)) == pytest.approx(float(first * growth), rel=1e-11)
+    exponential = tu.unbiased(f"exp({float(c)!r}*q)", noise)
+    assert exponential.sd(0.0) == pytest.approx(float(spread), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("law", "formula", "q", "value", "sd"),
+    [
+        (ss.arcsine(), "exp(-q/2)", 0.0, 1.26420, 0.175751),
+        (ss.rdist(0.9), "exp(-q/2)", 0.0, 0.937338, 0.353638),
+        (ss.beta(2, 0.7), "q**4-3*q", 2.5, 3.42041, 11.9507),
+        (ss.beta(2, 0.7), "q**4-3*q", -1.0, 13.3947, 1.91306),
+    ],
+)
+def test_estimates_under_densities_that_are_infinite_at_an_end(
+    law: Any, formula: str, q: float, value: float, sd: float
+) -> None:
+    estimator = tu.unbiased(formula, tu.Noise.from_scipy(law))
+    assert (estimator(q), estimator.sd(q)) == pytest.approx((value, sd), rel=1e-5)
+
+
+@pytest.mark.parametrize("law", [ss.dgamma(0.3, loc=2), ss.dweibull(0.5, loc=-7)])
+def test_a_density_that_is_infinite_inside(law: Any) -> None:
+    noise, loc = tu.Noise.from_scipy(law), law.kwds["loc"]
+    shape = mpmath.mpf(law.args[0])
+    # Z = loc ± X, X gamma or Weibull
+    sixth = mpmath.gamma(shape + 6) / mpmath.gamma(shape) if loc == 2 else mpmath.gamma(13)
+    centred = tu.Noise.from_scipy(law.dist(*law.args))
+    assert centred.moment(6) == pytest.approx(float(sixth), rel=1e-10)
+    if loc == 2:
+        real = ((1 + 0.5j) ** -0.3 + (1 - 0.5j) ** -0.3) / 2  # E e^{±iX/2}
+        assert noise.mgf(0.5j) == pytest.approx(real * cmath.exp(1j), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "law", [ss.vonmises(2), ss.pearson3(3)], ids=["without_end", "pole_elsewhere"]
+)
+def test_what_does_not_integrate_to_its_own_mass_is_refused_with_the_reason(law: Any) -> None:
+    with pytest.raises(TrueupError, match=r"cannot be integrated: its density"):
+        read(law).mgf(0.5j)
+
+
+def test_a_heavy_discrete_law_is_averaged_as_far_as_its_sums_settle() -> None:
+    with mpmath.workdps(30):
+        exact = mpmath.polylog(3.5, mpmath.exp(-0.5)) / mpmath.zeta(3.5)
+    assert read(ss.zipf(3.5)).mgf(-0.5) == pytest.approx(float(exact), rel=1e-12)

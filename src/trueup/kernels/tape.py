@@ -163,7 +163,7 @@ class _Walk(Emitter):
 
     def add(self, expr: sympy.Add) -> int:
         total: int | None = None
-        for term in sorted(expr.args, key=_negative):
+        for term in sorted(self.gathered(expr), key=_negative):
             if total is None:
                 total = self.visit(term)
             elif _negative(term):
@@ -172,6 +172,14 @@ class _Walk(Emitter):
                 total = self.emit("add", total, self.visit(term))
         assert total is not None  # noqa: S101  (an Add has arguments)
         return total
+
+    def gathered(self, expr: sympy.Add) -> list[sympy.Expr]:
+        """Return the terms, numbers made into one: what is left of e^{1e-18} − 1 is no 0."""
+        numbers = [t for t in expr.args if not self.varies(t)]
+        if len(numbers) < 2:
+            return list(expr.args)
+        one = sympy.Add(*numbers, evaluate=False)
+        return [one, *(t for t in expr.args if t not in numbers)]
 
     def mul(self, expr: sympy.Mul) -> int:
         factors = self.merged(expr)

@@ -9,6 +9,7 @@ from abc import ABCMeta, abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import mpmath
 import numpy as np
 import sympy
 
@@ -28,6 +29,9 @@ MAX_ORDER = 200
 
 SMALLEST, LARGEST = 1e-150, 1e150
 """Parameters beyond are refused: their squares and products would leave the range of floats."""
+
+NARROW = 1e-3
+"""M(c), about the middle of the law, is kept with more digits if it is nearer to 1."""
 
 
 class Family(ABCMeta):
@@ -241,7 +245,9 @@ class Noise(metaclass=Family):
         if c.is_zero:
             return [symbolic(self.moment(j)) for j in range(order + 1)]
         if not (self.exact_tilt and self._is_exact and not c.atoms(sympy.Float)):
-            return [symbol_of(value) for value in self._digits(c, order)]
+            values = self._digits(c, order)
+            digits = self._kept_digits(c, values[0])
+            return [symbol_of(value, digits) for value in values]
         self._check_strip(c, order)
         values = self._tilted(c, order, Symbols())
         return values if c.is_real else [sympy.expand_complex(value) for value in values]
@@ -252,13 +258,28 @@ class Noise(metaclass=Family):
         with working_digits(self._working_digits(c, order)):
             return self._tilted(digits_of(c), order, Digits())
 
+    def _kept_digits(self, c: sympy.Expr, m: Any) -> int:
+        """Return how many digits of M(c) are kept: 20 of what is left after narrow noise's e^{cm}.
+
+        Variances are of the size of that, or of its square where f has no slope.
+        """
+        with working_digits(self._working_digits(c, 0)):
+            distance = abs(m * mpmath.exp(-digits_of(c) * self._middle) - 1)
+            near = -math.floor(mpmath.log10(distance)) if 0 < distance < NARROW else 0
+        return 20 + 2 * near
+
+    @property
+    def _middle(self) -> Any:
+        """A value m amid the law, in digits."""
+        return mpmath.mpf(0) if self.symmetric else Digits().number(self.moment(1))
+
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
         """Return the digits that survive the cancellation at small c and high orders."""
         parameters = (getattr(self, f.name) for f in dataclasses.fields(self))
-        lost = sum(abs(math.log10(p)) for p in parameters if p)
+        lost = 4 * sum(abs(math.log10(p)) for p in parameters if p)  # M − 1 may be p², or c²
         if not c.is_zero:
             size = abs(complex(c))
-            lost += (order + 1) * (abs(math.log10(size)) + math.log10(order + 1))
+            lost += (order + 4) * (abs(math.log10(size)) + math.log10(order + 1))
         return 40 + math.ceil(lost)
 
     def _check_strip(self, c: sympy.Expr, order: int) -> None:

@@ -190,10 +190,19 @@ class Mass(Noise):
         return self._is_rational and len(self.masses) <= FEW
 
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
-        return 40 + order
+        rest = float(self._sum - max(Fraction(p) for _, p in self.masses))
+        lost = -4 * math.log10(rest) if rest else 0.0  # hardly anything but one value may ever come
+        return 40 + order + math.ceil(lost)
+
+    @cached_property
+    def _sum(self) -> Fraction:
+        """The sum of the masses: 1, but for the last digit of floats."""
+        return sum((Fraction(p) for _, p in self.masses), Fraction(0))
 
     def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
-        terms = [(k, field.number(p) * field.exp(c * k)) for k, p in self.masses]
+        terms = [
+            (k, field.number(Fraction(p) / self._sum) * field.exp(c * k)) for k, p in self.masses
+        ]
         add = sum if self._is_exact and not isinstance(c, (mpmath.mpf, mpmath.mpc)) else mpmath.fsum
         return [add([k**j * term for k, term in terms]) for j in range(order + 1)]
 

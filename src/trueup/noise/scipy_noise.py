@@ -6,21 +6,22 @@ import dataclasses
 import functools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import mpmath
 import numpy as np
+import sympy
 
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number
 from trueup.noise.base import Noise, positive
-from trueup.noise.expectation import MAX_TERMS, integrated, summed
+from trueup.noise.expectation import MAX_TERMS
+from trueup.noise.fields import Digits, working_digits
+from trueup.noise.standard import Continuous, Discrete, Standard, log_density, log_mass
 from trueup.noise.tails import tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import sympy
 
     from trueup.noise.elementwise import Floats
     from trueup.noise.fields import Field
@@ -38,8 +39,8 @@ FAR = 1e3
 MOST = 2**24
 """So many masses are added up for a cdf at most, 128 megabytes."""
 
-FAINT = 1e-290
-"""Masses above are normal floats with all their digits."""
+AGREEMENT = 1e-9
+"""A density that comes to 1 but for so much has been integrated."""
 
 HINT = "freeze a univariate distribution with numbers, e.g. scipy.stats.norm(scale=2)"
 
@@ -170,21 +171,8 @@ class ScipyNoise(Noise):
     # -- the law -----------------------------------------------------------------------------------
 
     def log_density(self, x: Floats) -> Floats:
-        """Return scipy's logarithm of the density or mass.
-
-        Where a mass has not underflowed its own logarithm keeps more digits: scipy's is a
-        difference of logarithms of gamma functions.
-        """
-        law = self._law
-        if not self._discrete:
-            return _quiet(law.logpdf, x)
-        mass = _quiet(law.pmf, x)
-        with np.errstate(divide="ignore"):
-            logarithm = np.array(np.log(mass))
-        faint = ~(mass > FAINT)
-        if faint.any():  # scipy's logarithm costs as much as the mass itself
-            logarithm[faint] = _quiet(law.logpmf, np.asarray(x)[faint])
-        return logarithm
+        """Return scipy's logarithm of the density or mass."""
+        return (log_mass if self._discrete else log_density)(self._law, x)
 
     def breaks(self, reach: float) -> list[float]:
         """Return the ends of the support, loc, and loc plus a shape, where peaks are."""
@@ -252,7 +240,8 @@ class ScipyNoise(Noise):
             return self._about_mean(k)
         approximate = self.mgf_radius > 0 if self._discrete else k > 4
         if approximate:  # in scipy, so do it better
-            values = self._expectations(0j, k)
+            with working_digits(self._working_digits(sympy.S.Zero, k)):
+                values = self._expectations(mpmath.mpf(0), k)
             if values is not None:
                 return float(values[k].real)
         with np.errstate(all="ignore"):
@@ -285,21 +274,6 @@ class ScipyNoise(Noise):
             (math.comb(k, j) * central[j] * mean ** (k - j) for j in range(k + 1)), Fraction(0)
         )
 
-    @functools.cached_property
-    def _total(self) -> float:
-        """What the masses of a discrete law sum to: 1, but for the rounding of large parameters.
-
-        Where they fall like a power only, millions of them would not tell.
-        """
-        if math.isfinite(min(index for _, index in self._tails)):
-            return 1.0
-        low, high = (float(end) for end in self._law.support())
-        total = summed(lambda z: self._density_at(z)[None], low, high, self._centre[0])
-        return 1.0 if total is None else float(total[0])
-
-    def _density_at(self, z: Floats) -> Floats:
-        return np.exp(self.log_density(z))
-
     def _check_width(self) -> None:
         """Refuse to sum over more integers than can be summed."""
         if self._discrete and self._centre[1] > WIDE:
@@ -310,32 +284,69 @@ class ScipyNoise(Noise):
             )
 
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
-        return 30
+        """Return digits that hold what M(c), about the median, differs from 1 by, squared."""
+        start, unit = self._centre
+        if self._discrete:  # hardly anything but the median may ever come
+            unit = min(1.0, float(self._law.pmf([start - 1, start + 1]).sum()))
+        lost = 4 * math.log10(abs(complex(c)) * unit or 1.0)
+        return 40 + math.ceil(abs(lost) + order * math.log10(abs(float(self.loc)) + 1))
+
+    @property
+    def _middle(self) -> Any:
+        field = Digits()
+        return field.number(self.loc) + field.number(self.scale) * self._standard.start
 
     def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
-        rate = complex(c)
-        values = self._expectations(rate, order)
+        values = self._expectations(c, order)
         if values is None:
-            hint = "use one of trueup's own families, e.g. StudentT, if the law is one of them"
-            raise TrueupError(f"E e^{{cZ}} of {self!r} at c = {rate:g} cannot be integrated", hint)
-        return [mpmath.mpc(v) if rate.imag else mpmath.mpf(v.real) for v in values]
+            self._refuse_integral(f"E e^{{cZ}} at c = {complex(c):g} does not settle")
+        return values if mpmath.im(c) else [mpmath.re(v) for v in values]
 
-    def _expectations(self, rate: complex, order: int) -> list[complex] | None:
-        """Return ∫ zʲ e^{rate·z} dP(z) for j = 0..order in floats, None if it does not settle."""
+    def _expectations(self, c: Any, order: int) -> list[Any] | None:
+        """Return E[Zʲ e^{cZ}], j = 0..order, of Z = middle + scale·Y; None if it does not settle.
+
+        What is averaged in doubles is Yʲ e^{tY} without the terms whose means are known.
+        """
+        standard, scale = self._standard, Digits().number(self.scale)
+        t, first = c * scale, standard.first or []
+        total = first[0] if self._discrete and first else 1.0  # rounding of large parameters
+        means = standard.tilted(complex(t), order)
+        if means is None:
+            return None
+        moments = [mpmath.mpf(1), *(mpmath.mpf(v / total) for v in first[1:])][: len(first)]
+        own = [
+            mpmath.mpc(v / total) + sum(t**k * m for k, m in enumerate(moments[j:]))
+            for j, v in enumerate(means)
+        ]
+        growth, shift = mpmath.exp(c * self._middle), self._middle
+        return [
+            growth
+            * sum(math.comb(j, k) * shift ** (j - k) * scale**k * own[k] for k in range(j + 1))
+            for j in range(order + 1)
+        ]
+
+    @functools.cached_property
+    def _standard(self) -> Standard:
+        """The law at loc 0 and scale 1, if what is integrated there gives back its mass."""
         self._check_width()
-        start, unit = self._centre
-        low, high = (float(end) for end in self._law.support())
-
-        def integrand(z: Floats) -> Any:
-            powers = (z / unit) ** np.arange(order + 1)[:, None]
-            return powers * np.exp(rate * z + self.log_density(z))
-
+        origin = ScipyNoise(self.name, *self.shapes)
+        highest = self.highest_moment
         if self._discrete:
-            values = summed(integrand, low, high, start)
-            values = None if values is None else values / self._total
-        else:
-            values = integrated(integrand, low, high, start, unit)
-        return None if values is None else [complex(v) * unit**j for j, v in enumerate(values)]
+            known = 2 if self.mgf_radius else 0  # elsewhere sums over the tails do not settle
+            return Discrete(origin._law, *origin._centre, known)
+        known = 2 if highest is None or highest else 1
+        standard = Continuous(origin._law, *origin._centre, known)
+        if standard.first is None:
+            self._refuse_integral("its density does not settle")
+        if abs(standard.first[0] - 1) > AGREEMENT:
+            self._refuse_integral(f"its density comes to {standard.first[0]:.9g}, not to 1")
+        return standard
+
+    def _refuse_integral(self, reason: str) -> NoReturn:
+        raise TrueupError(
+            f"{self!r} cannot be integrated: {reason}",
+            "use one of trueup's own families, e.g. StudentT, if the law is one of them",
+        )
 
 
 def from_scipy(frozen: Any) -> ScipyNoise:

@@ -121,6 +121,10 @@ class SumNoise(Noise):
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
         return sum(part._working_digits(c, order) for part in self.parts)
 
+    @property
+    def _middle(self) -> Any:
+        return sum(part._middle for part in self.parts)
+
     def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
         return _convolve([part._tilted(c, order, field) for part in self.parts])
 
