@@ -1,7 +1,9 @@
 """``python -m mutants``: how many small faults the tests of four packages notice.
 
-With ``tests`` and ``src`` on the path, see ``make mutants``. First every test is run once under a
-trace (kept in ``build/mutants``), then every mutant of the sample, then TABLE.md is written.
+With ``tests`` and ``src`` on the path, see ``make mutants``. First every test is run once to see
+which statements it reaches, then every mutant of the sample, then TABLE.md is written. Both are
+kept in ``build/mutants``, so a run that was stopped goes on where it was; after writing tests for
+the survivors, ``--again`` maps the new tests and tries the survivors only.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ def main() -> None:
     parser.add_argument("--own", action="store_true", help="only the tests of these packages")
     parser.add_argument("--cases", type=int, default=10**6, help="of a test with parameters")
     parser.add_argument("--longest", type=float, default=20, help="seconds of one test")
-    parser.add_argument("--budget", type=float, default=60, help="seconds of tests for one mutant")
-    parser.add_argument("--again", action="store_true", help="only those that survived last time")
+    parser.add_argument("--budget", type=float, default=30, help="seconds of tests for one mutant")
+    parser.add_argument("--again", action="store_true", help="try those that survived last time")
     parser.add_argument("--map-only", action="store_true")
     parser.add_argument("--write", type=Path, default=TABLE)
     options = parser.parse_args()
@@ -65,21 +67,20 @@ def _work(suite: Suite, options: argparse.Namespace) -> None:
     if options.map_only:
         return
     mutants = drawn(SOURCE, packages, options.number, options.seed)
-    record = KEPT / "verdicts.json"
-    kept = record.exists() and (options.again or options.packages != packages)
-    before = json.loads(record.read_text("utf-8")) if kept else {}
-    missing = [m for m in mutants if m.path.split("/")[0] in options.packages]
-    missing = [m for m in missing if not before.get(m.key, {}).get("killed")]
-    verdicts: list[Verdict] = []
-    for verdict in tried(suite, missing, reach, PACKAGES, options.budget, options.processes):
-        verdicts.append(verdict)
-        _print(verdict, len(verdicts), len(missing))
-        before[verdict.mutant.key] = {
+    record = KEPT / f"verdicts-{reach.code}-{options.seed}.json"
+    found = json.loads(record.read_text("utf-8")) if record.exists() else {}
+    settled = {key for key, v in found.items() if v["killed"] or not options.again}
+    wanted = [m for m in mutants if m.path.split("/")[0] in options.packages]
+    wanted = [m for m in wanted if m.key not in settled]
+    trials = tried(suite, wanted, reach, PACKAGES, options.budget, options.processes)
+    for done, verdict in enumerate(trials, 1):
+        _print(verdict, done, len(wanted))
+        found[verdict.mutant.key] = {
             "killed": verdict.killed, "outcome": verdict.outcome, "by": verdict.by,
             "tests": verdict.tests,
         }  # fmt: skip
-        record.write_text(json.dumps(before, indent=1, ensure_ascii=False), "utf-8")
-    options.write.write_text(written(mutants, before, options.seed), "utf-8")
+        record.write_text(json.dumps(found, indent=1, ensure_ascii=False), "utf-8")
+    options.write.write_text(written(mutants, found, options.seed), "utf-8")
 
 
 def _print(verdict: Verdict, done: int, of: int) -> None:

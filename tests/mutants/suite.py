@@ -29,6 +29,10 @@ MEMORY = 6 * 2**30
 """Bytes of data that a trial may hold: a mutant that asks for more fails."""
 
 
+BROKEN = 70
+"""What a fork exits with if it fails where no test does."""
+
+
 class Suite:
     """What pytest collected, as a plugin that forks instead of running."""
 
@@ -149,7 +153,7 @@ def _fork(job: Any, run: Callable[[Any, Callable[[Any], None]], None]) -> tuple[
     if pid:
         os.close(write)
         return pid, read
-    code = 1
+    code = BROKEN
     try:
         os.close(read)
         quiet = os.open(os.devnull, os.O_RDWR)

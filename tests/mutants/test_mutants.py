@@ -102,13 +102,13 @@ def test_tests_of_the_package_come_first_and_the_fastest_of_them() -> None:
     seconds = {"tests/a::slow": 9.0, "tests/a::fast": 1.0, "tests/b::x": 0.1, "tests/b::y": 50.0}
     reach = Reach("", seconds, {"p/m.py": {3: list(seconds)}}, [])
     mutant = Mutant("p/m.py", 0, 0, 4, 3, "f", 1, "a", "b")
-    assert chosen(mutant, reach, ("tests/a",), 20) == [
+    assert chosen(mutant, reach, ("tests/a",), 20, seconds) == [
         "tests/a::fast",
         "tests/a::slow",
         "tests/b::x",
     ]
     elsewhere = Mutant("p/m.py", 0, 0, 9, 9, "f", 1, "a", "b")
-    assert chosen(elsewhere, reach, ("tests/a",), 20) == []
+    assert chosen(elsewhere, reach, ("tests/a",), 20, seconds) == []
 
 
 def test_cases_are_thinned_evenly() -> None:

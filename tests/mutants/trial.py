@@ -11,13 +11,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import Any
 
 from mutants.operators import Mutant
 from mutants.reach import Reach, code_of
-from mutants.suite import ROOT, SOURCE, Suite, allow, in_forks
+from mutants.suite import BROKEN, ROOT, SOURCE, Suite, allow, in_forks
 
 LENIENT = 5.0
 """A test that takes this many times its own time, and SPARE seconds more, never ends."""
@@ -30,7 +30,7 @@ class Verdict:
 
     mutant: Mutant
     outcome: str
-    """killed, never ends, survived or unreached."""
+    """killed, never ends, survived, unreached, or broken: the trial itself failed."""
     by: str
     tests: int
     """How many tests were run."""
@@ -41,7 +41,9 @@ class Verdict:
         return self.outcome in ("killed", "never ends")
 
 
-def chosen(mutant: Mutant, reach: Reach, own: tuple[str, ...], budget: float) -> list[str]:
+def chosen(
+    mutant: Mutant, reach: Reach, own: tuple[str, ...], budget: float, known: Container[str]
+) -> list[str]:
     """Return the tests to run, within the budget.
 
     First those of the module, found by its name, then those of the package, the fastest first.
@@ -54,7 +56,7 @@ def chosen(mutant: Mutant, reach: Reach, own: tuple[str, ...], budget: float) ->
         named = module in name.split("::")[0]
         return not named, not name.startswith(own), reach.seconds[name], name
 
-    order = sorted(names, key=rank)
+    order = sorted((n for n in names if n in known), key=rank)
     picked, total = [], 0.0
     for name in order:
         total += reach.seconds[name]
@@ -84,7 +86,7 @@ def tried(
 
     jobs = []
     for mutant in mutants:
-        names = chosen(mutant, reach, own[mutant.path.split("/")[0]], budget)
+        names = chosen(mutant, reach, own[mutant.path.split("/")[0]], budget, suite.items)
         if names:
             jobs.append((mutant, names))
         else:
@@ -104,8 +106,8 @@ def _verdict(mutant: Mutant, answers: list[str], status: int) -> Verdict:
         return Verdict(mutant, "killed", by, len(run))
     if status in (-signal.SIGXCPU, -signal.SIGKILL):
         return Verdict(mutant, "never ends", by, len(run))
-    if status:
-        return Verdict(mutant, "killed", by, len(run))
+    if status:  # of the harness, or a crash of the interpreter
+        return Verdict(mutant, "broken" if status == BROKEN else "killed", by, len(run))
     return Verdict(mutant, "survived", "", len(run))
 
 
