@@ -121,6 +121,27 @@ def test_the_table_of_a_sum():
         assert abs(complex(total.mgf(t)) - product) < 1e-12
 
 
+@pytest.mark.parametrize(
+    ("frozen", "first", "last"),
+    [(scipy.stats.geom(0.1), 1, 438), (scipy.stats.geom(0.1, loc=-30), -29, 408)],
+    ids=["from 1", "from -29"],
+)
+def test_the_support_of_a_noise_with_one_long_tail(frozen, first, last):
+    """0.9^{k−1} ≥ 1e-20 up to k = 438: the side that ends early must not end the other one."""
+    start, masses = support(Noise.from_scipy(frozen))
+    assert (start, start + len(masses) - 1) == (first, last)
+    np.testing.assert_allclose(masses, 0.1 * 0.9 ** np.arange(438.0), rtol=1e-10)
+
+
+def test_floored_masses_keep_their_digits_on_both_sides():
+    """P(⌊Z⌋ = k) = e^{−k/b}(1 − e^{−1/b})/2 for k ≥ 0, far below the last digit of 1 too."""
+    table = Mass.floored(Laplace(0.5))
+    k = np.arange(0.0, 22.0)
+    wanted = np.exp(-2 * k) * -np.expm1(-2.0) / 2
+    np.testing.assert_allclose(table.pmf(k), wanted, rtol=1e-12)
+    np.testing.assert_allclose(table.pmf(-k - 1), wanted, rtol=1e-12)
+
+
 def test_support_of_what_leans():
     first, masses = support(Noise.from_scipy(scipy.stats.poisson(3, loc=-2)))
     assert first == -2
