@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
+import sympy
 
 import trueup as tu
 from trueup.errors import TrueupError
+from trueup.inverse.growth import growth
 from work import at_most
 
 CALLS = 16_000_000
@@ -169,3 +172,45 @@ def test_a_statistic_that_cancels_may_be_passed():
     assert est.sd(n=1.0, s=2.0) == pytest.approx(math.sqrt(2))
     with pytest.raises(TrueupError, match="unknown t"):
         est(n=1.0, t=2.0)
+
+
+def test_orders_where_terms_cancel_take_few_digits():
+    """To tell 1 + e^{−t} from 1 at t = 10⁷ takes millions of digits; at 10³ a few hundred."""
+    t = sympy.Symbol("t", real=True)
+    one = 1 + sympy.exp(-t)
+    with at_most(100_000):  # 32,000
+        assert growth(1 / (one**3 - one), t, 1).size == pytest.approx((1, 0))
+        assert growth(1 / (sympy.sqrt(t**2 + 1) - t), t, 1).size == (0, 1)
+    est = tu.unbiased("atan(log(q))/(q**3 - q)", tu.Laplace(2), (0.1, None))
+    with mpmath.workdps(30):
+        f = lambda q: mpmath.atan(mpmath.log(q)) / (q**3 - q)  # noqa: E731
+        assert est(2.0) == pytest.approx(float(f(2) - 4 * mpmath.diff(f, 2, 2)), rel=1e-12)
+        beside = mpmath.mpf(1) + mpmath.mpf(10) ** -9
+        assert est(1.0) == pytest.approx(float(f(beside) - 4 * mpmath.diff(f, beside, 2)), rel=1e-6)
+
+
+def test_the_degree_in_one_statistic_does_not_multiply_out_the_others():
+    noises = {"s": tu.Mass({0: 0.7, 1: 0.3}), "n": tu.DiscreteLaplace(2)}
+    with at_most(4_200_000):  # 1,400,000
+        est = tu.unbiased("(n + s)/(1 + n**2)", noises, {"s": (-2.5, None), "n": (0.6, None)})
+        sd = est.sd(s=1, n=3)
+    alpha = math.exp(-0.5)
+    ns = [(k + 3, (1 - alpha) / (1 + alpha) * alpha ** abs(k)) for k in range(-120, 121)]
+    law = [(est(s=1 + z, n=n), p * w) for n, p in ns for z, w in ((0, 0.7), (1, 0.3))]
+    mean = math.fsum(g * p for g, p in law)
+    assert mean == pytest.approx(4 / 10, rel=1e-12)
+    assert sd == pytest.approx(math.sqrt(math.fsum((g - mean) ** 2 * p for g, p in law)), rel=1e-9)
+
+
+def test_the_sd_of_a_product_needs_the_laws_of_its_factors_only():
+    noises = {"a": tu.DiscreteLaplace(2), "b": tu.Gaussian(3), "c": tu.DiscreteLaplace(1 / 3)}
+    with at_most(3_000_000):  # 980,000
+        est = tu.unbiased("a*(b - c)**2", noises)
+        sd = est.sd(a=2, b=1.5, c=3)
+    one = tu.unbiased("a", noises["a"]).sd(2) ** 2
+    alpha, v = math.exp(-3), 9  # (x − y)² − v − Var c, of mean (b − c)²; u = x − y is b − c + noise
+    masses = [(k, (1 - alpha) / (1 + alpha) * alpha ** abs(k)) for k in range(-12, 13)]
+    moment = lambda k: math.fsum(p * z**k for z, p in masses)  # noqa: E731
+    second, fourth = v + moment(2), 3 * v**2 + 6 * v * moment(2) + moment(4)
+    two = 4 * 1.5**2 * second + fourth - second**2  # Var u², odd moments of the noise being 0
+    assert sd == pytest.approx(math.sqrt(one * two + one * 1.5**4 + two * 2**2), rel=1e-9)

@@ -193,13 +193,6 @@ class Component:
         """The factors of f that share no statistic, as components; none if f has but one."""
         if self.waves or type(self) is not Component or self.modes != {(): (self.f, _ZERO[1])}:
             return ()
-        groups: list[tuple[set[sympy.Basic], sympy.Expr]] = []
-        for factor in sympy.Mul.make_args(self.f):
-            symbols, whole = set(factor.free_symbols), factor
-            for group in [g for g in groups if g[0] & symbols or not g[0]]:
-                groups.remove(group)
-                symbols, whole = symbols | group[0], whole * group[1]
-            groups.append((symbols, whole))
         return tuple(
             dataclasses.replace(
                 self,
@@ -207,8 +200,23 @@ class Component:
                 coordinates=tuple(c for c in self.coordinates if c.symbol in symbols),
                 modes={(): (factor, _ZERO[1])},
             )
-            for symbols, factor in groups
+            for symbols, factor in _apart(self.f)
         )
+
+    @cached_property
+    def factors(self) -> tuple[Component, ...]:
+        """The independent factors, those in waves among them: g is the product of theirs."""
+        if not self.waves or type(self) is not Component or self.removed:
+            return self.independent
+        found = []
+        for symbols, factor in _apart(self.f):
+            waves = tuple(w for w in self.waves if w.symbol in symbols)
+            modes = spectral.decompose(factor, [w.symbol for w in waves])
+            if modes is None:
+                return ()
+            coordinates = tuple(c for c in self.coordinates if c.symbol in symbols)
+            found.append(Component(factor, coordinates, waves, modes))
+        return tuple(found)
 
     def _parts_in(self, region: Region) -> list[tuple[Component, Region]]:
         """Return the independent factors, each with its part of a region."""
@@ -381,6 +389,18 @@ def _quadratic(
         for (k1, k2), weight in form.items()
         if not weight.is_zero
     )
+
+
+def _apart(f: sympy.Expr) -> list[tuple[set[sympy.Basic], sympy.Expr]]:
+    """Return the factors of a product that share no symbol, with their symbols."""
+    groups: list[tuple[set[sympy.Basic], sympy.Expr]] = []
+    for factor in sympy.Mul.make_args(f):
+        symbols, whole = set(factor.free_symbols), factor
+        for group in [g for g in groups if g[0] & symbols or not g[0]]:
+            groups.remove(group)
+            symbols, whole = symbols | group[0], whole * group[1]
+        groups.append((symbols, whole))
+    return groups
 
 
 def _total(terms: Iterable[Complex]) -> Complex:

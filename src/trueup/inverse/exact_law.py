@@ -87,7 +87,7 @@ def part_of(component: Component) -> Part:
     """Return a component with its integrals, or with those of its factors."""
     if isinstance(component, OnIntegers):
         return ProductPart(component)
-    factors = component.independent
+    factors = component.factors
     return FactoredPart(component, factors) if len(factors) > 1 else Part(component)
 
 

@@ -64,7 +64,7 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
         return None
     result: dict[Frequencies, Complex] = {}
     for frequency, mode in modes.items():
-        degree = max((int(sympy.degree(p, symbol)) for p in mode if p.has(symbol)), default=0)
+        degree = max(spectral.degree(p, symbol) for p in mode)
         try:
             moments = noise.tilted(frequency[0], degree)
         except TrueupError:

@@ -26,6 +26,8 @@ _LEVELS = 1e-6
 
 _GENERIC = sympy.Rational(12345, 10**4)  # for symbols held fixed
 _PROBES = (sympy.Integer(10) ** 4, sympy.Integer(10) ** 7)
+_DOUBLING = (200, 400, 800, 1600)
+_CLEAR = 0.01  # a rate that no power of x shows at the first of these
 
 
 class Growth(NamedTuple):
@@ -209,12 +211,19 @@ def _branch(expr: sympy.Piecewise, x: sympy.Symbol, point: sympy.Expr) -> sympy.
 
 
 def _measured(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
-    """Return the order as measured between two points far out."""
+    """Return the order as measured between points far out.
+
+    What grows or falls like e^{rate·x} shows that near by already. Farther out numbers of that size
+    are beyond reach: to tell 1 + e^{−x} from 1 at 10⁷ takes millions of digits.
+    """
     if expr.has(Opaque):
         return Growth(-math.inf, 0.0, sharp=False, formal=False)
     expr = at(expr, dict.fromkeys(expr.free_symbols - {x}, _GENERIC))
+    rate = _near_rate(expr, x)
+    if rate is not None:
+        return Growth(rate, formal=False)
     near, far = _PROBES
-    values = [_value(sympy.log(sympy.Abs(expr)), x, point) for point in (near, far)]
+    values = [_size_at(expr, x, point) for point in (near, far)]
     if None in values:
         return Growth(-math.inf, 0.0, sharp=False, formal=False)
     rate = values[1] / float(far)  # type: ignore[operator]
@@ -222,6 +231,26 @@ def _measured(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
         return Growth(rate, formal=False)
     power = (values[1] - values[0]) / math.log(float(far / near))  # type: ignore[operator]
     return Growth(0.0, round(power, 3), formal=False)
+
+
+def _near_rate(expr: sympy.Expr, x: sympy.Symbol) -> float | None:
+    """Return r if log|expr| is r·x + p·log x + c at doubling points, r not 0, None if it is not."""
+    values = [_size_at(expr, x, sympy.Integer(point)) for point in _DOUBLING]
+    if None in values:
+        return None
+    first, second = (
+        (c - 2 * b + a) / point  # type: ignore[operator]
+        for point, a, b, c in zip(_DOUBLING[:2], values, values[1:], values[2:], strict=False)
+    )
+    return second if abs(second) > _CLEAR and math.isclose(first, second, rel_tol=1e-6) else None
+
+
+def _size_at(expr: sympy.Expr, x: sympy.Symbol, point: sympy.Expr) -> float | None:
+    """Return log|expr| at a point; of the value, for sympy asks much before it writes |expr|."""
+    if isinstance(expr, sympy.exp):
+        return _value(expr.args[0], x, point)
+    value = real_at(expr, {x: point}, 20)
+    return float(sympy.log(abs(value))) if value else None
 
 
 def _value(expr: sympy.Expr, x: sympy.Symbol, point: sympy.Expr) -> float | None:

@@ -79,6 +79,29 @@ def decompose(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> dict[Frequencie
     return {c: p for c, p in found.items() if p != (0, 0)} or {_zeros(symbols): _NOTHING}
 
 
+def degree(polynomial: sympy.Expr, symbol: sympy.Symbol) -> int:
+    """Return the degree in one symbol; what stands beside its powers is not multiplied out.
+
+    Examples
+    --------
+    >>> s, n = sympy.symbols("s n", real=True)
+    >>> degree(s**2 / (1 + n**2) ** 9 + (s + n) ** 3, s), degree(n**2, s)
+    (3, 0)
+    """
+    if symbol not in polynomial.free_symbols:
+        return 0
+    return int(sympy.degree(_only(polynomial, symbol, {}), symbol))
+
+
+def _only(
+    expr: sympy.Expr, symbol: sympy.Symbol, masks: dict[sympy.Expr, sympy.Symbol]
+) -> sympy.Expr:
+    """Replace all that does not depend on a symbol, but numbers, by names."""
+    if symbol in expr.free_symbols:
+        return expr if expr == symbol else expr.func(*(_only(a, symbol, masks) for a in expr.args))
+    return expr if expr.is_Rational else masks.setdefault(expr, sympy.Dummy(real=True))
+
+
 def _centres(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> dict[sympy.Symbol, sympy.Rational]:
     """Return a where f is written in powers of s − a: it is expanded about there."""
     found: dict[sympy.Symbol, sympy.Rational] = {}
