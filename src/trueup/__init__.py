@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from trueup.estimator import Estimator, unbiased
     from trueup.frames.debias import debias
+    from trueup.frames.total import total
     from trueup.near.estimator import NearlyUnbiased, nearly_unbiased
     from trueup.near.frontier import Frontier, frontier
     from trueup.noise import (
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
         Uniform,
     )
     from trueup.plugin import PluginBias, plugin_bias
-    from trueup.totals import total
     from trueup.values import Noisy, noisy, where
 
 __all__ = [
@@ -139,7 +139,7 @@ _HOMES = {
         "Uniform",
     ),
     "trueup.frames.debias": ("debias",),
-    "trueup.totals": ("total",),
+    "trueup.frames.total": ("total",),
     "trueup.values": ("Noisy", "noisy", "where"),
     "trueup.plugin": ("PluginBias", "plugin_bias"),
 }

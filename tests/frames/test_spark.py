@@ -82,7 +82,7 @@ def test_total(frame):
 def test_refusals(frame):
     with pytest.raises(tu.TrueupError, match="'key' holds string, not numbers"):
         tu.debias(frame, columns={"s": "key"}, mean=MEAN)
-    with pytest.raises(tu.TrueupError, match="there is a column 'KEY' already"):
+    with pytest.raises(tu.TrueupError, match="there is a column 'key' already"):
         tu.debias(frame, KEY=MEAN)
     with pytest.raises(tu.TrueupError, match="no column 'emp' for the statistic n"):
         tu.debias(frame, columns={"n": "emp"}, mean=MEAN)

@@ -121,7 +121,6 @@ def run(args: argparse.Namespace) -> int:
     """Read, debias, write; the summary goes to standard error."""
     from trueup.cli import WrongUsage
     from trueup.cli.files.job import Job, run_job
-    from trueup.cli.files.plan import make_plan
     from trueup.cli.release import read_release
 
     release = read_release(args, args.formulas)
@@ -131,9 +130,7 @@ def run(args: argparse.Namespace) -> int:
         raise WrongUsage(
             "--by, --weights, --average and --skip-missing go with --total", "add --total"
         )
-    outputs = ["value", *["stderr"] * (not args.no_stderr), *["variance"] * args.variance]
-    plan = make_plan(release, outputs)
-    job = Job.read(args, plan)
+    job = Job.read(args, release)
     if args.engine == "spark":
         from trueup.cli.files.spark import run_spark
 

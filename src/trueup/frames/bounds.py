@@ -19,15 +19,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.frames.columns import Piece
-    from trueup.frames.wanted import Wanted
+    from trueup.tables.request import Request
 
     Floats = NDArray[np.float64]
 
 
-def warn_beyond(wanted: Sequence[Wanted], pieces: Sequence[Piece]) -> None:
+def warn_beyond(requests: Sequence[Request], pieces: Sequence[Piece]) -> None:
     """Warn of every column that has more values beyond a bound than the noise explains."""
-    bounds = [b for w in wanted for b in bounds_of(w.estimator, w.column_of, w.scale_of)]
-    for bound in dict.fromkeys(bounds):
+    for bound in bounds_of(requests):
         x = _sample(pieces, bound.column)
         scale = None if bound.scale is None else _sample(pieces, bound.scale)
         rows = sum(len(p.columns[bound.column].values) for p in pieces)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from trueup.frames.wanted import Wanted
+    from trueup.tables.request import Request
 
 
 class Column(NamedTuple):
@@ -61,7 +61,7 @@ class Engine(Protocol):
     def check(self, frame: Any, names: Sequence[str]) -> None:
         """Raise unless these columns hold numbers."""
 
-    def extend(self, frame: Any, new: Mapping[str, tuple[Wanted, str]]) -> Any:
+    def extend(self, frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
         """Return the frame with columns added: the value, variance or stderr of what is wanted."""
 
 

@@ -8,7 +8,7 @@ from narwhals import dependencies
 
 from trueup.errors import TrueupError
 from trueup.frames import eager, of_arrow, of_duckdb, of_narwhals, of_pandas, of_polars, of_spark
-from trueup.frames.wanted import read_wanted
+from trueup.tables.request import outputs_of, read_requests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,17 +68,15 @@ def debias(
         return of_narwhals.wrapped(native, frame)
     in_memory = eager_backend(frame)
     if in_memory is not None:
-        wanted = read_wanted(in_memory.names(frame), columns, scales, estimators, stderr=stderr)
-        return eager.debias(in_memory, frame, wanted)
+        names = in_memory.names(frame)
+        requests = read_requests(names, columns, scales, estimators, outputs=outputs_of(stderr))
+        return eager.debias(in_memory, frame, requests)
     engine = engine_of(frame)
-    wanted = read_wanted(
-        engine.names(frame), columns, scales, estimators, stderr=stderr, fold=engine.fold
-    )
-    for w in wanted:
-        engine.check(frame, w.inputs)
-    outputs = ("value", "stderr") if stderr else ("value",)
-    new = {n: (w, o) for w in wanted for n, o in zip(w.names, outputs, strict=True)}
-    return engine.extend(frame, new)
+    names, outputs = engine.names(frame), outputs_of(stderr)
+    requests = read_requests(names, columns, scales, estimators, outputs=outputs, fold=engine.fold)
+    for request in requests:
+        engine.check(frame, request.inputs)
+    return engine.extend(frame, {n: (r, o) for r in requests for n, o in r.written.items()})
 
 
 def eager_backend(frame: Any) -> Eager | None:

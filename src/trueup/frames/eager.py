@@ -18,40 +18,40 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.frames.columns import Eager, Piece
-    from trueup.frames.wanted import Wanted
+    from trueup.tables.request import Request
 
 _DOUBLE = np.dtype(float)
 
 
-def debias(backend: Eager, frame: Any, wanted: Sequence[Wanted]) -> Any:
+def debias(backend: Eager, frame: Any, requests: Sequence[Request]) -> Any:
     """Return the frame with the columns that are wanted, computed by the kernels."""
-    pieces = read(backend, frame, wanted)
-    new: dict[str, list[Column]] = {name: [] for w in wanted for name in w.names}
-    for w in wanted:
+    pieces = read(backend, frame, requests)
+    like = {name: r.inputs for r in requests for name in r.written}
+    new: dict[str, list[Column]] = {name: [] for name in like}
+    for r in requests:
         for piece in pieces:
-            outputs = ("value", "stderr") if w.stderr else ("value",)
-            for name, column in zip(w.names, compute(w, piece, outputs), strict=True):
+            for name, column in zip(r.written, compute(r, piece, r.outputs), strict=True):
                 new[name].append(column)
-    return backend.attach(frame, new, {name: w.inputs for w in wanted for name in w.names})
+    return backend.attach(frame, new, like)
 
 
 def read(
-    backend: Eager, frame: Any, wanted: Sequence[Wanted], *, skip: bool = False
+    backend: Eager, frame: Any, requests: Sequence[Request], *, skip: bool = False
 ) -> list[Piece]:
     """Return the columns that are read, the scales checked, with a warning about doubtful bounds.
 
     With ``skip`` a missing scale is no error, only one that is not positive.
     """
-    names = tuple(dict.fromkeys(c for w in wanted for c in w.inputs))
+    names = tuple(dict.fromkeys(c for w in requests for c in w.inputs))
     pieces = list(backend.pieces(frame, names))
-    for w in wanted:
+    for w in requests:
         for piece in pieces:
             _check_scales(w, piece, skip=skip)
-    warn_beyond(wanted, pieces)
+    warn_beyond(requests, pieces)
     return pieces
 
 
-def compute(w: Wanted, piece: Piece, outputs: Sequence[str]) -> list[Column]:
+def compute(w: Request, piece: Piece, outputs: Sequence[str]) -> list[Column]:
     """Return "value", "variance" and "stderr" of one piece as asked; null stays null.
 
     A standard error is null, too, where the unbiased variance is negative.
@@ -82,13 +82,14 @@ def _negative(
     return either([null, np.isnan(stderr) & ~np.isnan(value)])
 
 
-def _check_scales(w: Wanted, piece: Piece, *, skip: bool) -> None:
+def _check_scales(w: Request, piece: Piece, *, skip: bool) -> None:
     """Raise where a row has numbers to debias but no proper noise scale."""
-    for statistic, name, limit in zip(w.scaled, w.scales, w.largest, strict=True):
+    for statistic, limit in w.largest.items():
+        name = w.scales[statistic]
         scale = piece.columns[name].values
         if not len(scale) or (np.min(scale) > 0 and np.max(scale) < limit):
             continue
-        needed = [*w.columns, name] if skip else w.columns
+        needed = [*w.columns.values(), *([name] if skip else [])]
         known = [~np.isnan(piece.columns[c].values) for c in needed]
         broken = np.logical_and.reduce([~((scale > 0) & (scale < limit)), *known])
         if broken.any():
@@ -96,10 +97,10 @@ def _check_scales(w: Wanted, piece: Piece, *, skip: bool) -> None:
             raise _bad_scale(w, statistic, name, float(scale[row]), piece.start + row)
 
 
-def _bad_scale(w: Wanted, statistic: str, name: Any, scale: float, row: int) -> TrueupError:
+def _bad_scale(w: Request, statistic: str, name: Any, scale: float, row: int) -> TrueupError:
     if scale > 0 and np.isfinite(scale):
-        limit = w.largest[w.scaled.index(statistic)]
-        what = "variance" if w.stderr else "estimator"
+        limit = w.largest[statistic]
+        what = "variance" if w.has_errors else "estimator"
         return TrueupError(
             f"the noise scale of {statistic} is {scale:g} at row {row} (column {name!r}), too "
             f"large for {text(w.estimator.estimand)}: its {what} exists only for scales below "
@@ -114,9 +115,9 @@ def _bad_scale(w: Wanted, statistic: str, name: Any, scale: float, row: int) -> 
     )
 
 
-def _check_whole(w: Wanted, piece: Piece) -> None:
+def _check_whole(w: Request, piece: Piece) -> None:
     """Raise with column and row where integer noise has left a broken number."""
-    for i, (statistic, name) in enumerate(zip(w.estimator.statistics, w.columns, strict=True)):
+    for i, (statistic, name) in enumerate(w.columns.items()):
         values = piece.columns[name].values
         if i in w.value.whole and values.dtype.kind == "f":
             broken = np.flatnonzero((np.floor(values) != values) & ~np.isnan(values))

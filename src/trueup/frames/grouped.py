@@ -6,39 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
+from trueup.tables.totals import ROWS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trueup.frames.columns import Engine
-    from trueup.frames.wanted import Wanted
-
-ROWS = "rows"
-"""The column that says how many rows were summed."""
+    from trueup.tables.request import Request
+    from trueup.tables.totals import Totals
 
 
 def aggregate(
     engine: Engine,
     frame: Any,
-    wanted: Sequence[Wanted],
-    keys: Sequence[str],
-    weights: str | None,
-    *,
-    mean: bool,
-    skip: bool,
+    requests: Sequence[Request],
+    totals: Totals,
 ) -> Any:
     """Return one row for each group: keys, rows, totals and their standard errors.
 
-    Without ``skip`` the total of a group that misses a number is null.
+    Unless they are to be skipped, rows that miss a number make the total of their group null.
     """
-    new: dict[str, tuple[Wanted, str]] = {}
-    taken = list(engine.names(frame))
-    for w in wanted:
-        for output in ("value", "variance")[: len(w.names)]:
-            name = nw.generate_temporary_column_name(8, taken)
-            taken.append(name)
-            new[name] = (w, output)
+    new: dict[str, tuple[Request, str]] = {}
+    taken, keys = list(engine.names(frame)), totals.by
+    for what in totals.summed(requests):
+        name = nw.generate_temporary_column_name(8, taken)
+        taken.append(name)
+        new[name] = what
     cells = nw.from_native(engine.extend(frame, new))
-    weight = nw.lit(1.0) if weights is None else nw.col(weights).cast(nw.Float64())
+    known = totals.weights is not None
+    weight = nw.col(totals.weights).cast(nw.Float64()) if known else nw.lit(1.0)
     count = nw.generate_temporary_column_name(8, taken)
     cells = cells.select(
         *keys,
@@ -48,11 +44,11 @@ def aggregate(
             for name, (_, output) in new.items()
         ),
     )
-    if skip:
+    if totals.skip:
         cells = cells.drop_nulls([*new, count])
         cells = cells.filter(*(~nw.col(name).is_nan() for name in [*new, count]))
     summed = _summed(cells, keys, [*new, count])
-    return summed.select(*keys, *_results(new, count, mean=mean)).to_native()
+    return summed.select(*keys, *_results(new, count, mean=totals.average)).to_native()
 
 
 def _summed(cells: Any, keys: Sequence[str], names: Sequence[str]) -> Any:
@@ -66,7 +62,7 @@ def _summed(cells: Any, keys: Sequence[str], names: Sequence[str]) -> Any:
     )
 
 
-def _results(new: Mapping[str, tuple[Wanted, str]], count: str, *, mean: bool) -> list[nw.Expr]:
+def _results(new: Mapping[str, tuple[Request, str]], count: str, *, mean: bool) -> list[nw.Expr]:
     over = nw.col(count) if mean else nw.lit(1.0)
     columns = [nw.col(ROWS).cast(nw.Int64())]
     for name, (w, output) in new.items():

@@ -9,7 +9,7 @@ from trueup.frames.columns import not_numbers
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from trueup.frames.wanted import Wanted
+    from trueup.tables.request import Request
 
 _NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "REAL", "NUMERIC", "BIGNUM", "NULL")
 
@@ -34,7 +34,7 @@ def check(frame: Any, names: Sequence[str]) -> None:
             raise not_numbers(name, kind, None, None)
 
 
-def extend(frame: Any, new: Mapping[str, tuple[Wanted, str]]) -> Any:
+def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
     """Return the relation with columns added, as SQL."""
     added = (f"{w.sql('duckdb', output)} AS {quoted(name)}" for name, (w, output) in new.items())
     return frame.project(", ".join(["*", *added]))

@@ -13,7 +13,7 @@ from trueup.frames.expressions import of_grid, root
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from trueup.frames.wanted import Wanted
+    from trueup.tables.request import Request
 
 
 def is_wrapped(frame: Any) -> bool:
@@ -51,12 +51,12 @@ def check(frame: Any, names: Sequence[str]) -> None:
             raise not_numbers(name, kind, None, None)
 
 
-def extend(frame: Any, new: Mapping[str, tuple[Wanted, str]]) -> Any:
+def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
     """Return the frame with columns added, as expressions."""
     added = {name: _expression(w, output) for name, (w, output) in new.items()}
     return nw.from_native(frame).with_columns(**added).to_native()
 
 
-def _expression(w: Wanted, output: str) -> nw.Expr:
-    found = of_grid(w.value if output == "value" else w.variance, w.inputs, w.largest)
+def _expression(w: Request, output: str) -> nw.Expr:
+    found = of_grid(w.value if output == "value" else w.variance, w.inputs, [*w.largest.values()])
     return root(found) if output == "stderr" else found

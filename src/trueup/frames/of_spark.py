@@ -12,7 +12,7 @@ from trueup.frames.columns import not_numbers
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from trueup.frames.wanted import Wanted
+    from trueup.tables.request import Request
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 
@@ -43,7 +43,7 @@ def check(frame: Any, names: Sequence[str]) -> None:
             raise not_numbers(name, kind, None, None)
 
 
-def extend(frame: Any, new: Mapping[str, tuple[Wanted, str]]) -> Any:
+def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
     """Return the DataFrame with columns added, as native expressions."""
     functions = optional("pyspark.sql.functions", "spark", "a Spark DataFrame")
     return frame.withColumns(

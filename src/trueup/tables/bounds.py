@@ -17,12 +17,12 @@ import scipy
 from trueup.errors import TrueupError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from trueup.estimator import Estimator
     from trueup.noise.base import Noise
+    from trueup.tables.request import Request
 
     Floats = NDArray[np.float64]
 
@@ -127,12 +127,13 @@ def _drawn_anew(x: Floats, rows: NDArray[np.intp], noise: Noise) -> NDArray[np.i
     return np.asarray(rows[new])
 
 
-def bounds_of(
-    estimator: Estimator, columns: Mapping[str, Any], scales: Mapping[str, Any]
-) -> Iterator[Bound]:
-    """Yield the bounds of an estimator whose statistics, and their scales, are in columns."""
-    for name, domain in estimator.domain.items():
-        for bound, side in zip(domain.bounds, (-1, 1), strict=True):
-            if bound is not None and math.isfinite(bound):
-                noise = estimator.noise[name]
-                yield Bound(name, columns[name], scales.get(name), noise, float(bound), side)
+def bounds_of(requests: Iterable[Request]) -> list[Bound]:
+    """Return the bounds of all statistics that are asked for, each once."""
+    found = [
+        Bound(name, r.columns[name], r.scales.get(name), r.estimator.noise[name], float(end), side)
+        for r in requests
+        for name, domain in r.estimator.domain.items()
+        for end, side in zip(domain.bounds, (-1, 1), strict=True)
+        if end is not None and math.isfinite(end)
+    ]
+    return list(dict.fromkeys(found))

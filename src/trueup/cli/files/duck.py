@@ -15,7 +15,7 @@ from trueup.errors import TrueupError
 from trueup.extras import optional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from trueup.cli.files.formats import Format
@@ -92,10 +92,10 @@ class Duck:
         rows: list[tuple[Any, ...]] = self._watched(lambda: self.connection.execute(sql).fetchall())
         return rows
 
-    def table(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the names and the rows of a query."""
+    def aligned(self, query: str) -> str:
+        """Return the rows of a query as a table to look at."""
         names = [str(row[0]) for row in self.ask(f"DESCRIBE {query}")]
-        return names, self.ask(query)
+        return aligned(names, self.ask(query))
 
     def _watched(self, work: Callable[[], Any]) -> Any:
         share = getattr(self.connection, "query_progress", lambda: -1.0)  # from DuckDB 1.3 on
@@ -184,3 +184,33 @@ def _pumped(out: Any) -> Iterator[str]:
         thread.join()
         if failed:
             raise failed[0] from None
+
+
+def aligned(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Return a table to look at.
+
+    Examples
+    --------
+    >>> print(aligned(["state", "pay"], [["A", 1.25], ["B", None]]))
+    state   pay
+    A      1.25
+    B
+    """
+    shown = [[_cell(value) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(names, *shown, strict=True)]
+    numeric = (int, float, type(None))
+    right = [all(isinstance(row[i], numeric) for row in rows) for i in range(len(names))]
+    lines = [
+        "  ".join(
+            f"{cell:>{w}}" if r else f"{cell:<{w}}"
+            for cell, w, r in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in [list(names), *shown]
+    ]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else f"{value}"

@@ -90,7 +90,7 @@ def _search(duck: Duck, source: Source, statement: Statement, check: Check) -> T
     more = f" ({count:,} rows like it)" if count > 1 else ""
     shown = quoted(str(value)) if check.kind == "text" else value
     what, hint = _WORDS.get(check.kind, _WORDS["cast"])
-    most = statement.plan.scales.get(check.column, math.inf)
+    most = statement.limits.get(check.column, math.inf)
     limit = "finite" if math.isinf(most) else f"below {most:g} for this formula"
     names = {"value": shown, "kind": check.kind, "column": check.column, "limit": limit}
     return TrueupError(f"{place}: {what.format(**names)}{more}", hint.format(**names))

@@ -10,57 +10,74 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trueup.cli.files import formats, targets
+from trueup.cli.files.columns import found
 from trueup.cli.files.duck import Duck, copy, enough, installed
 from trueup.cli.files.faults import translated
 from trueup.cli.files.kinds import check_kinds
 from trueup.cli.files.paths import exact
-from trueup.cli.files.plan import fitted, found
 from trueup.cli.files.reading import guessed, parquet, reading, types
 from trueup.cli.files.sources import opened
-from trueup.cli.files.statement import Statement
+from trueup.cli.files.statement import Statement, quote
 from trueup.cli.files.summary import Summary, Tally
-from trueup.cli.files.totals import Totals, aligned
 from trueup.cli.notation import Name, names
-from trueup.errors import TrueupError
+from trueup.errors import InfiniteVariance, TrueupError
+from trueup.tables.request import check_new, read_requests
+from trueup.tables.totals import ROWS, Totals, missing_numbers
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
     from trueup.cli.files.formats import Format
-    from trueup.cli.files.plan import Plan
     from trueup.cli.files.sources import Source
+    from trueup.cli.release import Release
+    from trueup.estimator import Estimator
+    from trueup.tables.request import Request
+
+_TOTALS = "trueup_totals"
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What the command line asks, apart from the estimators."""
+    """What is asked of a file; the options of ``trueup debias``.
 
-    plan: Plan
+    ``columns`` and ``scales`` name the columns of statistics and of their noise scales;
+    ``totals`` are written in place of the rows.
+    """
+
     input: str
     output: str
-    source_format: str | None
-    target_format: str | None
-    delimiter: str | None
-    hive: bool
-    nulls: tuple[str, ...]
-    keep_text: tuple[str, ...]
-    compression: str | None
-    memory: str | None
-    totals: Totals | None
-    force: bool
-    dry_run: bool
-    quiet: bool
+    estimators: Mapping[str, Estimator]
+    columns: Mapping[str, str]
+    scales: Mapping[str, str]
+    outputs: tuple[str, ...] = ("value", "stderr")
+    source_format: str | None = None
+    target_format: str | None = None
+    delimiter: str | None = None
+    hive: bool = False
+    nulls: tuple[str, ...] = ()
+    keep_text: tuple[str, ...] = ()
+    compression: str | None = None
+    memory: str | None = None
+    totals: Totals | None = None
+    force: bool = False
+    dry_run: bool = False
+    quiet: bool = False
 
     @classmethod
-    def read(cls, args: argparse.Namespace, plan: Plan) -> Job:
+    def read(cls, args: argparse.Namespace, release: Release) -> Job:
         """Return the job that the arguments describe."""
+        estimators = release.estimators()
+        statistics = {s for e in estimators.values() for s in e.statistics}
         weights = None if args.weights is None else Name(args.weights)
         totals = Totals(names(args.by or ""), weights, args.average, args.skip_missing)
         return cls(
-            plan=plan,
             input=args.input,
             output=args.output,
+            estimators=estimators,
+            columns=release.columns(statistics),
+            scales=release.scales(statistics),
+            outputs=("value", *["stderr"][args.no_stderr :], *["variance"] * args.variance),
             source_format=args.source_format,
             target_format=args.target_format,
             delimiter=args.delimiter,
@@ -75,34 +92,58 @@ class Job:
             quiet=args.quiet,
         )
 
+    def __post_init__(self) -> None:
+        """Refuse errors that are infinite before any file is read."""
+        if self.outputs == ("value",):
+            return
+        for name, estimator in self.estimators.items():
+            try:
+                _ = estimator.variance_formula
+            except InfiniteVariance as error:
+                hint = "add --no-stderr: the estimate is still unbiased"
+                raise InfiniteVariance(f"{name}: {error.message}", hint) from None
+
     @property
     def to_pipe(self) -> bool:
         """Whether the output goes to standard output."""
         return self.output == "-"
 
-    def fitted(self, source: Source) -> Job:
-        """Return the job on the columns of a source."""
+    def on(self, source: Source) -> tuple[list[Request], Job]:
+        """Return what is asked of the columns of a source, and the job with their exact names."""
         totals, text = self.totals, [found(c, "--text ", source) for c in self.keep_text]
-        return dataclasses.replace(
-            self,
-            plan=fitted(self.plan, source, new=totals is None),
-            totals=None if totals is None else totals.fitted(source, self.plan.names),
-            keep_text=tuple(text),
+        if totals is not None:
+            by = tuple(found(column, "--by ", source) for column in totals.by)
+            weights = totals.weights
+            weights = None if weights is None else found(weights, "--weights ", source)
+            totals = dataclasses.replace(totals, by=by, weights=weights)
+            check_new([ROWS], by, str.lower)
+        requests = read_requests(
+            *(source.columns, self.columns, self.scales, self.estimators),
+            outputs=self.outputs,
+            kept=source.columns if totals is None else (ROWS, *totals.by),
+            fold=str.lower,
+            find=lambda column, kind, statistic: found(column, f"--{kind} {statistic}=", source),
         )
+        return requests, dataclasses.replace(self, totals=totals, keep_text=tuple(text))
+
+    def check_missing(self, missing: int, kept: int) -> None:
+        """Refuse rows that miss a number, unless they are to be left out of the totals."""
+        if missing and self.totals and not self.totals.skip:
+            raise missing_numbers(missing, missing + kept, "--skip-missing")
 
 
 def run_job(job: Job) -> list[str]:
     """Do it, and return the lines of the summary."""
     with opened(job.input, job.source_format, job.delimiter, hive=job.hive) as source:
-        job = job.fitted(source)
+        requests, job = job.on(source)
         form = _target_format(job, source)
         formats.check_compression(form, job.compression)
         check_kinds(source, source.columns if job.totals is None else job.totals.by, form)
         if job.dry_run or job.to_pipe:
             with tempfile.TemporaryDirectory(prefix="trueup-") as folder:
-                return _Run(job, source, form, None, Path(folder) / "spill").lines()
+                return _Run(job, requests, source, form, None, Path(folder) / "spill").lines()
         with targets.Target(job.output, form, force=job.force) as target:
-            return _Run(job, source, form, target, target.spill).lines()
+            return _Run(job, requests, source, form, target, target.spill).lines()
 
 
 def _target_format(job: Job, source: Source) -> Format:
@@ -123,13 +164,15 @@ class _Run:
     def __init__(
         self,
         job: Job,
+        requests: list[Request],
         source: Source,
         form: Format,
         target: targets.Target | None,
         spill: Path,
     ) -> None:
-        self.job, self.source, self.form, self.target = job, source, form, target
-        width = len(source.columns) + len(job.plan.names)
+        self.job, self.requests, self.source = job, requests, source
+        self.form, self.target = form, target
+        width = len(source.columns) + len(requests) * len(job.outputs)
         memory = job.memory or enough(width, os.cpu_count() or 1, installed())
         self.duck = Duck(memory, spill)
         self.statement: Statement | None = None
@@ -157,25 +200,23 @@ class _Run:
         weights = job.totals.weights if job.totals else None
         others = () if weights is None else (weights,)
         kinds = types(self.duck, table, source.columns)
-        return Statement(job.plan, table, kinds, casts, job.nulls, others)
+        return Statement(self.requests, table, kinds, casts, job.nulls, others)
 
     def _write(self, statement: Statement) -> list[str]:
         job, duck = self.job, self.duck
         if job.dry_run:
-            query = job.totals.sql(statement) if job.totals else statement.query()
+            query = statement.query(job.totals)
             out = job.output if job.to_pipe else exact(Path(job.output))
             print(copy(query, out, self.form, job.compression) + ";")
             return []
-        rows = 0
+        query, rows = statement.query(job.totals), 0
         if job.totals:
-            query, rows = job.totals.compute(duck, statement)
-        else:
-            query = statement.query()
+            query, rows = self._computed(query, statement, job.totals)
         kinds = self.source.types
         if self.target is not None:
             written = duck.write(query, self.target.part, self.form, job.compression, kinds)
         elif job.totals and sys.stdout.isatty() and job.target_format is None:
-            print(aligned(*duck.table(query)))
+            print(duck.aligned(query))
             written = 0
         else:
             written = duck.stream(query, sys.stdout.buffer, self.form, job.compression, kinds)
@@ -186,12 +227,22 @@ class _Run:
             return []
         return [*summary.lines(), *(f"trueup: warning: {text}" for text in summary.warnings())]
 
+    def _computed(self, query: str, statement: Statement, totals: Totals) -> tuple[str, int]:
+        """Compute totals; return the query that reads them, groups in order, and all rows."""
+        self.duck.ask(f"CREATE OR REPLACE TEMP TABLE {_TOTALS} AS\n{query}")
+        missing = quote(statement.missing)
+        found = self.duck.ask(f"SELECT SUM({missing}), SUM({quote(ROWS)}) FROM {_TOTALS}")[0]
+        rows = [int(n or 0) for n in found]
+        self.job.check_missing(*rows)
+        order = f" ORDER BY {', '.join(map(quote, totals.by))}" if totals.by else ""
+        return f"SELECT * EXCLUDE ({missing}) FROM {_TOTALS}{order}", sum(rows)
+
     def _summary(self, statement: Statement, rows: int) -> Summary:
         """Count in the output where that is quick, else in the input."""
         tally = Tally(statement, rows)
         if self.target is not None and self.form.name == "parquet" and self.job.totals is None:
             written = parquet([self.target.part])
-            kinds = types(self.duck, written, (*statement.types, *statement.plan.written))
+            kinds = types(self.duck, written, (*statement.types, *statement.written))
             again = dataclasses.replace(statement, source=written, types=kinds, casts={})
-            tally = Tally(again, rows, frozenset(statement.plan.written))
+            tally = Tally(again, rows, frozenset(statement.written))
         return tally.read(self.duck.ask(tally.sql())[0])

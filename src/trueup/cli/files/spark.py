@@ -96,11 +96,12 @@ class _Run:
     def lines(self) -> list[str]:
         """Run, and return the summary."""
         source, frame = self._source()
-        job = self.job = self.job.fitted(source)
+        requests, job = self.job.on(source)
+        self.job = job
         frame.createOrReplaceTempView(_VIEW)
         kinds = {name: _TYPES.get(kind, kind.upper()) for name, kind in frame.dtypes}
-        statement = Statement(job.plan, _VIEW, kinds, nulls=job.nulls, dialect="spark")
-        query = job.totals.sql(statement) if job.totals else statement.query()
+        statement = Statement(requests, _VIEW, kinds, nulls=job.nulls, dialect="spark")
+        query = statement.query(job.totals)
         if job.dry_run:
             print(query + ";")
             return []
@@ -180,10 +181,13 @@ class _Run:
         if self.job.totals is None:
             return frame
         frame = frame.cache()
-        missing = f"{statement.prefix}missing"
-        sums = frame.groupBy().sum(missing, "rows").collect()[0]
-        self.job.totals.check_missing(*(int(n or 0) for n in sums))
-        return frame.drop(missing).orderBy(*map(statement.quote, self.job.totals.by)).coalesce(1)
+        sums = frame.groupBy().sum(statement.missing, "rows").collect()[0]
+        self.job.check_missing(*(int(n or 0) for n in sums))
+        return (
+            frame.drop(statement.missing)
+            .orderBy(*map(statement.quote, self.job.totals.by))
+            .coalesce(1)
+        )
 
     def _save(self, frame: Any, path: str, form: str) -> None:
         writer = frame.write.mode("overwrite" if self.job.force else "errorifexists")

@@ -12,11 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from trueup.cli.files.layers import layered
+from trueup.errors import TrueupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from trueup.cli.files.plan import Plan, Task
+    from trueup.tables.request import Request
+    from trueup.tables.totals import Totals
 
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _WHOLE = {*_SIGNED, *(f"U{name}" for name in _SIGNED)}
@@ -62,7 +64,7 @@ class Statement:
 
     Parameters
     ----------
-    plan
+    requests
         What is computed.
     source
         What follows FROM.
@@ -78,7 +80,7 @@ class Statement:
         ``duckdb`` or ``spark``.
     """
 
-    plan: Plan
+    requests: Sequence[Request]
     source: str
     types: Mapping[str, str]
     casts: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -91,22 +93,46 @@ class Statement:
         return quote(name, self.dialect)
 
     @cached_property
+    def written(self) -> dict[str, tuple[Request, str]]:
+        """The new columns: of which request, and which output."""
+        return {name: (r, o) for r in self.requests for name, o in r.written.items()}
+
+    @cached_property
+    def whole(self) -> dict[str, bool]:
+        """The columns of statistics, and whether they must hold whole numbers."""
+        found: dict[str, bool] = {}
+        for r in self.requests:
+            for statistic, column in r.columns.items():
+                found[column] = found.get(column, False) or r.estimator.noise[statistic].lattice
+        return found
+
+    @cached_property
+    def limits(self) -> dict[str, float]:
+        """The columns of noise scales, and below which scale the results are valid."""
+        found: dict[str, float] = {}
+        for r in self.requests:
+            for statistic, limit in r.largest.items():
+                column = r.scales[statistic]
+                found[column] = min(found.get(column, math.inf), limit)
+        return found
+
+    @cached_property
     def prefix(self) -> str:
         """How the names of helper columns begin: like no column that is there."""
         prefix = "_"
-        while any(name.lower().startswith(prefix) for name in (*self.types, *self.plan.written)):
+        while any(name.lower().startswith(prefix) for name in (*self.types, *self.written)):
             prefix += "_"
         return prefix
 
     @cached_property
     def numbers(self) -> dict[str, str]:
         """The helper column of each column of numbers."""
-        return {c: f"{self.prefix}x{i}" for i, c in enumerate(self.plan.numbers, start=1)}
+        return {c: f"{self.prefix}x{i}" for i, c in enumerate(self.whole, start=1)}
 
     @cached_property
     def scales(self) -> dict[str, str]:
         """The helper column of each column of scales."""
-        return {c: f"{self.prefix}b{i}" for i, c in enumerate(self.plan.scales, start=1)}
+        return {c: f"{self.prefix}b{i}" for i, c in enumerate(self.limits, start=1)}
 
     # -- conversions and checks --------------------------------------------------------------------
 
@@ -122,7 +148,7 @@ class Statement:
 
     def checks(self) -> list[Check]:
         """Return what must not be, in the order in which to look for it."""
-        used = dict.fromkeys((*self.plan.numbers, *self.plan.scales, *self.others))
+        used = dict.fromkeys((*self.whole, *self.limits, *self.others))
         found = [
             Check(c, "text", f"{self._known(c)} IS NOT NULL AND TRY_{self.double(c)} IS NULL")
             for c in used
@@ -130,12 +156,11 @@ class Statement:
         ]
         found += [
             Check(c, "broken", self._broken(self.double(c)))
-            for c, whole in self.plan.numbers.items()
+            for c, whole in self.whole.items()
             if whole and self.types[c] not in _WHOLE
         ]
         found += [
-            Check(c, "scale", _bad_scale(self.double(c), limit))
-            for c, limit in self.plan.scales.items()
+            Check(c, "scale", _bad_scale(self.double(c), limit)) for c, limit in self.limits.items()
         ]
         return found + [Check(c, t, self._bad_cast(c)) for c, t in self.casts.items()]
 
@@ -153,7 +178,7 @@ class Statement:
         for column, alias in named:
             x = self.quote(f"{alias}_read")
             if alias in self.scales.values():
-                checked[alias] = self._stopped(_bad_scale(x, self.plan.scales[column]), x)
+                checked[alias] = self._stopped(_bad_scale(x, self.limits[column]), x)
             elif column in broken:
                 checked[alias] = self._stopped(self._broken(x), x)
             raw[f"{alias}_read" if alias in checked else alias] = self.double(column)
@@ -166,13 +191,22 @@ class Statement:
 
     # -- the query ---------------------------------------------------------------------------------
 
-    def output(self, task: Task, output: str) -> str:
-        """Return an output of a task in terms of the helper columns."""
-        return task.sql(self.dialect, output, self.numbers, self.scales)
+    def output(self, request: Request, output: str) -> str:
+        """Return an output of a request in terms of the helper columns."""
+        columns = {s: self.numbers[c] for s, c in request.columns.items()}
+        scales = {s: self.scales[c] for s, c in request.scales.items()}
+        try:
+            return dataclasses.replace(request, columns=columns, scales=scales).sql(
+                self.dialect, output
+            )
+        except TrueupError as error:
+            hint = "in Python tu.debias has no such limit"
+            hint = f"{hint}; or add --no-stderr" if output != "value" else hint
+            raise TrueupError(f"{request.name}, {output}: {error.message}", hint) from None
 
     def outputs(self) -> dict[str, str]:
         """Return the new columns as SQL."""
-        return {name: self.output(*what) for name, what in self.plan.written.items()}
+        return {name: self.output(*what) for name, what in self.written.items()}
 
     def kept(self) -> list[str]:
         """Return the columns of the source, converted where they are."""
@@ -200,9 +234,21 @@ class Statement:
     def _listed(self, columns: Mapping[str, str], between: str = ",\n    ") -> str:
         return between.join(f"{sql} AS {self.quote(name)}" for name, sql in columns.items())
 
-    def query(self) -> str:
-        """Return the query for all columns and the new ones."""
-        return self.over(self.outputs(), self.kept())
+    def query(self, totals: Totals | None = None) -> str:
+        """Return the query for all columns and the new ones, or for totals."""
+        if totals is None:
+            return self.over(self.outputs(), self.kept())
+        p, weight = self.prefix, "CAST(1 AS DOUBLE)"
+        rows = {f"{p}{o}_{r.name}": self.output(r, o) for r, o in totals.summed(self.requests)}
+        rows[f"{p}w"] = weight if totals.weights is None else self.double(totals.weights)
+        over = self.over(rows, map(self.quote, totals.by))
+        add = "SUM" if self.dialect == "spark" else "FSUM"  # FSUM makes good what rounding loses
+        return totals.sql(over, self.requests, p, self.quote, add)
+
+    @property
+    def missing(self) -> str:
+        """The column of totals that counts the rows left out."""
+        return f"{self.prefix}missing"
 
 
 def _bad_scale(b: str, limit: float) -> str:

@@ -13,9 +13,9 @@ from trueup.tables.bounds import SAMPLE, bounds_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trueup.cli.files.plan import Task
     from trueup.cli.files.statement import Statement
     from trueup.tables.bounds import Bound
+    from trueup.tables.request import Request
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,27 +50,27 @@ class Tally:
         columns = {alias: quote(alias) for alias in (*s.numbers.values(), *s.scales.values())}
         if self.rows > SAMPLE:
             columns[f"{s.prefix}chance"] = "RAND()" if s.dialect == "spark" else "RANDOM()"
-        for name, (task, output) in s.plan.written.items():
+        for name, (request, output) in s.written.items():
             if output == "variance":
                 continue
-            columns[name] = quote(name) if name in self.present else s.output(task, output)
+            columns[name] = quote(name) if name in self.present else s.output(request, output)
             if output == "value":
-                f = plug_in(task, s.numbers, s.dialect)
-                columns[self._bias(task)] = f"({f}) - ({columns[name]})"
+                f = plug_in(request, s.numbers, s.dialect)
+                columns[self._bias(request)] = f"({f}) - ({columns[name]})"
         return columns
 
-    def _bias(self, task: Task) -> str:
-        return f"{self.statement.prefix}bias_{task.name}"
+    def _bias(self, request: Request) -> str:
+        return f"{self.statement.prefix}bias_{request.name}"
 
     def _counts(self) -> dict[str, str]:
         counts, quote = {"rows": "COUNT(*)"}, self.statement.quote
-        for i, bound in enumerate(_bounds(self.statement)):
+        for i, bound in enumerate(bounds_of(self.statement.requests)):
             counts |= {f"{name} {i}": sql for name, sql in self._looked_at(bound).items()}
-        for name, (task, output) in self.statement.plan.written.items():
+        for name, (request, output) in self.statement.written.items():
             if output != "variance":
                 counts[f"known {name}"] = f"COUNT({quote(name)})"
             if output == "value":
-                d = quote(self._bias(task))
+                d = quote(self._bias(request))
                 finite = f"CASE WHEN ABS({d}) < CAST('Infinity' AS DOUBLE) THEN {d} END"
                 counts[f"bias {name}"] = f"SUM({finite})"
                 counts[f"compared {name}"] = f"COUNT({finite})"
@@ -106,14 +106,7 @@ class Tally:
         return Summary(self.statement, counts)
 
 
-def _bounds(statement: Statement) -> list[Bound]:
-    """Return the bounds of all statistics, each once."""
-    tasks = statement.plan.tasks
-    found = [b for t in tasks for b in bounds_of(t.estimator, t.columns, t.scales)]
-    return list(dict.fromkeys(found))
-
-
-def plug_in(task: Task, numbers: Mapping[str, str], dialect: str) -> str:
+def plug_in(request: Request, numbers: Mapping[str, str], dialect: str) -> str:
     """Return the formula itself as SQL: what one has without debiasing.
 
     The SQL of an estimator is CASE WHEN the inputs are what they should be THEN the formula … END.
@@ -122,8 +115,8 @@ def plug_in(task: Task, numbers: Mapping[str, str], dialect: str) -> str:
     from trueup.estimator import unbiased
     from trueup.noise import Noiseless
 
-    plain = unbiased(task.estimator.estimand, dict.fromkeys(task.columns, Noiseless()))
-    sql = plain.sql(dialect, columns={s: numbers[c] for s, c in task.columns.items()})
+    plain = unbiased(request.estimator.estimand, dict.fromkeys(request.columns, Noiseless()))
+    sql = plain.sql(dialect, columns={s: numbers[c] for s, c in request.columns.items()})
     if dialect != "duckdb":
         return sql
     sqlglot = optional("sqlglot", "tables", "writing SQL")
@@ -143,17 +136,17 @@ class Summary:
         """Yield one line for the rows, each bounded statistic, and each estimate."""
         rows = self.counts["rows"]
         yield f"{rows:,} row{'s' * (rows != 1)}"
-        for i, bound in enumerate(_bounds(self.statement)):
+        for i, bound in enumerate(bounds_of(self.statement.requests)):
             found = self._of(i)
             beyond, known = found["beyond"] or 0, found["known"]
             share = f" ({100 * beyond / known:.2g} %)" if beyond else ""
             yield f"{bound.statistic}: {beyond:,}{share} {bound.where} {bound.value:g}"
-        for task in self.statement.plan.tasks:
-            yield self._estimate(task.name, rows)
+        for request in self.statement.requests:
+            yield self._estimate(request.name, rows)
 
     def warnings(self) -> Iterator[str]:
         """Yield doubts about bounds that too many values lie beyond."""
-        for i, bound in enumerate(_bounds(self.statement)):
+        for i, bound in enumerate(bounds_of(self.statement.requests)):
             found = self._of(i)
             x, scale = (found.get(name) for name in ("values", "scales"))
             scales = None if scale is None else np.array(scale, float)

@@ -17,10 +17,11 @@ from trueup.frames import of_narwhals
 from trueup.frames.columns import Column, either, joined
 from trueup.frames.debias import eager_backend, engine_of
 from trueup.frames.eager import compute, read
-from trueup.frames.grouped import ROWS, aggregate
-from trueup.frames.wanted import check_column, read_wanted
+from trueup.frames.grouped import aggregate
 from trueup.inverse.sharing import sharing
 from trueup.kernels.grid import columns as evaluate
+from trueup.tables.request import check_column, check_known, outputs_of, read_requests
+from trueup.tables.totals import ROWS, Totals, missing_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.frames.columns import Eager
-    from trueup.frames.wanted import Wanted
     from trueup.inverse.sharing import Sharing
+    from trueup.tables.request import Request
 
     Floats = NDArray[np.float64]
 
@@ -108,65 +109,61 @@ def total(
         raise TrueupError(f"missing must be 'raise' or 'skip', got {missing!r}", "see help(total)")
     backend = eager_backend(frame)
     engine = backend or engine_of(frame)
-    keys = list(by) if isinstance(by, (list, tuple)) else [] if by is None else [by]
+    keys = tuple(by) if isinstance(by, (list, tuple)) else () if by is None else (by,)
+    totals = Totals(keys, weights, average, missing == "skip")
     fold = getattr(engine, "fold", lambda name: name)
     present = engine.names(frame)
-    wanted = read_wanted(
-        present, columns, scales, estimators, stderr=stderr, kept=[*keys, ROWS], fold=fold
+    requests = read_requests(
+        *(present, columns, scales, estimators),
+        outputs=outputs_of(stderr),
+        kept=[*keys, ROWS],
+        fold=fold,
     )
     for column in keys:
         check_column(column, present, "by", "by=…", fold)
     if weights is not None:
         check_column(weights, present, "weights", "weights=…", fold)
     if backend is not None:
-        cells = _Cells(backend, frame, wanted, keys, weights, missing)
-        ids = _read_shared(shared, wanted, present)
-        return _total(cells, ids, mean=average)
+        cells = Cells(backend, frame, requests, totals)
+        return _total(cells, _read_shared(shared, requests, present))
     if shared:
         raise TrueupError(
             "cells that share a statistic are summed in memory only",
             "collect the frame first, or leave out shared= for independent cells",
         )
-    numbers = [*(c for w in wanted for c in w.inputs), *([] if weights is None else [weights])]
+    numbers = [*(c for r in requests for c in r.inputs), *([] if weights is None else [weights])]
     engine_of(frame).check(frame, numbers)
-    return aggregate(
-        engine_of(frame), frame, wanted, keys, weights, mean=average, skip=missing == "skip"
-    )
+    return aggregate(engine_of(frame), frame, requests, totals)
 
 
 # -- cells in memory -------------------------------------------------------------------------------
 
 
-class _Cells:
+class Cells:
     """The rows of a table in memory that are summed: numbers, weights and groups."""
 
     def __init__(
-        self,
-        backend: Eager,
-        frame: Any,
-        wanted: Sequence[Wanted],
-        keys: list[Any],
-        weights: Any,
-        missing: str,
+        self, backend: Eager, frame: Any, requests: Sequence[Request], totals: Totals
     ) -> None:
-        self.backend, self.frame, self.wanted, self.keys = backend, frame, wanted, keys
-        self.pieces = read(backend, frame, wanted, skip=missing == "skip")
+        self.backend, self.frame, self.requests, self.totals = backend, frame, requests, totals
+        self.pieces = read(backend, frame, requests, skip=totals.skip)
+        keys, weights = totals.by, totals.weights
         self.inputs = {
             name: joined([piece.columns[name] for piece in self.pieces]).values
-            for name in dict.fromkeys(c for w in wanted for c in w.inputs)
+            for name in dict.fromkeys(c for r in requests for c in r.inputs)
         }
         size = len(next(iter(self.inputs.values())))
         self.weight = np.ones(size) if weights is None else self._weights(weights)
         named = self.inputs | ({} if weights is None else {weights: self.weight})
-        self.kept = _present(named, missing)
-        self.codes = backend.codes(frame, keys) if keys else np.zeros(size, np.intp)
+        self.kept = _present(named, skip=totals.skip)
+        self.codes = backend.codes(frame, list(keys)) if keys else np.zeros(size, np.intp)
         self.groups = int(self.codes.max(initial=-1)) + 1 if keys else 1
 
     def _weights(self, name: Any) -> Floats:
         parts = [piece.columns[name] for piece in self.backend.pieces(self.frame, [name])]
         return joined(parts).values.astype(float)
 
-    def output(self, w: Wanted, output: str) -> Floats:
+    def output(self, w: Request, output: str) -> Floats:
         """Return estimates or variances of the rows that are kept."""
         parts = [compute(w, piece, (output,))[0] for piece in self.pieces]
         return joined(parts).values[self.kept]
@@ -175,28 +172,27 @@ class _Cells:
         """Return the sum over each group of a number for each row that is kept."""
         return group_sums(self.codes[self.kept], values, self.groups)
 
-    def arrays(self, w: Wanted) -> list[Floats]:
+    def arrays(self, w: Request) -> list[Floats]:
         """Return the inputs of an estimator in the rows that are kept."""
         return [self.inputs[c][self.kept] for c in w.inputs]
 
     def codes_of(self, names: Sequence[Any]) -> NDArray[np.intp]:
         """Return which rows, of those kept, agree in the groups and in further columns."""
-        return self.backend.codes(self.frame, list(dict.fromkeys([*self.keys, *names])))[self.kept]
+        return self.backend.codes(self.frame, list(dict.fromkeys([*self.totals.by, *names])))[
+            self.kept
+        ]
 
 
-def _present(named: Mapping[Any, NDArray[Any]], missing: str) -> NDArray[np.intp]:
+def _present(named: Mapping[Any, NDArray[Any]], *, skip: bool) -> NDArray[np.intp]:
     """Return the rows where no number is missing; refuse others unless they are to be skipped."""
     absent = either([np.isnan(v) for v in named.values() if v.dtype.kind == "f"])
     if absent is None:
         return np.arange(len(next(iter(named.values()))))
-    if missing == "raise" and absent.any():
+    if absent.any() and not skip:
         row = int(np.flatnonzero(absent)[0])
         name = next(n for n, v in named.items() if v.dtype.kind == "f" and np.isnan(v[row]))
-        raise TrueupError(
-            f"{int(absent.sum())} of {len(absent)} rows miss a number, the first is row {row} "
-            f"(column {name!r}): their total is unknown",
-            "missing='skip' sums the other rows, and counts them in the column rows",
-        )
+        first = f", the first is row {row} (column {name!r})"
+        raise missing_numbers(int(absent.sum()), len(absent), "missing='skip'", first)
     return np.flatnonzero(~absent)
 
 
@@ -215,44 +211,40 @@ def group_sums(codes: NDArray[np.intp], values: Floats, groups: int) -> Floats:
     return result
 
 
-def _total(cells: _Cells, ids: Mapping[str, Any], *, mean: bool) -> Any:
+def _total(cells: Cells, ids: Mapping[str, Any]) -> Any:
     weight = cells.weight[cells.kept]
     rows = np.bincount(cells.codes[cells.kept], minlength=cells.groups)
-    over = cells.sums(weight) if mean else np.ones(cells.groups)
+    over = cells.sums(weight) if cells.totals.average else np.ones(cells.groups)
     if (over == 0).any():
         raise TrueupError(
             "a mean over weights that add up to 0 is undefined",
             "leave out average=True for sums, or groups without rows",
         )
     new = {ROWS: Column(rows.astype(np.int64))}
-    for w in cells.wanted:
+    for w in cells.requests:
         new[w.name] = Column(cells.sums(weight * cells.output(w, "value")) / over)
-        if w.stderr:
+        if w.has_errors:
             spread = cells.sums(weight**2 * cells.output(w, "variance"))
-            spread += _covariances(cells, w, ids)
+            spread += covariances(cells, w, ids)
             negative = spread < 0
             with np.errstate(invalid="ignore"):
                 stderr = np.sqrt(spread) / np.abs(over)
             new[f"{w.name}_stderr"] = Column(stderr, negative if negative.any() else None)
     first = np.full(cells.groups, len(cells.codes))
     np.minimum.at(first, cells.codes, np.arange(len(cells.codes)))
-    return cells.backend.make(cells.frame, cells.keys, first if cells.keys else first[:0], new)
+    keys = list(cells.totals.by)
+    return cells.backend.make(cells.frame, keys, first if keys else first[:0], new)
 
 
 # -- cells that share a statistic ------------------------------------------------------------------
 
 
 def _read_shared(
-    shared: Mapping[str, Any] | None, wanted: Sequence[Wanted], present: Sequence[Any]
+    shared: Mapping[str, Any] | None, requests: Sequence[Request], present: Sequence[Any]
 ) -> dict[str, Any]:
     """Return the column that tells draws of each shared statistic apart."""
-    statistics = {s for w in wanted for s in w.estimator.statistics}
+    check_known(shared or {}, "shared", {s for r in requests for s in r.columns})
     for name, column in (shared or {}).items():
-        if name not in statistics:
-            raise TrueupError(
-                f"shared= names {name!r}, which is a statistic of no estimator",
-                f"the statistics are {', '.join(sorted(statistics))}: shared={{statistic: column}}",
-            )
         check_column(column, present, f"the draws of {name}", f"shared={{{name!r}: …}}")
     return dict(shared or {})
 
@@ -264,7 +256,7 @@ class _Form(NamedTuple):
     functionals: dict[Any, Floats]
 
 
-def _covariances(cells: _Cells, w: Wanted, ids: Mapping[str, Any]) -> Floats:
+def covariances(cells: Cells, w: Request, ids: Mapping[str, Any]) -> Floats:
     """Return Σ wᵢwⱼ cov(gᵢ, gⱼ) over the pairs i ≠ j of each group that share a statistic.
 
     Pairs that agree in the id columns P and in no other are those that agree in P, less those that
@@ -297,7 +289,7 @@ def _subsets(columns: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         yield from combinations(columns, size)
 
 
-def _pairs(cells: _Cells, form: _Form, arrays: list[Floats], finer: Sequence[Any]) -> Floats:
+def _pairs(cells: Cells, form: _Form, arrays: list[Floats], finer: Sequence[Any]) -> Floats:
     """Return the form summed over all pairs i ≠ j that agree in some id columns, group by group."""
     _, first, codes = np.unique(cells.codes_of(finer), return_index=True, return_inverse=True)
     weight, draws = cells.weight[cells.kept], [a[first] for a in arrays]
@@ -315,15 +307,14 @@ def _values(grid: Any, arrays: Sequence[Floats]) -> Floats:
     return found
 
 
-def _check_draws(cells: _Cells, w: Wanted, ids: Mapping[str, Any]) -> None:
+def _check_draws(cells: Cells, w: Request, ids: Mapping[str, Any]) -> None:
     """Raise where rows said to share a number hold different ones."""
-    scales = dict(zip(w.scaled, w.scales, strict=True))
-    for statistic, column in zip(w.estimator.statistics, w.columns, strict=True):
+    for statistic, column in w.columns.items():
         if statistic not in ids:
             continue
         codes = cells.backend.codes(cells.frame, [ids[statistic]])[cells.kept]
         _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-        for name in [column, *([scales[statistic]] if statistic in scales else [])]:
+        for name in [column, *([w.scales[statistic]] if statistic in w.scales else [])]:
             values = cells.inputs[name][cells.kept]
             other = np.flatnonzero(values != values[first[inverse]])
             if len(other):

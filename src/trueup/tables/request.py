@@ -28,9 +28,13 @@ _SQUARES = (
 )  # under these the variance of one statistic is a sum of squares
 
 
+SUFFIXES = {"value": "", "stderr": "_stderr", "variance": "_variance"}
+"""What can be computed, and how the columns of it are called after the name of the estimator."""
+
+
 @dataclasses.dataclass(frozen=True)
-class Wanted:
-    """One estimator on a table.
+class Request:
+    """One estimator on a table: the columns that it reads, and what is written.
 
     Parameters
     ----------
@@ -38,40 +42,37 @@ class Wanted:
         What the column of estimates is called; standard errors are ``name_stderr``.
     estimator
         What is computed.
-    columns
-        The column of each statistic.
-    scaled, scales
-        The statistics whose noise scale differs from row to row, and the columns of the scales.
-    stderr
-        Whether standard errors are wanted.
+    columns, scales
+        The column of each statistic, and of the noise scales that differ from row to row.
+    outputs
+        What is wanted of "value", "stderr" and "variance".
     """
 
     name: str
     estimator: Estimator
-    columns: tuple[Any, ...]
-    scaled: tuple[str, ...]
-    scales: tuple[Any, ...]
-    stderr: bool
+    columns: Mapping[str, Any]
+    scales: Mapping[str, Any]
+    outputs: tuple[str, ...]
 
     @property
     def inputs(self) -> tuple[Any, ...]:
         """The columns read: of the statistics, then of the scales."""
-        return (*self.columns, *self.scales)
+        return (*self.columns.values(), *self.scales.values())
 
     @property
-    def column_of(self) -> dict[str, Any]:
-        """The column of each statistic."""
-        return dict(zip(self.estimator.statistics, self.columns, strict=True))
+    def written(self) -> dict[str, str]:
+        """The columns written, with the output that each holds."""
+        return {self.name + SUFFIXES[output]: output for output in self.outputs}
 
     @property
-    def scale_of(self) -> dict[str, Any]:
-        """The column of each scale that differs from row to row."""
-        return dict(zip(self.scaled, self.scales, strict=True))
+    def has_errors(self) -> bool:
+        """Whether more than the estimate is wanted."""
+        return self.outputs != ("value",)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The columns written."""
-        return (self.name, f"{self.name}_stderr") if self.stderr else (self.name,)
+    def scaled(self) -> tuple[str, ...]:
+        """The statistics whose noise scale differs from row to row."""
+        return tuple(self.scales)
 
     @property
     def value(self) -> Grid:
@@ -120,70 +121,79 @@ class Wanted:
         return self.estimator._scaled(self.scaled).grid(what)
 
     @property
-    def largest(self) -> tuple[float, ...]:
-        """Below which scale the results are valid, scale by scale."""
+    def largest(self) -> dict[str, float]:
+        """Below which scale the results are valid, for each statistic that is scaled."""
         if not self.scaled:
-            return ()
-        limits = self.estimator._scaled(self.scaled).largest("variance" if self.stderr else "value")
-        return tuple(limits[name] for name in self.scaled)
+            return {}
+        what = "variance" if self.has_errors else "value"
+        limits = self.estimator._scaled(self.scaled).largest(what)
+        return {name: limits[name] for name in self.scaled}
 
     def sql(self, dialect: str, output: str) -> str:
-        """Return the value, variance or stderr as an SQL expression."""
+        """Return an output as an SQL expression."""
         if output != "value":
             _ = self.variance  # refused here, with a hint of ours
-        scales = self.scale_of or None
-        return self.estimator.sql(dialect, output=output, columns=self.column_of, scales=scales)
+        scales = self.scales or None
+        return self.estimator.sql(dialect, output=output, columns=self.columns, scales=scales)
 
 
-def read_wanted(
+def read_requests(
     present: Sequence[Any],
     columns: Any,
     scales: Any,
     estimators: Mapping[str, Any],
     *,
-    stderr: Any = True,
+    outputs: Sequence[str] = ("value", "stderr"),
     kept: Sequence[Any] | None = None,
     fold: Callable[[Any], Any] = lambda name: name,
-) -> list[Wanted]:
+    find: Callable[[Any, str, str], Any] | None = None,
+) -> list[Request]:
     """Return what is asked, every argument checked against the columns that are present.
 
     ``kept`` are the columns beside which the new ones are written, by default all; ``fold`` makes
-    equal what the engine holds for one name, say Mean and mean.
+    equal what the engine holds for one name, say Mean and mean; ``find`` returns the column that is
+    meant, or refuses it, given "column" or "scale" and the statistic.
     """
-    _check_estimators(estimators, stderr)
+    _check_estimators(estimators)
     columns, scales = _mapping(columns, "columns"), _mapping(scales, "scales")
     statistics = {s for e in estimators.values() for s in e.statistics}
     for given, what in ((columns, "columns"), (scales, "scales")):
-        _check_known(given, what, statistics)
-    wanted = [
-        Wanted(
+        check_known(given, what, statistics)
+
+    def check(column: Any, kind: str, statistic: str) -> Any:
+        purpose = {"column": "the statistic", "scale": "the noise scale of"}[kind]
+        argument = f"{kind}s={{{statistic!r}: …}}"
+        check_column(column, present, f"{purpose} {statistic}", argument, fold)
+        return column
+
+    find = find or check
+    requests = [
+        Request(
             name,
             estimator,
-            tuple(columns.get(s, s) for s in estimator.statistics),
-            tuple(s for s in estimator.statistics if s in scales),
-            tuple(scales[s] for s in estimator.statistics if s in scales),
-            stderr,
+            {s: find(columns.get(s, s), "column", s) for s in estimator.statistics},
+            {s: find(scales[s], "scale", s) for s in estimator.statistics if s in scales},
+            tuple(outputs),
         )
         for name, estimator in estimators.items()
     ]
-    for w in wanted:
-        for statistic, column in zip(w.estimator.statistics, w.columns, strict=True):
-            argument = f"columns={{{statistic!r}: …}}"
-            check_column(column, present, f"the statistic {statistic}", argument, fold)
-        for statistic, column in zip(w.scaled, w.scales, strict=True):
-            argument = f"scales={{{statistic!r}: …}}"
-            check_column(column, present, f"the noise scale of {statistic}", argument, fold)
-    check_new((n for w in wanted for n in w.names), present if kept is None else kept, fold)
-    return wanted
+    new = [name for request in requests for name in request.written]
+    check_new(new, present if kept is None else kept, fold)
+    return requests
 
 
-def _check_estimators(estimators: Mapping[str, Any], stderr: Any) -> None:
-    hint = "name it: tu.debias(frame, mean=tu.unbiased('s/n', {'s': ..., 'n': ...}))"
+def outputs_of(stderr: Any) -> tuple[str, ...]:
+    """Return what is written, with or without standard errors."""
     if not isinstance(stderr, bool):
         raise TrueupError(
             f"stderr must be True or False, got {stderr!r}",
             "stderr=False leaves out the standard errors; give an estimator another name",
         )
+    return ("value", "stderr") if stderr else ("value",)
+
+
+def _check_estimators(estimators: Mapping[str, Any]) -> None:
+    hint = "name it: tu.debias(frame, mean=tu.unbiased('s/n', {'s': ..., 'n': ...}))"
     if not estimators:
         raise TrueupError("no estimator is given", hint)
     for name, estimator in estimators.items():
@@ -201,7 +211,8 @@ def _mapping(value: Any, what: str) -> Mapping[str, Any]:
     return value
 
 
-def _check_known(given: Mapping[str, Any], what: str, statistics: set[str]) -> None:
+def check_known(given: Mapping[str, Any], what: str, statistics: set[str]) -> None:
+    """Raise where an argument names a statistic that no estimator reads."""
     unknown = [name for name in given if name not in statistics]
     if unknown:
         raise TrueupError(
@@ -239,11 +250,11 @@ def check_new(
     fold: Callable[[Any], Any] = lambda name: name,
 ) -> None:
     """Raise if a column to be written is there already, or would be written twice."""
-    seen = Counter(map(fold, present))
+    taken = {fold(name): name for name in present}
     for name in names:
-        if seen[fold(name)]:
+        if fold(name) in taken:
             raise TrueupError(
-                f"there is a column {name!r} already",
-                "give the estimator another name, or drop that column first",
+                f"there is a column {taken[fold(name)]!r} already",
+                f"give the result another name, e.g. {name}_unbiased, or drop that column first",
             )
-        seen[fold(name)] += 1
+        taken[fold(name)] = name

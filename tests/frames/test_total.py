@@ -11,8 +11,9 @@ import trueup as tu
 from extras import needs
 from frames.backends import BACKENDS, same
 from trueup.frames import of_polars
-from trueup.frames.wanted import read_wanted
-from trueup.totals import _Cells, _covariances
+from trueup.frames.total import Cells, covariances
+from trueup.tables.request import read_requests
+from trueup.tables.totals import Totals
 
 pl = needs("polars")
 
@@ -201,10 +202,10 @@ def expectations(estimator, cells, weights=None, mean=False, reach=6, scales=Non
 
 def variances(frame, estimator, shared, mean, by, weights, scales):
     """The estimated variances before the root, negative ones included."""
-    wanted = read_wanted(frame.columns, None, scales, {"e": estimator}, kept=[by])
-    cells = _Cells(of_polars, frame, wanted, [by], weights, "raise")
-    variance = cells.output(wanted[0], "variance")
-    spread = cells.sums(cells.weight**2 * variance) + _covariances(cells, wanted[0], shared)
+    requests = read_requests(frame.columns, None, scales, {"e": estimator}, kept=[by])
+    cells = Cells(of_polars, frame, requests, Totals((by,), weights))
+    variance = cells.output(requests[0], "variance")
+    spread = cells.sums(cells.weight**2 * variance) + covariances(cells, requests[0], shared)
     return spread / cells.sums(cells.weight) ** 2 if mean else spread
 
 
@@ -424,9 +425,9 @@ def test_pairs_of_a_group_by_brute_force():
     s = [4.0, -1.0, 2.5, 7.0]
     for n in (0.3, 2.0, 11.0):
         frame = pl.DataFrame({"s": s, "n": [n] * 4, "id": [0] * 4})
-        wanted = read_wanted(frame.columns, None, None, {"e": est}, kept=[])
-        cells = _Cells(of_polars, frame, wanted, [], None, "raise")
-        (got,) = _covariances(cells, wanted[0], {"n": "id"})
+        requests = read_requests(frame.columns, None, None, {"e": est}, kept=[])
+        cells = Cells(of_polars, frame, requests, Totals())
+        (got,) = covariances(cells, requests[0], {"n": "id"})
         want = sum(
             est(s=a, n=n) * est(s=b, n=n) - pair(s1=a, s2=b, n=n)
             for a, b in itertools.permutations(s, 2)

@@ -1,0 +1,88 @@
+"""Totals of debiased cells: Σ w·g with the error √(Σ w²·V̂), over Σ w for means.
+
+What is summed, and how, is said here; sums are taken by NumPy (:mod:`trueup.frames.total`), by lazy
+frames (:mod:`trueup.frames.grouped`), or by an engine that is told SQL.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from trueup.errors import TrueupError
+from trueup.tables.request import SUFFIXES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from trueup.tables.request import Request
+
+ROWS = "rows"
+"""The column that says how many rows were summed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Totals:
+    """What to sum over.
+
+    Parameters
+    ----------
+    by
+        Columns whose values make the groups; none for one total.
+    weights
+        A column of known weights, None for ones.
+    average
+        Whether to divide by the sum of the weights.
+    skip
+        Whether to leave out rows that miss a number, and not to refuse them.
+    """
+
+    by: tuple[Any, ...] = ()
+    weights: Any = None
+    average: bool = False
+    skip: bool = False
+
+    def summed(self, requests: Sequence[Request]) -> list[tuple[Request, str]]:
+        """Return what is summed: estimates, and variances where errors are wanted."""
+        return [(r, o) for r in requests for o in ("value", "variance")[: 1 + r.has_errors]]
+
+    def sql(
+        self,
+        rows: str,
+        requests: Sequence[Request],
+        prefix: str,
+        quote: Callable[[str], str],
+        add: str = "SUM",
+    ) -> str:
+        """Return the query over rows that hold what is summed, and the weight.
+
+        They are called by ``prefix``, as ``_value_pay``, ``_variance_pay`` and ``_w``; the last
+        column, ``_missing``, has the number of rows left out. ``add`` is what adds in the engine.
+        """
+        sums = [quote(f"{prefix}{output}_{r.name}") for r, output in self.summed(requests)]
+        weight = quote(f"{prefix}w")
+        known = " AND ".join(f"{name} IS NOT NULL" for name in [*sums, weight])
+        kept = f"FILTER (WHERE {known})"
+        over = f"NULLIF({add}({weight}) {kept}, 0)" if self.average else "1"
+        keys = [quote(name) for name in self.by]
+        columns = [*keys, f"COUNT(*) {kept} AS {quote(ROWS)}"]
+        for r in requests:
+            value, spread = quote(f"{prefix}value_{r.name}"), quote(f"{prefix}variance_{r.name}")
+            spread = f"COALESCE({add}({weight} * {weight} * {spread}) {kept}, 0) / POW({over}, 2)"
+            results = {
+                "value": f"COALESCE({add}({weight} * {value}) {kept}, 0) / {over}",
+                "stderr": f"CASE WHEN {spread} >= 0 THEN SQRT({spread}) END",
+                "variance": spread,
+            }
+            columns += [f"{results[o]} AS {quote(r.name + SUFFIXES[o])}" for o in r.outputs]
+        columns.append(f"COUNT(*) - COUNT(*) {kept} AS {quote(f'{prefix}missing')}")
+        group = f"\nGROUP BY {', '.join(keys)}" if keys else ""
+        return "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM (\n{rows}\n){group}"
+
+
+def missing_numbers(missing: int, rows: int, option: str, which: str = "") -> TrueupError:
+    """Return the refusal of rows that miss a number; ``option`` leaves them out."""
+    return TrueupError(
+        f"{missing:,} of {rows:,} rows miss a number{which}: their total is unknown",
+        f"{option} sums the other rows, and counts them in the column {ROWS}",
+    )
