@@ -367,7 +367,7 @@ def test_bad_memory(text, refused):
 
 
 def test_what_should_not_happen_is_no_traceback(text, refused, monkeypatch):
-    from trueup.cli.files import job
+    from trueup.files import job
 
     def broken(*args):
         raise RuntimeError("oh")

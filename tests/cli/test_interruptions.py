@@ -10,8 +10,8 @@ import time
 import pytest
 
 from extras import needs
-from trueup.cli import progress
-from trueup.cli.files.targets import Target, remove_leftovers
+from trueup.files import progress
+from trueup.files.targets import Target, remove_leftovers
 
 pa, pq = needs("pyarrow"), needs("pyarrow.parquet")
 np = needs("numpy")
@@ -146,7 +146,7 @@ def test_a_closed_pipe_is_141_and_quiet(form, large):
 
 HOLD = """
 import sys
-from trueup.cli.files.targets import Target
+from trueup.files.targets import Target
 target = Target(sys.argv[1], None, force=False, folder=len(sys.argv) > 2).__enter__()
 if target.folder:
     target.part.mkdir()
@@ -222,7 +222,7 @@ def test_names_as_long_as_the_disk_takes(tmp_path, cells, debias):
 STEPS = """
 import json, os, sys
 from pathlib import Path
-from trueup.cli.files import targets
+from trueup.files import targets
 out, how = Path(sys.argv[1]), sys.argv[2]
 if how == "by steps":
     targets.exchanged = lambda one, other: False

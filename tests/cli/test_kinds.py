@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from extras import needs
-from trueup.cli.files.duck import Duck
+from trueup.files.duck import Duck
 
 pa, pq = needs("pyarrow"), needs("pyarrow.parquet")
 ipc = needs("pyarrow.ipc")

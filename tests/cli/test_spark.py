@@ -20,7 +20,7 @@ SPARK = ("--engine", "spark")
 @pytest.fixture(scope="module", autouse=True)
 def session():
     """Keep one session for all tests here; runs use the one that is there."""
-    from trueup.cli.files.spark import _session
+    from trueup.files.spark import _session
 
     with _session() as spark:
         yield spark

@@ -9,7 +9,7 @@ import pytest
 
 import trueup as tu
 from extras import needs
-from trueup.cli.files.duck import aligned
+from trueup.files.duck import aligned
 
 pa, pq, pc = needs("pyarrow"), needs("pyarrow.parquet"), needs("pyarrow.compute")
 np = needs("numpy")

@@ -15,11 +15,11 @@ from typing import Any
 import trueup as tu
 from prove import grammar, texts
 from trueup.cli import build_parser
-from trueup.cli.files.job import Job, run_job
-from trueup.cli.files.plan import make_plan
-from trueup.cli.files.sources import opened
+from trueup.cli.debias import read_job
 from trueup.cli.notation import Name, assignment, names, read_domain, read_noise, read_numbers
 from trueup.cli.release import read_release, read_spec
+from trueup.files.job import Job, run_job
+from trueup.files.sources import opened
 from trueup.formula.grammar import parse
 
 _DRAWN = 4000  # seeds of drawn formulas and cases: enough that each is spoilt a hundred times
@@ -194,8 +194,8 @@ def _read_header(text: str) -> None:
 @cache
 def _job(target: str) -> Job:
     words = ["debias", str(_folder() / "table.csv"), str(_folder() / target), "m = n**2"]
-    args = build_parser().parse_args([*words, "--noise", "n=laplace(2)", "--force"])
-    return Job.read(args, make_plan(read_release(args, args.formulas), ["value"]))
+    args = build_parser().parse_args([*words, "--noise", "n=laplace(2)", "--no-stderr", "--force"])
+    return read_job(args, read_release(args, args.formulas))
 
 
 def _read_table(text: str) -> None:

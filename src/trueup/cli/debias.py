@@ -6,9 +6,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from trueup.cli.options import NOISE_HELP, SPEC_HELP, add_columns, add_release
+from trueup.files.formats import FORMATS
 
 if TYPE_CHECKING:
     import argparse
+
+    from trueup.cli.release import Release
+    from trueup.files.job import Job
 
 HELP = "Add unbiased columns, with standard errors, to a table in a file."
 
@@ -30,8 +34,6 @@ examples:
   zcat cells.csv.gz | trueup debias - - "mean = s/n" --spec release.toml | head
   trueup debias cells.parquet out.parquet "mean = s/n" --spec release.toml --dry-run
 """
-
-_FORMATS = ("csv", "tsv", "parquet", "arrow", "arrows")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -72,10 +74,10 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 def _add_files(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("files")
     group.add_argument(
-        "--from", dest="source_format", choices=_FORMATS, help="format of IN, if not its suffix"
+        "--from", dest="source_format", choices=FORMATS, help="format of IN, if not its suffix"
     )
     group.add_argument(
-        "--to", dest="target_format", choices=_FORMATS, help="format of OUT, if not its suffix"
+        "--to", dest="target_format", choices=FORMATS, help="format of OUT, if not its suffix"
     )
     group.add_argument("--delimiter", metavar="SIGN", help="between the fields of a text file IN")
     group.add_argument(
@@ -120,7 +122,6 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, debias, write; the summary goes to standard error."""
     from trueup.cli import WrongUsage
-    from trueup.cli.files.job import Job, run_job
     from trueup.cli.release import read_release
 
     release = read_release(args, args.formulas)
@@ -130,12 +131,43 @@ def run(args: argparse.Namespace) -> int:
         raise WrongUsage(
             "--by, --weights, --average and --skip-missing go with --total", "add --total"
         )
-    job = Job.read(args, release)
+    job = read_job(args, release)
     if args.engine == "spark":
-        from trueup.cli.files.spark import run_spark
-
-        lines = run_spark(job)
+        from trueup.files.spark import run_spark as run_job
     else:
-        lines = run_job(job)
+        from trueup.files.job import run_job
+    lines = run_job(job)
     print("\n".join(lines), file=sys.stderr, end="\n" * bool(lines))
     return 0
+
+
+def read_job(args: argparse.Namespace, release: Release) -> Job:
+    """Return the job that the arguments describe."""
+    from trueup.cli.notation import Name, names
+    from trueup.files.job import Job
+    from trueup.tables.totals import Totals
+
+    estimators = release.estimators()
+    statistics = {s for e in estimators.values() for s in e.statistics}
+    weights = None if args.weights is None else Name(args.weights)
+    totals = Totals(names(args.by or ""), weights, args.average, args.skip_missing)
+    return Job(
+        input=args.input,
+        output=args.output,
+        estimators=estimators,
+        columns=release.columns(statistics),
+        scales=release.scales(statistics),
+        outputs=("value", *["stderr"][args.no_stderr :], *["variance"] * args.variance),
+        source_format=args.source_format,
+        target_format=args.target_format,
+        delimiter=args.delimiter,
+        hive=args.hive,
+        nulls=tuple(args.null),
+        keep_text=names(args.text),
+        compression=args.compression,
+        memory=args.memory,
+        totals=totals if args.total else None,
+        force=args.force,
+        dry_run=args.dry_run,
+        quiet=args.quiet,
+    )

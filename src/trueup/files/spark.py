@@ -12,19 +12,19 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli.files import formats, targets
-from trueup.cli.files.paths import exact
-from trueup.cli.files.sources import Source, check_names, checked_delimiter, find, locate
-from trueup.cli.files.statement import MARK, Statement
-from trueup.cli.files.summary import Summary, Tally
 from trueup.errors import TrueupError
 from trueup.extras import optional
+from trueup.files import formats, targets
+from trueup.files.paths import exact
+from trueup.files.sources import Source, check_names, checked_delimiter, find, locate
+from trueup.files.statement import MARK, Statement
+from trueup.files.summary import Summary, Tally
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trueup.cli.files.job import Job
+    from trueup.files.job import Job
 
 _VIEW = "trueup_source"
 _READS = ("csv", "tsv", "parquet")

@@ -16,8 +16,8 @@ from trueup.extras import optional
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
-    from trueup.cli.files.formats import Format
-    from trueup.cli.files.sources import Source
+    from trueup.files.formats import Format
+    from trueup.files.sources import Source
 
 Kinds = Mapping[str, Any]
 """Arrow types by column."""

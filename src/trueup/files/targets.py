@@ -19,9 +19,9 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from trueup.cli.files import formats
-from trueup.cli.files.exchange import exchanged
 from trueup.errors import TrueupError
+from trueup.files import formats
+from trueup.files.exchange import exchanged
 
 if sys.platform != "win32":
     import fcntl
@@ -29,8 +29,8 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from trueup.cli.files.formats import Format
-    from trueup.cli.files.sources import Source
+    from trueup.files.formats import Format
+    from trueup.files.sources import Source
 
 _MARK = "trueup"
 _SYNC_EVERY = 0.5

@@ -1,7 +1,7 @@
 """The SQL that DuckDB runs: read, convert and check, compute in layers, select.
 
 Columns of statistics become doubles, and values that cannot be stop the query through ``ERROR``:
-which value it was is looked for only then (see :mod:`trueup.cli.files.faults`).
+which value it was is looked for only then (see :mod:`trueup.files.faults`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from trueup.cli.files.layers import layered
 from trueup.errors import TrueupError
+from trueup.files.layers import layered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

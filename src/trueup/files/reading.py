@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from trueup.cli.files.paths import exact
-from trueup.cli.files.statement import is_known, literal, misfit, quote
 from trueup.errors import TrueupError
 from trueup.extras import optional
+from trueup.files.paths import exact
+from trueup.files.statement import is_known, literal, misfit, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from trueup.cli.files.duck import Duck
-    from trueup.cli.files.sources import Source
+    from trueup.files.duck import Duck
+    from trueup.files.sources import Source
 
 _ARROW = "trueup_arrow_files"
 _FIRST = "trueup_first_rows"

@@ -15,16 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli.files import formats, kinds
-from trueup.cli.files.paths import exact, folder_keys
 from trueup.errors import TrueupError
 from trueup.extras import optional
+from trueup.files import formats, kinds
+from trueup.files.paths import exact, folder_keys
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from trueup.cli.files.formats import Format
+    from trueup.files.formats import Format
 
 _MISSING = "check the path; a pattern such as 'data/*.parquet' needs quotes in the shell"
 _HEAD = 1 << 20

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from trueup.cli.files.paths import folder_keys
 from trueup.errors import TrueupError
+from trueup.files.paths import folder_keys
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
-    from trueup.cli.files.sources import Source
+    from trueup.files.sources import Source
 
 
 def found(column: str, option: str, source: Source) -> str:

@@ -7,19 +7,19 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli import progress
-from trueup.cli.files.kinds import cast, restored
-from trueup.cli.files.paths import exact
-from trueup.cli.files.statement import literal
 from trueup.errors import TrueupError
 from trueup.extras import optional
+from trueup.files import progress
+from trueup.files.kinds import cast, restored
+from trueup.files.paths import exact
+from trueup.files.statement import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from trueup.cli.files.formats import Format
-    from trueup.cli.files.kinds import Kinds
+    from trueup.files.formats import Format
+    from trueup.files.kinds import Kinds
 
 _LEAST = 512
 _PER_COLUMN = 6  # MB: a few row groups of 122,880 numbers on their way
@@ -144,7 +144,7 @@ def copy(query: str, path: str, form: Format, compression: str | None) -> str:
 
     Examples
     --------
-    >>> from trueup.cli.files.formats import Format
+    >>> from trueup.files.formats import Format
     >>> print(copy("SELECT 1", "out.csv.gz", Format("csv", "gzip"), None))
     COPY (
     SELECT 1

@@ -13,7 +13,7 @@ from trueup.tables.bounds import SAMPLE, bounds_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trueup.cli.files.statement import Statement
+    from trueup.files.statement import Statement
     from trueup.tables.bounds import Bound
     from trueup.tables.request import Request
 

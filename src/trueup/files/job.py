@@ -9,29 +9,26 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trueup.cli.files import formats, targets
-from trueup.cli.files.columns import found
-from trueup.cli.files.duck import Duck, copy, enough, installed
-from trueup.cli.files.faults import translated
-from trueup.cli.files.kinds import check_kinds
-from trueup.cli.files.paths import exact
-from trueup.cli.files.reading import guessed, parquet, reading, types
-from trueup.cli.files.sources import opened
-from trueup.cli.files.statement import Statement, quote
-from trueup.cli.files.summary import Summary, Tally
-from trueup.cli.notation import Name, names
 from trueup.errors import InfiniteVariance, TrueupError
+from trueup.files import formats, targets
+from trueup.files.columns import found
+from trueup.files.duck import Duck, copy, enough, installed
+from trueup.files.faults import translated
+from trueup.files.kinds import check_kinds
+from trueup.files.paths import exact
+from trueup.files.reading import guessed, parquet, reading, types
+from trueup.files.sources import opened
+from trueup.files.statement import Statement, quote
+from trueup.files.summary import Summary, Tally
 from trueup.tables.request import check_new, read_requests
 from trueup.tables.totals import ROWS, Totals, missing_numbers
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping
 
-    from trueup.cli.files.formats import Format
-    from trueup.cli.files.sources import Source
-    from trueup.cli.release import Release
     from trueup.estimator import Estimator
+    from trueup.files.formats import Format
+    from trueup.files.sources import Source
     from trueup.tables.request import Request
 
 _TOTALS = "trueup_totals"
@@ -63,34 +60,6 @@ class Job:
     force: bool = False
     dry_run: bool = False
     quiet: bool = False
-
-    @classmethod
-    def read(cls, args: argparse.Namespace, release: Release) -> Job:
-        """Return the job that the arguments describe."""
-        estimators = release.estimators()
-        statistics = {s for e in estimators.values() for s in e.statistics}
-        weights = None if args.weights is None else Name(args.weights)
-        totals = Totals(names(args.by or ""), weights, args.average, args.skip_missing)
-        return cls(
-            input=args.input,
-            output=args.output,
-            estimators=estimators,
-            columns=release.columns(statistics),
-            scales=release.scales(statistics),
-            outputs=("value", *["stderr"][args.no_stderr :], *["variance"] * args.variance),
-            source_format=args.source_format,
-            target_format=args.target_format,
-            delimiter=args.delimiter,
-            hive=args.hive,
-            nulls=tuple(args.null),
-            keep_text=names(args.text),
-            compression=args.compression,
-            memory=args.memory,
-            totals=totals if args.total else None,
-            force=args.force,
-            dry_run=args.dry_run,
-            quiet=args.quiet,
-        )
 
     def __post_init__(self) -> None:
         """Refuse errors that are infinite before any file is read."""
