@@ -218,3 +218,42 @@ def test_nothing_stays_in_the_temporary_folder(tmp_path):
     assert code in (0, -15)
     assert said == ""
     assert list(tmp_path.glob("trueup-explore-*")) == []
+
+
+def test_the_job_is_a_function_that_tells_how_far_it_is(tmp_path, monkeypatch):
+    from trueup.explorer.worker import answer
+    from trueup.files import progress
+
+    monkeypatch.setattr(progress, "_EVERY", 0.0)  # ask all the time
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("s,n\n" + "51.7,103\n" * 20_000)
+    asked = answer("job", {**MEAN, "known": ["s", "n"], "output": "mean"})
+    paths = {"source": str(source), "target": str(target), "names": {str(source): "my file"}}
+    shares = []
+    made = answer("debias", {**asked, **paths}, shares.append)
+    assert made["columns"] == ["s", "n", "mean", "mean_stderr"]
+    assert made["summary"][0] == "20,000 rows"
+    assert shares
+    assert all(0 < share <= 1 for share in shares)
+    again = answer("debias", {**asked, **paths, "target": str(source)}, shares.append)
+    assert "my file is the input" in again["error"]["message"]
+
+
+def test_the_share_done_reaches_the_server():
+    """A process that tells 0.25 and 0.5 before its answer."""
+    from trueup.explorer.pool import _Worker
+
+    class Pipe:
+        def __init__(self):
+            self.sent = iter([b"begun", b"share 0.250", b"share 0.500", b"{}"])
+
+        def send_bytes(self, message):
+            self.asked = message
+
+        def recv_bytes(self):
+            return next(self.sent)
+
+    worker, seen = _Worker.__new__(_Worker), []
+    worker.asked, worker._pipe = 0, Pipe()
+    assert worker.ask(b"[]", seen.append) == b"{}"
+    assert seen == [0.25, 0.5]

@@ -2,14 +2,14 @@
 
 ::
 
-    serve     the command's work: address, warning, uvicorn
-    app       routes, and what each one answers
-    patience  connections of which nothing comes
-    guard     Host and Origin, headers, the size and pace of a body
-    pool      worker processes: every computation bounded in time and memory, cancellable
-    answers   what a worker computes: one module for each view
-    uploads   files in a temporary folder, their debiasing, their removal
-    static/   the page itself: no build step, nothing from the network
+    serve        the command's work: address, warning, uvicorn
+    app          routes, and what each one answers
+    connections  those of which nothing comes are closed
+    guard        Host and Origin, headers, the size and pace of a body
+    pool         worker processes: every computation bounded in time and memory, cancellable
+    answers      what a worker computes: one module for each view
+    uploads      files in a temporary folder, their debiasing, their removal
+    static/      the page itself: no build step, nothing from the network
 
 The server's process imports neither NumPy nor sympy: it stays small, and a formula is only ever
 read inside a worker.

@@ -141,7 +141,7 @@ class Page:
             job = await self.pool.run("job", asked)
             if "error" in job:
                 return JSONResponse(job, 422)
-            self.uploads.start(self.uploads.find(upload.id), job["arguments"])
+            self.uploads.start(self.uploads.find(upload.id), job)
         return JSONResponse(upload.record(), 202 if upload.running else 200)
 
     async def result(self, request: Request) -> Response:

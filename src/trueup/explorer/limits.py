@@ -38,6 +38,8 @@ SECONDS: Final = {
     "code": 6.0,
     "plan": 30.0,
     "job": 6.0,
+    "look": 20.0,
+    "debias": 900.0,
 }
 """Seconds for each kind of computation; after them its worker is killed."""
 
@@ -71,20 +73,14 @@ FILES: Final = 4
 KEEP_SECONDS: Final = 1_800.0
 """Seconds after its last use until an upload is removed."""
 
-FILE_SECONDS: Final = 900.0
-"""Seconds to debias a file."""
-
-LOOK_SECONDS: Final = 20.0
-"""Seconds to look at the first rows of a file."""
-
 DUCKDB: Final = "256MB"
 """What the engine may keep in memory; the rest goes to the temporary folder."""
 
 FILE_SIZE: Final = 2_048 * MEBIBYTE
-"""Bytes of a debiased file, and of anything else its process writes."""
+"""Bytes of a debiased file, and of anything else that a process writes."""
 
 FILE_MEMORY: Final = 3_072 * MEBIBYTE
-"""Address space of the process that debiases a file; most of it is never touched."""
+"""What the process that debiases a file may add to its address space; most is never touched."""
 
 PREVIEW: Final = 8
 """Rows shown of an uploaded file."""

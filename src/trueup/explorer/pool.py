@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.explorer import limits
 from trueup.explorer.refusal import Refusal
-from trueup.explorer.worker import work
+from trueup.explorer.worker import SHARE, work
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
     from typing import Self
 
@@ -59,11 +60,7 @@ class Pool:
         self._closed = False
 
     async def __aenter__(self) -> Self:
-        for name, value in _SETTINGS.items():
-            os.environ.setdefault(name, value)
-        self._context: Any = multiprocessing.get_context(_METHOD)
-        if _METHOD == "forkserver":
-            self._context.set_forkserver_preload(["trueup.explorer.warm"])
+        self._context = _context()
         self._places = asyncio.Semaphore(self.size)
         self._threads = ThreadPoolExecutor(4 * self.size, "trueup-worker")
         return self
@@ -157,6 +154,43 @@ class Pool:
         worker.kill()
 
 
+def _context() -> Any:
+    """Return what starts processes that have everything imported already."""
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    context: Any = multiprocessing.get_context(_METHOD)
+    if _METHOD == "forkserver":
+        context.set_forkserver_preload(["trueup.explorer.warm"])
+    return context
+
+
+async def alone(
+    kind: str, request: dict[str, Any], watch: Callable[[float], None] = lambda share: None
+) -> dict[str, Any]:
+    """Return the answer of a process of its own, with room for a file; its error is a refusal.
+
+    Cancelling the call, or letting the time pass, kills the process. ``watch`` is told the share
+    done, from 0 to 1, in another thread.
+    """
+    worker = await asyncio.to_thread(_Worker, _context(), limits.FILE_MEMORY)
+    message, seconds = json.dumps([kind, request]).encode(), limits.SECONDS[kind]
+    hint = "use trueup debias in a terminal"
+    try:
+        async with asyncio.timeout(seconds):
+            reply = json.loads(await asyncio.to_thread(worker.ask, message, watch))
+    except TimeoutError:
+        problem = f"it took more than {seconds:g} seconds and was stopped"
+        raise Refusal(problem, hint, field="file") from None
+    except (EOFError, OSError, _Gone):
+        raise Refusal("it needs more memory than the page allows", hint, field="file") from None
+    finally:
+        await asyncio.shield(asyncio.to_thread(worker.kill))
+    if "error" in reply:
+        raise Refusal(**{**reply["error"], "field": "file"})
+    answer: dict[str, Any] = reply
+    return answer
+
+
 class _Gone(Exception):
     """A worker had died before it was asked: nothing is known of the question."""
 
@@ -173,7 +207,7 @@ class _Worker:
         self.process.start()
         theirs.close()
 
-    def ask(self, message: bytes) -> bytes:
+    def ask(self, message: bytes, watch: Callable[[float], None] = lambda share: None) -> bytes:
         """Return the reply to a message; raise EOFError when the process dies of it."""
         self.asked += 1
         try:
@@ -181,7 +215,9 @@ class _Worker:
             self._pipe.recv_bytes()  # it has begun
         except (EOFError, OSError):
             raise _Gone from None
-        return self._pipe.recv_bytes()
+        while (reply := self._pipe.recv_bytes()).startswith(SHARE):
+            watch(float(reply.removeprefix(SHARE)))
+        return reply
 
     def kill(self) -> None:
         """End the process: whoever reads from it finds the end of the pipe."""

@@ -40,8 +40,9 @@ class Refusal(Exception):
     ) -> None:
         super().__init__(message)
         hint = _ELSEWHERE.sub("", hint).replace("Fraction(1, 3)", "1/3")
-        where = " (an option of trueup debias in a terminal)" if _OPTION.search(hint) else ""
-        self.message, self.hint = message, hint + where
+        where = " (an option of trueup debias in a terminal)"
+        option = _OPTION.search(hint) and not hint.endswith(where)
+        self.message, self.hint = message, hint + where if option else hint
         self.status, self.field, self.kind = status, field, kind
 
     def record(self) -> dict[str, Any]:

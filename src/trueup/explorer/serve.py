@@ -46,7 +46,7 @@ def serve(
         optional(package, "explorer", "trueup explore")
     uvicorn = optional("uvicorn", "explorer", "trueup explore")
     from trueup.explorer.app import build
-    from trueup.explorer.patience import Patience
+    from trueup.explorer.connections import Patience
 
     loopback = is_loopback(host)
     listening = listen(host, port)

@@ -1,4 +1,4 @@
-"""Uploaded files: in a temporary folder of this process, debiased by the command line, removed.
+"""Uploaded files: in a temporary folder of this process, debiased in another, removed.
 
 Each upload has a folder and an unguessable id. The name it came with is only ever given back as
 the name of the download; on the disk it is ``input.csv`` or ``input.parquet``.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 import secrets
 import shutil
@@ -17,7 +16,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trueup.explorer import limits, process
+from trueup.explorer import limits
+from trueup.explorer.pool import alone
 from trueup.explorer.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -45,9 +45,11 @@ class Upload:
         self.used = time.monotonic()
 
     @property
-    def names(self) -> dict[str, str]:
-        """What to call the files on the disk: the user knows other names for them."""
-        return {str(self.input): self.name, str(self.output): f"debiased-{self.name}"}
+    def paths(self) -> dict[str, Any]:
+        """Where the files are, and what to call them: the user knows other names for them."""
+        source, target = str(self.input), str(self.output)
+        names = {source: self.name, target: f"debiased-{self.name}"}
+        return {"source": source, "target": target, "names": names}
 
     @property
     def running(self) -> bool:
@@ -150,7 +152,7 @@ class Uploads:
                     async for piece in pieces:
                         await asyncio.to_thread(file.write, piece)
                         arrival.seen += len(piece)
-            upload.table = await look(upload)
+            upload.table = await alone("look", upload.paths)
             await self._make_room()
         except TimeoutError:
             await upload.remove()
@@ -177,7 +179,7 @@ class Uploads:
             )
         slow.stop(self._arriving)
 
-    def start(self, upload: Upload, arguments: list[str]) -> None:
+    def start(self, upload: Upload, asked: dict[str, Any]) -> None:
         """Debias a file in the background."""
         if upload.running:
             raise Refusal("this file is being debiased already", "wait for it, or remove it", 409)
@@ -185,7 +187,7 @@ class Uploads:
             raise Refusal("another file is being debiased", "wait for it, or remove it", 503)
         upload.result, upload.error, upload.share = {}, None, 0.0
         upload.output.unlink(missing_ok=True)
-        upload.job = asyncio.create_task(_debias(upload, arguments))
+        upload.job = asyncio.create_task(_debias(upload, asked))
 
     async def remove(self, id: str) -> None:
         """Delete an upload."""
@@ -210,25 +212,13 @@ class Uploads:
                     await self.remove(upload.id)
 
 
-async def _debias(upload: Upload, arguments: list[str]) -> None:
-    """Run the command line on a file, and look at what it wrote."""
+async def _debias(upload: Upload, asked: dict[str, Any]) -> None:
+    """Debias a file, and keep what became of it."""
     try:
-        paths = [str(upload.input), str(upload.output)]
-        command = ["trueup", "debias", *paths, *arguments]
-        _, said = await process.run(command, limits.FILE_SECONDS, upload.watch, upload.names)
-        upload.result = {**await look(upload, result=True), "summary": said.splitlines()}
+        upload.result = await alone("debias", {**asked, **upload.paths}, upload.watch)
     except Refusal as refusal:
         upload.error = refusal.record()
     upload.used = time.monotonic()
-
-
-async def look(upload: Upload, *, result: bool = False) -> dict[str, Any]:
-    """Return the columns and the first rows of a file, or of what became of it."""
-    path = str(upload.output if result else upload.input)
-    command = ["trueup.explorer.look", path]
-    printed, _ = await process.run(command, limits.LOOK_SECONDS, names=upload.names)
-    table: dict[str, Any] = json.loads(printed)
-    return table
 
 
 def _named(name: str) -> tuple[str, str]:

@@ -14,9 +14,12 @@ from trueup.explorer import limits
 from trueup.explorer.refusal import Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
 
 _SPARE_SECONDS = 5
+SHARE = b"share "
+"""How a message begins that tells how much is done."""
 
 
 def work(pipe: Connection, memory: int) -> None:
@@ -33,23 +36,37 @@ def work(pipe: Connection, memory: int) -> None:
         with contextlib.suppress(OSError):
             pipe.send_bytes(b"begun")
         _die_after(limits.SECONDS[kind] + _SPARE_SECONDS)
-        reply = json.dumps(answer(kind, request), allow_nan=False).encode()
+        reply = json.dumps(answer(kind, request, _teller(pipe)), allow_nan=False).encode()
         with contextlib.suppress(OSError):
             pipe.send_bytes(reply)
         _die_after(0)
 
 
-def answer(kind: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Return what was asked for, or the error, as plain data.
+def _teller(pipe: Connection) -> Callable[[float], None]:
+    """Return what tells the server the share done."""
+
+    def tell(share: float) -> None:
+        with contextlib.suppress(OSError):
+            pipe.send_bytes(SHARE + f"{share:.3f}".encode())
+
+    return tell
+
+
+def answer(
+    kind: str, request: dict[str, Any], watch: Callable[[float], None] = lambda share: None
+) -> dict[str, Any]:
+    """Return what was asked for, or the error, as plain data; ``watch`` is told the share done.
 
     Examples
     --------
     >>> answer("curve", {"formula": "1/n", "statistics": {}})["error"]["field"]
     'formula'
     """
-    from trueup.explorer.answers import ANSWERS
+    from trueup.explorer.answers import ANSWERS, FILE_ANSWERS
 
     try:
+        if kind in FILE_ANSWERS:
+            return FILE_ANSWERS[kind](request, watch)
         return ANSWERS[kind](request)
     except Refusal as refusal:
         return {"error": refusal.record()}
@@ -76,6 +93,7 @@ def limit_memory(headroom: int) -> None:
     limit = pages * resource.getpagesize() + headroom
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits.FILE_SIZE, limits.FILE_SIZE))
 
 
 def _die_after(seconds: float) -> None:

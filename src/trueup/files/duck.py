@@ -64,7 +64,13 @@ def installed() -> float:
 class Duck:
     """A connection, with its settings."""
 
-    def __init__(self, memory: str, spill: Path | None = None) -> None:
+    def __init__(
+        self,
+        memory: str,
+        spill: Path | None = None,
+        watch: Callable[[float], None] | None = None,
+    ) -> None:
+        self.watch = watch
         self.duckdb = optional("duckdb", "tables", "the engine duckdb")
         arrow = optional("pyarrow", "tables", "the engine duckdb")
         self.errors: tuple[type[Exception], ...] = (
@@ -99,7 +105,7 @@ class Duck:
 
     def _watched(self, work: Callable[[], Any]) -> Any:
         share = getattr(self.connection, "query_progress", lambda: -1.0)  # from DuckDB 1.3 on
-        return progress.run(work, share, self.connection.interrupt)
+        return progress.run(work, share, self.connection.interrupt, self.watch)
 
     def write(
         self, query: str, path: Path, form: Format, compression: str | None, kinds: Kinds

@@ -24,7 +24,7 @@ from trueup.tables.request import check_new, read_requests
 from trueup.tables.totals import ROWS, Totals, missing_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from trueup.estimator import Estimator
     from trueup.files.formats import Format
@@ -39,7 +39,7 @@ class Job:
     """What is asked of a file; the options of ``trueup debias``.
 
     ``columns`` and ``scales`` name the columns of statistics and of their noise scales;
-    ``totals`` are written in place of the rows.
+    ``totals`` are written in place of the rows; ``watch`` is told how much is done, in percent.
     """
 
     input: str
@@ -60,6 +60,7 @@ class Job:
     force: bool = False
     dry_run: bool = False
     quiet: bool = False
+    watch: Callable[[float], None] | None = None
 
     def __post_init__(self) -> None:
         """Refuse errors that are infinite before any file is read."""
@@ -143,7 +144,7 @@ class _Run:
         self.form, self.target = form, target
         width = len(source.columns) + len(requests) * len(job.outputs)
         memory = job.memory or enough(width, os.cpu_count() or 1, installed())
-        self.duck = Duck(memory, spill)
+        self.duck = Duck(memory, spill, job.watch)
         self.statement: Statement | None = None
 
     def lines(self) -> list[str]:

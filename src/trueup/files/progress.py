@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 _WIDTH, _EVERY, _PATIENCE = 30, 0.2, 0.5
 
 
-def run(work: Callable[[], Any], share: Callable[[], float], stop: Callable[[], None]) -> Any:
+def run(
+    work: Callable[[], Any],
+    share: Callable[[], float],
+    stop: Callable[[], None],
+    watch: Callable[[float], None] | None = None,
+) -> Any:
     """Do work in a thread, so that it can be watched and interrupted, and return its result.
 
     Parameters
@@ -24,6 +29,8 @@ def run(work: Callable[[], Any], share: Callable[[], float], stop: Callable[[], 
         How much of it is done, from 0 to 100; negative where that is not known.
     stop
         Called when the user interrupts; ``work`` must end soon after.
+    watch
+        Told the share every now and then; None draws a bar, if there is a terminal.
     """
     box: dict[str, Any] = {}
     done = threading.Event()  # an interrupted join() would take the thread for ended
@@ -38,7 +45,7 @@ def run(work: Callable[[], Any], share: Callable[[], float], stop: Callable[[], 
 
     threading.Thread(target=worker, daemon=True).start()
     try:
-        _watch(done, share)
+        _wait(done, share, watch)
     except BaseException:
         stop()
         done.wait()
@@ -48,13 +55,17 @@ def run(work: Callable[[], Any], share: Callable[[], float], stop: Callable[[], 
     return box.get("result")
 
 
-def _watch(done: threading.Event, share: Callable[[], float]) -> None:
-    """Wait for the end, with a bar if there is a terminal to show it on."""
+def _wait(
+    done: threading.Event, share: Callable[[], float], watch: Callable[[float], None] | None
+) -> None:
+    """Wait for the end, and tell how far it is."""
     start, shown = time.monotonic(), False
     try:
         while not done.wait(_EVERY):
             seconds = time.monotonic() - start
-            if sys.stderr.isatty() and seconds > _PATIENCE:
+            if watch is not None:
+                watch(share())
+            elif sys.stderr.isatty() and seconds > _PATIENCE:
                 shown = True
                 print(f"\r{bar(share(), seconds)}", end="", file=sys.stderr, flush=True)
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trueup.explorer.answers import code, curve, frontier, job, near, planning, risk
+from trueup.explorer.answers import code, curve, file, frontier, near, planning, risk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,5 +16,11 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "frontier": frontier.answer,
     "code": code.answer,
     "plan": planning.answer,
-    "job": job.answer,
+    "job": file.check,
 }
+
+FILE_ANSWERS: dict[str, Callable[[dict[str, Any], Callable[[float], None]], dict[str, Any]]] = {
+    "look": file.look,
+    "debias": file.debias,
+}
+"""What is done to files, each time in a process of its own that tells how far it is."""

@@ -11,7 +11,7 @@ from trueup.errors import TrueupError
 from trueup.explorer.answers.form import Form, beside, plain, read
 from trueup.explorer.answers.grid import read_axis
 from trueup.explorer.answers.near import ZERO, given, size
-from trueup.explorer.answers.patience import TimeUp, patience
+from trueup.explorer.answers.time_limit import TimeUp, time_limit
 from trueup.explorer.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _points(form: Form, unit: float, *, relative: bool) -> Iterator[Any]:
     end = time.process_time() + _SECONDS
     for bias in BIASES:
         try:
-            with patience(end - time.process_time()):
+            with time_limit(end - time.process_time()):
                 front = trueup.frontier(*given(form), relative=relative, biases=[bias * unit])
         except (TimeUp, MemoryError):
             return

@@ -11,7 +11,7 @@ from trueup.explorer.answers import code
 from trueup.explorer.answers.curve import plain_curve, truth
 from trueup.explorer.answers.form import Form, beside, number, read
 from trueup.explorer.answers.grid import Axis, read_axis
-from trueup.explorer.answers.patience import TimeUp, patience
+from trueup.explorer.answers.time_limit import TimeUp, time_limit
 from trueup.explorer.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _allowed(request: Mapping[str, Any], unit: float) -> float:
 
 def _near(form: Form, axis: Axis, bias: float, *, relative: bool) -> dict[str, Any]:
     try:
-        with patience(_SECONDS), beside("bias"):
+        with time_limit(_SECONDS), beside("bias"):
             est = trueup.nearly_unbiased(*given(form), max_bias=bias, relative=relative)
             x, q = axis.points(), axis.points(_POINTS, inside=True)
             at_truth = axis.columns(q)

@@ -16,12 +16,12 @@ class TimeUp(BaseException):
 
 
 @contextlib.contextmanager
-def patience(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Iterator[None]:
     """Raise :class:`TimeUp` in the block when it has used so many seconds.
 
     Examples
     --------
-    >>> with contextlib.suppress(TimeUp), patience(0.05):
+    >>> with contextlib.suppress(TimeUp), time_limit(0.05):
     ...     while True:
     ...         pass
     """

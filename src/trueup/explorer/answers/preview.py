@@ -1,11 +1,9 @@
-"""The columns and first rows of a file, as JSON: ``python -m trueup.explorer.look FILE``."""
+"""The columns and first rows of a file."""
 
 from __future__ import annotations
 
 import csv
 import itertools
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ _COLUMNS = 200
 _LINE = 1 << 20
 
 
-def look(path: Path) -> dict[str, Any]:
+def preview(path: Path) -> dict[str, Any]:
     r"""Return the columns with their types, the first rows as text, and the rows if known.
 
     Examples
@@ -27,7 +25,7 @@ def look(path: Path) -> dict[str, Any]:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "counts.csv")
     ...     _ = path.write_text("town,n\nAy,12\nBe,7\n", "utf-8")
-    ...     look(path)
+    ...     preview(path)
     {'columns': ['town', 'n'], 'rows': [['Ay', '12'], ['Be', '7']], 'count': None}
     """
     if path.stat().st_size == 0:
@@ -96,17 +94,3 @@ def _delimiter(first: str, suffix: str) -> str:
 def _cells(row: Any) -> list[str]:
     shown = ["" if cell is None else str(cell) for cell in row]
     return [cell if len(cell) <= _CELL else f"{cell[: _CELL - 1]}…" for cell in shown]
-
-
-def main() -> int:
-    """Print what a file holds."""
-    try:
-        print(json.dumps(look(Path(sys.argv[1]))))
-    except TrueupError as error:
-        print(f"trueup: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -11,7 +11,7 @@ from extras import needs
 uvicorn = needs("uvicorn")
 
 from trueup.explorer import limits  # noqa: E402
-from trueup.explorer.patience import Patience  # noqa: E402
+from trueup.explorer.connections import Patience  # noqa: E402
 
 HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n"
 SIZE = 64 * 2**20  # more than the system keeps for a reader that does not read
