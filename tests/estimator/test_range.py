@@ -4,6 +4,7 @@ The answers come from mpmath with 420 digits, through derivatives that sympy tak
 """
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import mpmath
@@ -137,3 +138,42 @@ def test_hyperbolic_functions_have_a_spread_under_uniform_noise() -> None:
         square = mpmath.quad(lambda x, mean=mean: (value(x) - mean) ** 2, ends) / 10
         assert math.isclose(g.expectation(float(q)), mean, rel_tol=1e-12)
         assert math.isclose(g.sd(float(q)), mpmath.sqrt(square), rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("q", [1, 20, 40])
+def test_a_spread_whose_square_overflows_on_the_integers(q: int) -> None:
+    """E (g − f)² is added up in many digits: g² is beyond all doubles, the sd is not."""
+    noise = tu.DiscreteLaplace(Fraction(1, 3))
+    estimator = tu.unbiased("exp(q/0.1)", noise, (0.1, 40))
+    with mpmath.workdps(40):
+        a, f = mpmath.exp(-3), mpmath.exp(10 * mpmath.mpf(q))
+        variance = sum(
+            (1 - a) / (1 + a) * a ** abs(x - q) * (mpmath.mpf(estimator(float(x))) - f) ** 2
+            for x in range(-80, 140)
+        )
+        right = float(mpmath.sqrt(variance))
+    assert estimator.sd(q) == pytest.approx(right, rel=1e-9)
+
+
+@pytest.mark.parametrize("q", [2.5, 39.0])
+def test_a_spread_whose_square_overflows_on_the_line(q: float) -> None:
+    noises = {"s": tu.Laplace(Fraction(1, 3)), "t": tu.Laplace(2)}
+    estimator = tu.unbiased("exp(10*s)*t", noises, {"s": (0.5, 40)})
+    with mpmath.workdps(40):
+        # g = f − f″/9 inside, f ± f′/3 at the bound beyond
+        below, inside, above = ((1 + mpmath.mpf(r) / 9) ** 2 for r in (-30, -100, 30))
+        low, high = mpmath.mpf(0.5), mpmath.mpf(40)
+        square = (
+            below * mpmath.exp(20 * low - 3 * (q - low)) / 2
+            + above * mpmath.exp(20 * high - 3 * (high - q)) / 2
+            + inside * 1.5 * mpmath.exp(-3 * q) * _between(23, low, q)
+            + inside * 1.5 * mpmath.exp(3 * q) * _between(17, q, high)
+        )
+        mean = mpmath.exp(20 * mpmath.mpf(q))
+        right = float(mpmath.sqrt(square * (9 + 8) - mean * 9))  # t = 3, Var = 8
+    assert estimator.sd(s=q, t=3.0) == pytest.approx(right, rel=1e-9)
+
+
+def _between(rate: int, a: Any, b: Any) -> Any:
+    """Return the integral of e^{rate·x} from a to b."""
+    return (mpmath.exp(rate * mpmath.mpf(b)) - mpmath.exp(rate * mpmath.mpf(a))) / rate

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _MOST_WORK = 5_000_000_000  # nodes times operations: NumPy does a thousand million in a second
 
+_SMALLER = (0, 64, 128, 256, 480)
+"""Powers of two by which g is divided where its square overflows; 4⁴⁸⁰ is still a double."""
+
 _MEAN, _OTHER_MEAN = (sympy.Dummy(name, real=True) for name in ("mean", "mean of the other"))
 
 
@@ -39,7 +42,14 @@ class ExactLaw:
 
     def __init__(self, inverse: Inverse, statistics: Sequence[Statistic]) -> None:
         self.inverse, self.statistics = inverse, statistics
-        self.parts = [part_of(component) for component in inverse.components]
+        self._parts: dict[int, list[Part]] = {}
+
+    def parts(self, power: int = 0) -> list[Part]:
+        """Return the components of g/2ᵖ with their integrals."""
+        if power not in self._parts:
+            unit = sympy.Integer(2) ** -power
+            self._parts[power] = [part_of(c, unit) for c in self.inverse.components]
+        return self._parts[power]
 
     def expectation(self, truth: Truth) -> float:
         """Return E g."""
@@ -48,7 +58,7 @@ class ExactLaw:
         return (
             _value(self.inverse.estimand, truth)
             if self._inside(truth)
-            else sum(p.mean(truth) for p in self.parts)
+            else sum(p.mean(truth) for p in self.parts())
         )
 
     def bias(self, truth: Truth) -> float:
@@ -65,13 +75,15 @@ class ExactLaw:
         if self.inverse.infinite:
             return math.inf
         inside = self._inside(truth)
-        total = sum(p.estimated(truth) if inside else p.spread(truth) for p in self.parts)
-        if not math.isfinite(total):
-            raise TrueupError(
-                "the variance exists, but could not be computed: the formula overflows on the way",
-                "use less noise, bound the domain, or write the formula in a stabler way",
-            )
-        return math.sqrt(max(total, 0.0))
+        for power in _SMALLER:
+            parts = self.parts(power)
+            total = sum(p.estimated(truth) if inside else p.spread(truth) for p in parts)
+            if math.isfinite(total):
+                return math.ldexp(math.sqrt(max(total, 0.0)), power)
+        raise TrueupError(
+            "the variance exists, but could not be computed: the formula overflows on the way",
+            "use less noise, bound the domain, or write the formula in a stabler way",
+        )
 
     def _inside(self, truth: Truth) -> bool:
         """Whether E g = f holds there by a theorem."""
@@ -83,19 +95,19 @@ def _value(f: sympy.Expr, truth: Truth) -> float:
     return float(evaluate(f, {s: np.array([q]) for s, q in truth.items()})[0])
 
 
-def part_of(component: Component) -> Part:
-    """Return a component with its integrals, or with those of its factors."""
+def part_of(component: Component, unit: sympy.Expr = sympy.S.One) -> Part:
+    """Return a component, times a unit, with its integrals, or with those of its factors."""
     if isinstance(component, OnIntegers):
-        return ProductPart(component)
+        return ProductPart(component, unit)
     factors = component.factors
-    return FactoredPart(component, factors) if len(factors) > 1 else Part(component)
+    return FactoredPart(component, factors, unit) if len(factors) > 1 else Part(component, unit)
 
 
 class Part:
-    """One component with what its integrals need."""
+    """One component, times a unit, with what its integrals need."""
 
-    def __init__(self, component: Component) -> None:
-        self.component = component
+    def __init__(self, component: Component, unit: sympy.Expr = sympy.S.One) -> None:
+        self.component, self.unit = component, unit
         self.others = {
             s: n for w in component.waves for s, n in zip(w.statistics, w.noises, strict=True)
         }
@@ -135,10 +147,7 @@ class Part:
             return 0.0
         if id(other) not in self._products:
             self._products[id(other)] = self._expectation(
-                lambda region: (
-                    (self.component.value(region) - _MEAN)
-                    * (other.component.value(region) - _OTHER_MEAN)
-                ),
+                lambda region: (self._value(region) - _MEAN) * (other._value(region) - _OTHER_MEAN),
                 2,
             )
         means = {_MEAN: self.mean(truth), _OTHER_MEAN: other.mean(truth)}
@@ -150,15 +159,18 @@ class Part:
 
     @cached_property
     def _mean(self) -> Expectation:
-        return self._expectation(self.component.value, 1)
+        return self._expectation(self._value, 1)
 
     @cached_property
     def _square(self) -> Expectation:
-        return self._expectation(lambda region: (self.component.value(region) - _MEAN) ** 2, 2)
+        return self._expectation(lambda region: (self._value(region) - _MEAN) ** 2, 2)
 
     @cached_property
     def _variance(self) -> Expectation:
-        return self._expectation(self.component.variance, 2)
+        return self._expectation(lambda r: self.component.variance(r) * self.unit**2, 2)
+
+    def _value(self, region: Region) -> sympy.Expr:
+        return self.component.value(region) * self.unit
 
     def _expectation(self, pieces: Callable[[Region], sympy.Expr], power: int) -> Expectation:
         rates = {s: (a * power, b * power) for s, (a, b) in self._rates.items()}
@@ -185,17 +197,13 @@ class Part:
 
     @cached_property
     def _rates(self) -> dict[sympy.Symbol, tuple[float, float]]:
-        """How fast g grows on each unbounded side, per cell."""
+        """How fast g grows on each side, per cell; beyond bounds it does not."""
         found = {}
         homes = [(cell, c) for c in self.component.coordinates for cell in c.cells]
         for cell, coordinate in homes:
             like_f = grows_like_f(self.component)
             g = self.component.estimand if like_f else growing(self.component, coordinate)
-            sides = ((-1, cell.operator.low), (1, cell.operator.high))
-            left, right = (
-                max(growth(g, cell.symbol, d).rate, 0.0) if end.is_infinite else 0.0
-                for d, end in sides
-            )
+            left, right = (max(growth(g, cell.symbol, d).rate, 0.0) for d in (-1, 1))
             found[cell.symbol] = (left, right)
         return found
 
@@ -227,9 +235,12 @@ def _infinite(points: Sequence[Singularity]) -> list[sympy.Expr]:
 class FactoredPart(Part):
     """A product of independent factors: Var Πgᵢ = Π(Var gᵢ + (E gᵢ)²) − Π(E gᵢ)²."""
 
-    def __init__(self, component: Component, factors: Sequence[Component]) -> None:
-        super().__init__(component)
-        self.factors = [Part(factor) for factor in factors]
+    def __init__(
+        self, component: Component, factors: Sequence[Component], unit: sympy.Expr
+    ) -> None:
+        super().__init__(component, unit)
+        share = unit ** sympy.Rational(1, len(factors))  # whichever of them it is that overflows
+        self.factors = [Part(factor, share) for factor in factors]
 
     def mean(self, truth: Truth) -> float:
         """Return E g."""
@@ -247,9 +258,9 @@ class FactoredPart(Part):
         """Return the variance of the product, one factor after the other: no digits cancel."""
         total, square = 0.0, 1.0
         for part, variance in zip(self.factors, variances, strict=True):
-            mean = part.mean(truth) ** 2
-            total = total * (variance + mean) + square * variance
-            square *= mean
+            mean = part.mean(truth)
+            total = total * (variance + mean * mean) + square * variance
+            square *= mean * mean
         return total
 
 
@@ -265,7 +276,7 @@ class ProductPart(Part):
     @cached_property
     def _factors(self) -> list[tuple[Part, Part]]:
         pairs = zip(self.component.rest, self.component.own, strict=True)
-        return [(part_of(a), Part(h)) for a, h in pairs]
+        return [(part_of(a, self.unit), Part(h)) for a, h in pairs]
 
     def mean(self, truth: Truth) -> float:
         """Return E g."""

@@ -145,7 +145,9 @@ class Expectation:
             if not self._close(cell):
                 self.left.append((i, cell))
         self.tilts = {
-            c.symbol: 0.0 if c.symbol in self.degrees else _tilt(*rates.get(c.symbol, (0.0, 0.0)))
+            c.symbol: 0.0
+            if c.symbol in self.degrees
+            else _tilt(c, *rates.get(c.symbol, (0.0, 0.0)))
             for _, c in self.left
         }
         self.exprs = {region: self._divided(region, e) for region, e in self.exprs.items()}
@@ -319,8 +321,10 @@ def _measured(expr: sympy.Expr, shifts: Mapping[sympy.Symbol, sympy.Expr]) -> sy
     return expr.xreplace(bases)
 
 
-def _tilt(left: float, right: float) -> float:
-    """Return the exponential growth if it is on one side only."""
+def _tilt(cell: Cell, left: float, right: float) -> float:
+    """Return the exponential growth if it is without bounds and on one side only."""
+    left = left if cell.operator.low.is_infinite else 0.0
+    right = right if cell.operator.high.is_infinite else 0.0
     return right if right and not left else -left if left and not right else 0.0
 
 

@@ -24,6 +24,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 FEWEST = len(_NODES)
 _STEEPEST = 4000.0
 _TAIL = 42.0  # e^-42 is below the last bit of a double
+_BEYOND = 2000.0  # e^2000 is beyond the squares of all doubles: farther out nothing is finite
 
 
 class Rule(NamedTuple):
@@ -41,7 +42,8 @@ def point(x: float, weight: float) -> Rule:
 def reach(noise: Noise, rates: tuple[float, float], degree: float = 0.0) -> tuple[float, float]:
     """Return how far left and right the noise matters to what grows like x^degree·e^{rate·|x|}.
 
-    A gamma variable of shape d + 1 exceeds d + √(2dτ) + τ with probability below e^{−τ}.
+    A gamma variable of shape d + 1 exceeds d + √(2dτ) + τ with probability below e^{−τ}. What
+    outgrows the noise matters as far as its bounds.
     """
     if not noise.symmetric and noise.mgf_radius:
         return _fallen(noise, -1, rates[0], degree), _fallen(noise, 1, rates[1], degree)
@@ -49,7 +51,9 @@ def reach(noise: Noise, rates: tuple[float, float], degree: float = 0.0) -> tupl
     if 0 < radius < math.inf:
         d = min(max(degree, 0.0), _STEEPEST) + noise.tail_power
         tail = d + math.sqrt(2 * d * _TAIL) + _TAIL
-        left, right = (tail / (radius - rate) for rate in rates)
+        left, right = (
+            tail / (radius - rate) if rate < radius else _BEYOND / radius for rate in rates
+        )
         return left, right
     far = 1e-300 if radius else 1e-25
     low, high = float(noise.quantile(far)), float(noise.quantile(1 - 1e-16))
@@ -58,6 +62,8 @@ def reach(noise: Noise, rates: tuple[float, float], degree: float = 0.0) -> tupl
 
 def _fallen(noise: Noise, side: int, rate: float, degree: float) -> float:
     """Return how far from 0 the density, times x^degree·e^{rate·|x|}, has fallen by e^{−42}."""
+    if rate >= noise.tail_rates[side > 0]:
+        return _BEYOND / noise.tail_rates[side > 0]
     low, middle, high = (float(noise.quantile(p)) for p in (0.25, 0.5, 0.75))
     unit = max(high - low, float(noise.lattice))
     distance = unit * np.exp2(np.arange(-3.0, 60.0, 0.25))
