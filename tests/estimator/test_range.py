@@ -177,3 +177,22 @@ def test_a_spread_whose_square_overflows_on_the_line(q: float) -> None:
 def _between(rate: int, a: Any, b: Any) -> Any:
     """Return the integral of e^{rate·x} from a to b."""
     return (mpmath.exp(rate * mpmath.mpf(b)) - mpmath.exp(rate * mpmath.mpf(a))) / rate
+
+
+def test_what_outgrows_the_noise_on_the_line_is_followed_to_the_bound() -> None:
+    """The square of e^{2q} outgrows e^{−3|z|}: most of the variance lies at the far bound."""
+    with mpmath.workdps(40):
+        inside, t = (1 - mpmath.mpf(4) / 9) ** 2, mpmath.exp(3)  # at q = 1
+        middle = inside * 1.5 * (_between(7, 0, 1) / t + _between(1, 1, 60) * t)
+        ends = mpmath.mpf(1) / 9 / t + mpmath.mpf(25) / 9 * mpmath.exp(240 - 180) * t
+        right = float(mpmath.sqrt(middle + ends / 2 - mpmath.exp(4)))
+    estimator = tu.unbiased("exp(2*q)", tu.Laplace(Fraction(1, 3)), (0, 60))
+    assert estimator.sd(1) == pytest.approx(right, rel=1e-9)
+
+
+def test_what_outgrows_the_noise_on_the_integers_is_followed_to_the_bound() -> None:
+    estimator = tu.unbiased("exp(2*q)", tu.DiscreteLaplace(Fraction(1, 3)), (1, 60))
+    x = np.arange(-60.0, 120.0)
+    mass = np.tanh(1.5) * np.exp(-3 * np.abs(x - 1))
+    right = math.sqrt(mass @ (estimator(x) - math.exp(2)) ** 2)
+    assert estimator.sd(1) == pytest.approx(right, rel=1e-9)
