@@ -1,4 +1,10 @@
-"""Make Hypothesis deterministic: the same cases on every machine."""
+"""Hypothesis draws the same cases on every machine, tests/prove fresh ones: the seed is shown.
+
+Processes that share the tests inherit the seed from the one that starts them.
+"""
+
+import os
+import random
 
 from hypothesis import HealthCheck, Phase, settings
 
@@ -11,3 +17,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("trueup")
+
+SEED = os.environ.setdefault("TRUEUP_SEED", str(random.SystemRandom().randrange(10**6)))
+
+
+def pytest_report_header() -> str:
+    """Return the line that makes a run repeatable."""
+    return f"drawn cases: TRUEUP_SEED={SEED}"

@@ -389,3 +389,27 @@ def test_a_python_function_that_divides_by_zero_in_the_domain_has_no_value_there
     assert est(4) == pytest.approx(
         tu.unbiased("1/n", tu.DiscreteLaplace(2), (1, None))(4), rel=1e-12
     )
+
+
+@pytest.mark.parametrize("noise", [tu.Laplace(1), tu.DiscreteLaplace(1), tu.Gaussian(1)], ids=repr)
+@pytest.mark.parametrize("f", ["acosh(min(q - 100, 1/3))", "q*log(min(q - 100, -1/3))"])
+def test_a_number_that_is_not_real_behind_a_minimum_is_refused(f: str, noise: tu.Noise) -> None:
+    """On q ≥ 101 the minimum is the constant, and f is a real number nowhere."""
+    with pytest.raises(tu.NoUnbiasedEstimator, match="not a finite real number"):
+        tu.unbiased(f, noise, (101, None))
+
+
+def test_between_integers_nothing_is_proved() -> None:
+    """Uniform(0.3) on an integer shows it exactly: f(round(x)) is unbiased for every f."""
+    with pytest.raises(tu.NoUnbiasedEstimator, match="was found") as told:
+        tu.unbiased("where(q == -1, 2, q)", tu.Uniform(0.3), tu.Integers(None, -1))
+    assert not told.value.proved
+
+
+def test_an_integer_taken_for_a_real_number_proves_nothing() -> None:
+    """A jump at 0.1 is not on the way of an integer; every function of one has an estimator."""
+    noises = {"a": tu.Laplace(0.3), "b": tu.Laplace(1)}
+    f = "where(b >= 0.1, a**2, exp(-a**2*b**2))"
+    with pytest.raises(tu.NoUnbiasedEstimator, match="was found") as told:
+        tu.unbiased(f, noises, {"b": tu.Integers(0, None)})
+    assert not told.value.proved

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 
 import mpmath
+import numpy as np
 from mpmath import mpf
 
 from prove import reading
@@ -57,10 +58,18 @@ def operator(law: Law, low: float | None, high: float | None, x: float) -> tuple
         weight = alpha / (1 - alpha) ** 2
         return [(place, mpf(1))], [(place + 1, -weight), (place, 2 * weight), (place - 1, -weight)]
     weight = (b / STEP) ** 2
+    middle = place + STEP * _away(place, low, high)
     return (
         [(place, mpf(1))],
-        [(place + STEP, -weight), (place, 2 * weight), (place - STEP, -weight)],
+        [(middle + STEP, -weight), (middle, 2 * weight), (middle - STEP, -weight)],
     )
+
+
+def _away(place: mpf, low: float | None, high: float | None) -> int:
+    """Return the way from a bound that is less than a step away: 1, −1, or 0 where none is."""
+    if low is not None and place - exact(low) < STEP:
+        return 1
+    return -1 if high is not None and exact(high) - place < STEP else 0
 
 
 def _beyond(law: Law, b: mpf, end: mpf, inside: int) -> tuple[Terms, Terms]:
@@ -108,3 +117,25 @@ def _apply(parts: list[tuple[Terms, Terms]], f: Callable[[tuple[mpf, ...]], mpf]
             term += math.prod((w for _, w in spots), start=mpf(1)) * f(tuple(p for p, _ in spots))
         total, size = total + term, size + abs(term)
     return Value(total, size)
+
+
+def rounding(
+    tree: ast.expr,
+    laws: Mapping[str, Law],
+    bounds: Mapping[str, tuple[float | None, float | None]],
+    x: Mapping[str, float],
+) -> float:
+    """Return what g loses where f is computed in doubles as it is written: log(1 + e^-40) is 0."""
+    with mpmath.workdps(DIGITS):
+        parts = [operator(laws[name], *bounds[name], x[name]) for name in laws]
+        joined = [
+            [*own, *correction] if laws[name].lattice else own
+            for name, (own, correction) in zip(laws, parts, strict=True)
+        ]
+        lost = 0.0
+        for spots in itertools.product(*joined):
+            at = dict(zip(laws, (p for p, _ in spots), strict=True))
+            rough = reading.values(tree, {n: np.array([float(p)]) for n, p in at.items()})[0]
+            weight = math.prod(abs(float(w)) for _, w in spots)
+            lost += weight * abs(float(rough - reading.value(tree, at)))
+        return lost

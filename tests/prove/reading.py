@@ -10,6 +10,7 @@ both sides of a comparison.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import itertools
 import math
@@ -117,6 +118,15 @@ def _float(node: ast.expr, at: Mapping[str, Any]) -> Any:
         case ast.Call(func=ast.Name(id=name), args=args):
             return _FLOAT[name](*(_float(a, at) for a in args))
     raise ValueError(f"not in the grammar: {ast.dump(node)}")
+
+
+def parts(tree: ast.expr, at: Mapping[str, float]) -> Iterator[float]:
+    """Yield the values of all parts of a formula at one point."""
+    with np.errstate(all="ignore"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Call | ast.Name | ast.Constant):
+                with contextlib.suppress(KeyError):  # the name of a function
+                    yield float(_float(node, {n: np.float64(v) for n, v in at.items()}))
 
 
 # -- many digits -----------------------------------------------------------------------------------
@@ -277,6 +287,8 @@ def _log(a: Series) -> Series:
 
 
 def _sin_cos(a: Series) -> tuple[Series, Series]:
+    if abs(a[0]) > 1e30:
+        raise BeyondError("a wave that far out")
     sin, cos = [mpmath.sin(a[0])], [mpmath.cos(a[0])]
     for k in range(1, len(a)):
         sin.append(mpmath.fsum(i * a[i] * cos[k - i] for i in range(1, k + 1)) / k)

@@ -14,6 +14,7 @@ import trueup as tu
 from prove import checks
 from prove.grammar import Case
 from prove.runner import examined
+from trueup.formula import given_derivatives, source
 
 INVERSE = Case("1/q", {"q": "Laplace(2)"}, {"q": (1, None)}, 1)
 COUNT = Case("sqrt(n)", {"n": "DiscreteLaplace(2)"}, {"n": (0, None)}, 2)
@@ -69,7 +70,9 @@ def test_the_scale_in_place_of_kappa(monkeypatch: pytest.MonkeyPatch) -> None:
             else float(below if n <= 0 else est(n=n))
         )
 
-    assert {"value", "unbiased", "expectation"} <= planted(COUNT, monkeypatch, call=call)
+    assert {"value", "unbiased", "expectation", "function"} <= planted(
+        COUNT, monkeypatch, call=call
+    )
 
 
 def test_a_bound_that_takes_the_branch_inside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,6 +171,93 @@ def test_arrays_that_differ_from_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
         return est(**x) + off
 
     assert planted(INVERSE, monkeypatch, call=call) == {"array"}
+
+
+def test_whole_numbers_that_differ_from_floats(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(est: Any, n: Any) -> Any:
+        return est(n=n) + (1e-6 if np.ndim(n) and np.asarray(n).dtype.kind == "i" else 0)
+
+    assert planted(COUNT, monkeypatch, call=call) == {"int64"}
+
+
+def test_a_mask_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(est: Any, q: Any) -> Any:
+        return np.ma.getdata(est(q=q)) if isinstance(q, np.ma.MaskedArray) else est(q=q)
+
+    assert planted(INVERSE, monkeypatch, call=call) == {"masked"}
+
+
+def test_a_masked_value_that_moves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(est: Any, q: Any) -> Any:
+        masked = isinstance(q, np.ma.MaskedArray)
+        return est(q=q) + np.ma.getdata(q).min() * 1e-30 if masked else est(q=q)
+
+    assert planted(INVERSE, monkeypatch, call=call) == {"masked"}
+
+
+def test_a_function_that_gets_its_statistics_in_the_order_of_the_noises(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noises = {"s": "DiscreteLaplace(1)", "n": "DiscreteLaplace(2)"}
+    case = Case("s - n**2", noises, {"s": (0, None), "n": (1, None)}, 4)
+    assert planted(case, monkeypatch) == set()
+    monkeypatch.setattr(source, "by_name", lambda f, _: f)
+    assert {f.check for f in checks.examine(case).findings} == {"function"}
+
+
+def test_a_second_derivative_that_is_taken_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    unbiased = tu.unbiased
+
+    def swapped(f: Any, noise: Any, domain: Any, derivatives: Any = ()) -> Any:
+        if derivatives:
+            return unbiased("2/q", noise, domain)
+        return unbiased(f, noise, domain)
+
+    est = INVERSE.build()
+    monkeypatch.setattr(Case, "build", lambda _: est)
+    monkeypatch.setattr(tu, "unbiased", swapped)
+    found = {f.check for f in checks.examine(INVERSE).findings}
+    assert found == {"derivatives", "false derivatives"}
+
+
+def test_derivatives_that_are_not_compared_with_f(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given_derivatives, "check", lambda *_: None)
+    assert planted(INVERSE, monkeypatch) == {"false derivatives"}
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        ("kink at 0: the slope of abs(q) jumps by 2 at q = 0, inside the domain", []),
+        ("kink at 1: the slope of abs(q) jumps by 2 at q = 1, inside the domain", ["witness"]),
+        ("it outgrows the noise on the right, whose tail only carries less", ["witness"]),
+    ],
+)
+def test_a_witness_that_is_none(
+    message: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case("abs(q)", {"q": "Laplace(1)"}, {"q": (None, None)}, 6)
+
+    def refuse(_: Case) -> Any:
+        raise tu.NoUnbiasedEstimator(f"no unbiased estimator of abs(q): {message}", "none")
+
+    monkeypatch.setattr(Case, "build", refuse)
+    assert [f.check for f in checks.examine(case).findings] == found
+
+
+def test_an_answer_that_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def variance(*_: Any, **__: Any) -> Any:
+        raise tu.TrueupError("too late", "none")
+
+    assert planted(INVERSE, monkeypatch, variance=variance) == {"refused"}
+
+
+def test_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sd(est: Any, **q: Any) -> Any:
+        np.float64(1e308) * np.float64(1e308)
+        return est.sd(**q)
+
+    assert planted(INVERSE, monkeypatch, sd=sd) == {"warned"}
 
 
 def test_float32_beside_a_bound_that_it_cannot_hold(monkeypatch: pytest.MonkeyPatch) -> None:

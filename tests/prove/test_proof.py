@@ -1,6 +1,7 @@
-"""Two hundred cases against the oracle, and every disagreement found so far.
+"""Three hundred fresh cases against the oracle, and every disagreement found so far.
 
-``TRUEUP_SEED=… make test`` draws other cases, ``make prove`` many more.
+The seed is drawn by the process that starts the run and printed at its head; ``TRUEUP_SEED=… make
+test`` draws the same cases again, ``make prove`` many more.
 """
 
 from __future__ import annotations
@@ -13,26 +14,27 @@ import pytest
 from prove import kept
 from prove.runner import examined, run
 
-CASES = 40
+CASES = 60
 """In each part: a few seconds, so that parts spread over processes."""
-OPEN = {r["check"] for r in kept.kept() if r["open"]}
-"""Checks known to fail on some cases: until those are mended their finds are printed only."""
-MENDED = [r for r in kept.kept() if not r["open"]]
+PARTS = 5
+SETTLED = 5
+"""Comparisons for each one that the oracle left open: over many cases they are sixty."""
 
 
-@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_drawn_cases_agree_with_the_oracle(part: int) -> None:
-    seed = int(os.environ.get("TRUEUP_SEED", "2")) + part
-    print(f"seed {seed}")
-    figures = run(seed, CASES)
-    print(*figures.findings, sep="\n")
-    new = [f for f in figures.findings if f.check not in OPEN]
-    assert not new, "\n".join([f"TRUEUP_SEED={seed - part}", *map(str, new)])
-    settled, open_ones = sum(figures.compared.values()), sum(figures.unsettled.values())
-    assert settled > open_ones, f"the oracle settles too little: {figures.unsettled}"
+    seed = int(os.environ["TRUEUP_SEED"])
+    print(f"TRUEUP_SEED={seed}")
+    figures = run(seed, CASES, start=part * CASES)
+    found = "\n".join(map(str, figures.findings))
+    assert not figures.findings, f"TRUEUP_SEED={seed}\n{found}"
+    settled, unsettled = sum(figures.compared.values()), sum(figures.unsettled.values())
+    assert settled > SETTLED * unsettled, f"the oracle settles too little: {figures.unsettled}"
 
 
-@pytest.mark.parametrize("record", MENDED, ids=lambda r: f"{r['check']}: {r['formula']}")
+@pytest.mark.parametrize("record", kept.kept(), ids=lambda r: f"{r['check']}: {r['formula']}")
 def test_a_disagreement_once_found_is_mended(record: dict[str, Any]) -> None:
     found = [f for f in examined(kept.case_of(record)).findings if f.check == record["check"]]
+    if record["open"]:
+        pytest.xfail(f"open: {record.get('why', '')}") if found else None
     assert not found, str(found[0])

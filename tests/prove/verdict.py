@@ -12,6 +12,8 @@ import ast
 import dataclasses
 import itertools
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -104,7 +106,7 @@ def _on_line(
         return gap
     doubtful = False
     for point in _with_ends(points, ends):
-        found = _at(tree, name, point, ends)
+        found = at_point(tree, name, point, ends)
         at_end = (
             any(abs(float(point) - e) < 1e-12 for e in ends) and not law.laplaces
         )  # E g need not reach beyond an end
@@ -146,10 +148,16 @@ def _undefined(
     return None
 
 
-def _at(tree: ast.expr, name: str, point: mpf, ends: tuple[float, float]) -> Verdict:
-    """Return what f does at one point of the domain."""
-    where = float(point)
-    sides = [side(tree, name, {}, point, s) for s in (-1, 1) if _inside(point, s, ends)]
+def at_point(
+    tree: ast.expr,
+    name: str,
+    point: mpf,
+    ends: tuple[float, float],
+    others: Mapping[str, float] | None = None,
+) -> Verdict:
+    """Return what f does at one point of the domain, along one statistic."""
+    where, others = float(point), others or {}
+    sides = [side(tree, name, others, point, s) for s in (-1, 1) if _inside(point, s, ends)]
     for reason, wrong in (("pole", "value"), ("steep", "slope")):
         how = [getattr(s, wrong).how for s in sides]
         if "infinite" in how:
@@ -158,18 +166,17 @@ def _at(tree: ast.expr, name: str, point: mpf, ends: tuple[float, float]) -> Ver
             return Verdict("none", "undefined", where)
         if "undecided" in how:
             return Verdict("open", "", where)
-    return _met(tree, name, point, sides)
+    return _met(tree, {name: point, **others}, where, sides)
 
 
-def _met(tree: ast.expr, name: str, point: mpf, sides: list[Side]) -> Verdict:
-    where = float(point)
+def _met(tree: ast.expr, point: Mapping[str, Any], where: float, sides: list[Side]) -> Verdict:
     if len(sides) == 2:
         if _differ(sides[0].value.value, sides[1].value.value):
             return Verdict("none", "jump", where)
         if _differ(sides[0].slope.value, sides[1].slope.value):
             return Verdict("none", "kink", where)
     try:
-        here = reading.value(tree, {name: point})
+        here = reading.value(tree, point)
     except UndefinedError:
         return Verdict("exists", "removable", where)
     if _differ(here, sides[0].value.value):

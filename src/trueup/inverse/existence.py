@@ -45,6 +45,7 @@ _REASONS = {
     "undefined": "{f} is not a real number at {s} = {a}, inside the domain",
     "undecided": "{f} could not be shown to be smooth near {s} = {a}",
 }
+KINDS = tuple(_REASONS)
 _ONE_SIDE = (
     "keep the domain on one side of {a}{e}; integer noise (DiscreteLaplace) has no such limit"
 )
@@ -281,6 +282,18 @@ def refusal(what: str, reason: str, hint: str, *, proved: bool) -> NoUnbiasedEst
     return NoUnbiasedEstimator(
         f"no unbiased estimator of {what}{verdict}: {reason}", hint, proved=proved
     )
+
+
+def unproved(error: NoUnbiasedEstimator) -> NoUnbiasedEstimator:
+    """Return a refusal that claims less: none was found.
+
+    Examples
+    --------
+    >>> unproved(NoUnbiasedEstimator("no unbiased estimator of |q|: kink at 0", "none")).message
+    'no unbiased estimator of |q| was found: kink at 0'
+    """
+    what, _, reason = error.message.partition(": ")
+    return NoUnbiasedEstimator(f"{what} was found: {reason}", error.hint, proved=False)
 
 
 def _definite(

@@ -17,7 +17,7 @@ from trueup.formula.unkinked import without_kinks
 from trueup.inverse import on_integers, spectral
 from trueup.inverse.compared import check_compared
 from trueup.inverse.component import Cell, Component, Coordinate, Wave
-from trueup.inverse.existence import check, check_points, domain_of, is_rough
+from trueup.inverse.existence import check, check_points, domain_of, is_rough, unproved
 from trueup.inverse.inside import inside
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.removable import Steady, steadied
@@ -67,12 +67,24 @@ def invert(
     pinned = {s.symbol: symbolic(s.domain.low) for s in known.values() if s.domain.is_point}
     terms = connected(_pinned(f, pinned), set(known))
     parts = [_component(term, known, extension) for term in terms]
-    infinite = [reason for reason in map(check, parts) if reason]
+    infinite = [reason for part in parts if (reason := _checked(part, known))]
     theorems = [t for part in parts for t in _theorems(part)]
     if pinned:
         theorems.append("a statistic whose bounds coincide is known: nothing to estimate")
     unique = tuple(dict.fromkeys(theorems)) or ("a constant is its own estimator",)
     return Inverse(f, tuple(parts), unique, infinite[0] if infinite else None)
+
+
+def _checked(part: Component, known: Mapping[sympy.Symbol, Statistic]) -> str | None:
+    """Check a component; an integer taken for a real number proves nothing."""
+    try:
+        return check(part)
+    except NoUnbiasedEstimator as error:
+        between = (known[c.symbol].domain.lattice and not c.operator.whole for c in part.cells)
+        lattice = (c.noise.lattice for c in part.cells)
+        if error.proved and any(b and not n for b, n in zip(between, lattice, strict=True)):
+            raise unproved(error) from None
+        raise
 
 
 def on_the_line(
@@ -174,11 +186,29 @@ def _settled(
     }
     check_compared(f, box)
     within = inside(f, box, set(rough))
+    _check_constants(f, within)
     if within != f:
         for symbol, order in rough.items():
             if symbol in f.free_symbols:
                 check_points(f, symbol, order, box)
     return within
+
+
+def _check_constants(f: sympy.Expr, within: sympy.Expr) -> None:
+    """Refuse numbers that are not real, met where a minimum or maximum is always the same one.
+
+    Choices are left out: the branch may never be taken.
+    """
+    walk = sympy.preorder_traversal(within)
+    for part in walk:
+        if isinstance(part, sympy.Piecewise):
+            walk.skip()
+        elif isinstance(part, sympy.Expr) and part.is_number and part.is_real is False:
+            raise NoUnbiasedEstimator(
+                f"no unbiased estimator of {text(f)}: in the whole domain it has a part "
+                f"{text(part)}, which is not a finite real number",
+                "bound the domain to where the formula is finite and real",
+            )
 
 
 def _tensor(

@@ -36,7 +36,7 @@ from trueup.formula.text import text
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse import quadrature
 from trueup.inverse.cases import beside
-from trueup.inverse.existence import refusal_at
+from trueup.inverse.existence import KINDS, refusal_at
 from trueup.inverse.high_derivatives import derivatives
 from trueup.inverse.jets import derivative
 from trueup.inverse.on_values import OnValues
@@ -118,9 +118,10 @@ def _check(noise: Uniform, domain: Interval, h: sympy.Expr, n: sympy.Symbol) -> 
                 f"{e} is known by its values only, but {noise!r} needs its slope",
                 "write it as a formula, or give derivatives=(f1, f2)",
             )
+    proves_nothing = KINDS if domain.lattice else ("steep", "rough")  # integers are far apart
     for found in singularities(h, n, Interval(*domain.bounds), 1):
         if found.kind not in ("mild", "kink", "removable"):
-            raise refusal_at(h, n, domain, found, unless=("steep", "rough"))
+            raise refusal_at(h, n, domain, found, unless=proves_nothing)
 
 
 def _exact(value: Any) -> sympy.Rational:
