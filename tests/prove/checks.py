@@ -51,7 +51,7 @@ SHARES = {
     "frames": 1 / 5,
     "JSON": 1 / 3,
     "SQL": 1 / 8,
-    "functions": 1 / 2,
+    "functions": 1 / 4,
 }
 """Of how many cases what is dear is asked, so that 20,000 take a quarter of an hour; the rest is
 asked of all. A kept case is asked everything."""

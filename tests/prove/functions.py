@@ -8,6 +8,7 @@ others are refused.
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -20,6 +21,14 @@ from prove.targets import same
 Row = Mapping[str, float]
 FALSE = 1.5
 """What a derivative is multiplied by to be false; where f′ is 0 it still is true."""
+
+
+CALLS = 20_000
+"""The oracle computes f to 200 digits, a thousandth of a second each; a search may ask more."""
+
+
+class EnoughError(BaseException):
+    """The function was called too often. Not an Exception, so that nobody in between takes it."""
 
 
 def disagreements(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row, float, Any]]:
@@ -35,7 +44,11 @@ def disagreements(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str
 def function(tree: Any, names: Sequence[str], order: int = 0) -> Callable[..., float]:
     """Return the formula, or a derivative of it, as a function with these parameters."""
 
+    calls = itertools.count()
+
     def f(*given: float, **named: float) -> float:
+        if next(calls) > CALLS:
+            raise EnoughError
         at = {**dict(zip(names, map(float, given), strict=False)), **named}
         return float(reading.derivatives(tree, at, names[0], order)[order])
 
@@ -51,7 +64,7 @@ def _by_name(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row
     try:
         again = tu.unbiased(function(e.tree, e.names), backwards, bounds)
         yield from _compared("function", e, est, again, points)
-    except (UndefinedError, BeyondError, OverflowError):
+    except (UndefinedError, BeyondError, OverflowError, EnoughError):
         e.report.unsettled["function"] += 1
     except tu.TrueupError:  # a function's growth cannot be read off it
         e.report.unsettled["function refused"] += 1
@@ -73,7 +86,7 @@ def _by_derivatives(
         again = tu.unbiased(f, noises, bounds, derivatives=(first, second))
         yield from _compared("derivatives", e, est, again, points)
         yield from _false_derivatives(e, f, first, second)
-    except (UndefinedError, BeyondError, OverflowError):
+    except (UndefinedError, BeyondError, OverflowError, EnoughError):
         e.report.unsettled["function"] += 1
     except tu.TrueupError:
         e.report.unsettled["function refused"] += 1

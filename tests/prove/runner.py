@@ -90,7 +90,10 @@ def examined(case: Case, seconds: float = SECONDS, thorough: bool = True) -> Rep
 
 
 def _in_the_library(error: BaseException) -> bool:
+    """Whether one question took so long, not the thousands of values of an integral."""
     frames = traceback.extract_tb(error.__traceback__)
+    if any(f.filename.endswith("expectations.py") for f in frames):
+        return False
     return any("/trueup/" in f.filename or f.name == "build" for f in frames)
 
 

@@ -55,11 +55,9 @@ class ExactLaw:
         """Return E g."""
         if not all(map(math.isfinite, truth.values())):
             return math.nan
-        return (
-            _value(self.inverse.estimand, truth)
-            if self._inside(truth)
-            else sum(p.mean(truth) for p in self.parts())
-        )
+        value = _value(self.inverse.estimand, truth) if self._inside(truth) else math.nan
+        # 0/0 inside has a limit: it is the mean there
+        return sum(p.mean(truth) for p in self.parts()) if math.isnan(value) else value
 
     def bias(self, truth: Truth) -> float:
         """Return E g − f."""
