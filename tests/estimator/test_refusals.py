@@ -34,6 +34,7 @@ def refused(make: Callable[[], Any], error: type[Exception], reason: str) -> Non
 # -- what the mathematics says -----------------------------------------------------------
 
 REASONS = [
+    ("1/(q*q + q)", tu.Uniform(2), (None, 0), r"pole at -1"),
     ("1/q", tu.Laplace(1), None, r"pole at 0"),
     ("1/q", tu.Laplace(1), (-1, None), r"pole at 0"),
     ("1/q", tu.Laplace(1), (-3, 3), r"pole at 0"),

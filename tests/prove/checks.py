@@ -22,7 +22,7 @@ import numpy as np
 
 import trueup as tu
 from prove import closed_form, functions, reading, targets, verdict, witness
-from prove.expectations import Answer, expect, expect_jointly
+from prove.expectations import Answer, expect, expect_jointly, expect_on_cells
 from prove.grammar import Case
 from prove.laws import Law, law
 from prove.reading import BeyondError, UndefinedError
@@ -230,6 +230,11 @@ class Examination:
         inside = low < x < high and low < near < high
         return near if inside and not self.lattice(name) else x
 
+    def size(self, q: Mapping[str, float]) -> float:
+        """Return the size of the terms that f is the sum of, 0 where that is not a number."""
+        found = float(reading.sizes(self.tree, {n: np.float64(v) for n, v in q.items()}))
+        return found if math.isfinite(found) else 0.0
+
     def f(self, q: Mapping[str, float]) -> float | None:
         at = {n: reading.exact(v) if v in self.ends(n) else v for n, v in q.items()}
         try:
@@ -377,24 +382,31 @@ def _points(e: Examination) -> list[dict[str, float]]:
 
 
 def _blurred(e: Examination, bounds: Any, x: dict[str, float], got: float, check: str) -> bool:
-    """Whether the answer is right for inputs that differ by a few units in the last place."""
+    """Whether the answer is right for numbers that differ by a few units in the last place."""
     assert e.laws is not None
-    spread = 0.0
-    base: float | None = None
+    seen = []
     for sign in (0, 1, -1):
-        moved = {n: e.beside(n, v, sign * 2.0**-50) for n, v in x.items()}
+        step = sign * 2.0**-50
         try:
-            pair = closed_form.estimate(e.tree, e.laws, bounds, moved)
+            pair = closed_form.estimate(e.tree, e.laws, *_moved(e, bounds, x, step))
         except (UndefinedError, BeyondError):
             return True
-        here = float(pair[check == "variance"].value)
-        base = here if base is None else base
-        spread = max(spread, abs(here - base))
-    assert base is not None
+        seen.append(float(pair[check == "variance"].value))
+    spread = max(seen) - min(seen)
     with contextlib.suppress(UndefinedError, BeyondError):
-        lost = closed_form.rounding(e.tree, e.laws, bounds, x)
-        spread += lost * (abs(float(pair[0].value)) if check == "variance" else 1)
-    return abs(got - base) <= 8 * spread
+        lost = closed_form.rounding(e.tree, e.laws, bounds, x) + ROUNDING * e.size(x)
+        spread += lost * (abs(float(pair[0].value)) + lost if check == "variance" else 1)
+    return abs(got - seen[0]) <= 8 * spread
+
+
+def _moved(e: Examination, bounds: Any, x: dict[str, float], step: float) -> tuple[Any, Any]:
+    """Return bounds and values moved by a relative step together: all stay where they are."""
+
+    def on(name: str, value: float | None) -> float | None:
+        return value if value is None or e.lattice(name) else value * (1 + step)
+
+    ends = {n: (on(n, low), on(n, high)) for n, (low, high) in bounds.items()}
+    return ends, {n: on(n, v) for n, v in x.items()}
 
 
 def _has_variance(est: Any, e: Examination) -> bool:
@@ -451,6 +463,8 @@ def _moments(
     if not e.single:
         return expect_jointly(rows, e.laws, q, marks)
     (name,) = e.names
+    if e.on_integers(name) and not e.lattice(name):  # g is another function between integers
+        return expect_on_cells(lambda x: rows(**{name: x}), e.laws[name], q[name])
     growth = 0.4 * max(e.laws[name].rates) if math.isfinite(max(e.laws[name].rates)) else 1.0
     return expect(lambda x: rows(**{name: x}), e.laws[name], q[name], marks[name], growth)
 
@@ -467,7 +481,7 @@ def _compare(
     if not first.settled:
         e.report.unsettled["mean"] += 1
         return
-    slack = MEAN * first.size + 4 * first.error + e.rounding
+    slack = MEAN * first.size + 4 * first.error + e.rounding + ROUNDING * e.size(q)
     if within and f is not None:
         e.report.compared["unbiased"] += 1
         if not abs(first.mean - f) <= slack:
@@ -478,7 +492,7 @@ def _compare(
         yield Finding("expectation", e.case, q, first.mean, said)
     if f is not None:
         said = est.bias(**q)
-        if not abs(said - (first.mean - f)) <= slack + ROUNDING * abs(f):
+        if not abs(said - (first.mean - f)) <= slack:
             yield Finding("bias", e.case, q, first.mean - f, said)
     yield from _spread(e, est, q, f, within, first, answers)
 
@@ -527,13 +541,16 @@ def coverage(e: Examination, est: Any) -> Iterator[Finding]:
         if f is None or abs(f) > LARGE:
             continue
         level = e.rng.choice((0.5, 0.8, 0.95))
-        covered = _covered(e.laws[name], est, name, q, f, level)
+        moved = e.f({name: q * (1 + 2.0**-50)})
+        slack = 1e-9 * abs(f) + 1e-300  # q + z rounds, and so do the bounds at the edge
+        slack += 8 * abs(moved - f) if moved is not None else 0.0
+        covered = _covered(e.laws[name], est, q, level, f, slack)
         e.report.compared["coverage"] += 1
         if covered < level - 2e-3:  # the bins of the sum are this coarse
             yield Finding("coverage", e.case, {name: q, "level": level}, f"≥ {level}", covered)
 
 
-def _covered(noise: Law, est: Any, name: str, q: float, f: float, level: float) -> float:
+def _covered(noise: Law, est: Any, q: float, level: float, f: float, slack: float) -> float:
     """Return the probability of noises whose interval holds f; an open bin counts as covered."""
     if noise.lattice:
         z = np.arange(-math.ceil(noise.reach(-1)), math.ceil(noise.reach(1)) + 1, dtype=float)
@@ -545,7 +562,6 @@ def _covered(noise: Law, est: Any, name: str, q: float, f: float, level: float) 
         width = np.gradient(z)
         mass = noise.density(z) * width
     low, high = est.interval(q + z, level=level)
-    slack = 1e-9 * (abs(f) + 1e-300)  # q + z rounds, and so do the bounds at the edge
     inside = (low <= f + slack) & (high >= f - slack)
     return float(mass[inside].sum() / mass.sum())
 

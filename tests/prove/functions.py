@@ -13,6 +13,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 import trueup as tu
 from prove import reading
 from prove.reading import BeyondError, UndefinedError
@@ -123,6 +125,6 @@ def _compared(
             e.report.unsettled[check] += 1
             continue
         e.report.compared[check] += 1
-        size = e.f(x)
-        if not same(truth, got, abs(size) if size is not None else 0.0, e.rounding):
+        size = float(reading.sizes(e.tree, {n: np.float64(v) for n, v in x.items()}))
+        if not same(truth, got, size if math.isfinite(size) else 0.0, e.rounding):
             yield check, x, truth, got

@@ -120,6 +120,26 @@ def _float(node: ast.expr, at: Mapping[str, Any]) -> Any:
     raise ValueError(f"not in the grammar: {ast.dump(node)}")
 
 
+def sizes(tree: ast.expr, at: Mapping[str, Any]) -> Array:
+    """Return |f|, sums with the sizes of their terms: what a double loses of f is a part of it."""
+    with np.errstate(all="ignore"):
+        shape = np.broadcast_shapes(*(np.shape(c) for c in at.values()))
+        return np.broadcast_to(np.asarray(_size(tree, at), float), shape)
+
+
+def _size(node: ast.expr, at: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            return _size(left, at) + _size(right, at)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return _size(left, at) * _size(right, at)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=inner):
+            return _size(inner, at)
+        case ast.Call(func=ast.Name(id="where"), args=[condition, yes, no]):
+            return np.where(_float(condition, at), _size(yes, at), _size(no, at))
+    return np.abs(_float(node, at))
+
+
 def parts(tree: ast.expr, at: Mapping[str, float]) -> Iterator[float]:
     """Yield the values of all parts of a formula at one point."""
     with np.errstate(all="ignore"):

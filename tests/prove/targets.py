@@ -29,7 +29,7 @@ def disagreements(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str
     scalars = [_scalar(est, x) for x in points]
     columns = {n: np.array([x[n] for x in points]) for n in e.names}
     with np.errstate(all="ignore"):
-        sizes = np.abs(reading.values(e.tree, columns))
+        sizes = reading.sizes(e.tree, columns)
     for name, answers in _answers(e, est, columns):
         for x, truth, size, got in zip(points, scalars, sizes, answers, strict=True):
             e.report.compared[name] += 1
@@ -146,7 +146,7 @@ def _single(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row,
         finite = [t for t in truths if math.isfinite(t) and abs(t) < 1e30]
         if len(finite) < len(truths) or not math.isfinite(got):
             continue
-        size = float(np.abs(reading.values(e.tree, {n: np.array([v]) for n, v in x.items()}))[0])
+        size = float(reading.sizes(e.tree, {n: np.array([v]) for n, v in x.items()})[0])
         size = 0.0 if math.isnan(size) else size
         e.report.compared["float32"] += 1
         slack = SINGLE * (abs(truths[0]) + size) + 8 * (max(truths) - min(truths))

@@ -84,6 +84,8 @@ def _on_integers(
             try:
                 reading.value(tree, {name: k})
             except UndefinedError:
+                if math.isfinite(reading.values(tree, {name: np.array([float(k)])})[0]):
+                    return Verdict("open", "infinite part", k)  # max(1, log(0)) may be read as 1
                 if all(side(tree, name, {}, k, s).value.how == "finite" for s in (-1, 1)):
                     return Verdict("open", "removable", k)  # q/q may be read as 1
                 return Verdict("none", "undefined", k)

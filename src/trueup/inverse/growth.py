@@ -107,6 +107,8 @@ def _power(expr: sympy.Pow, x: sympy.Symbol) -> Growth:
     if not exponent.is_number:
         return Growth(math.inf, 0.0, sharp=False)
     size = _growth(base, x)
+    if exponent.is_negative and not size.sharp and isinstance(base, sympy.Add):
+        size = _growth(sympy.expand(base), x)  # (1 + e⁻ˣ)² − (1 + e⁻ˣ) is e⁻ˣ + e⁻²ˣ
     if exponent.is_negative and not size.sharp:
         size = _measured(base, x)
     return size.raised(float(exponent))
