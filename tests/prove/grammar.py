@@ -258,6 +258,7 @@ _SUMS = (
     *("Laplace({b}) + Laplace({c})", "DiscreteLaplace({b}) + DiscreteLaplace({c})"),
     *("Laplace({b}) + Gaussian({c})", "Laplace({b}) + Laplace({b}) + Laplace({c})"),
     *("Laplace({b}) + Uniform({c})", "DiscreteLaplace({b}) + RoundedGaussian(1)"),
+    "Laplace(0.3) + Laplace(0.1+0.2)",
 )
 
 
