@@ -385,28 +385,38 @@ def _blurred(e: Examination, bounds: Any, x: dict[str, float], got: float, check
     """Whether the answer is right for numbers that differ by a few units in the last place."""
     assert e.laws is not None
     seen = []
-    for sign in (0, 1, -1):
-        step = sign * 2.0**-50
+    for ends, near in _beside(e, bounds, x):
         try:
-            pair = closed_form.estimate(e.tree, e.laws, *_moved(e, bounds, x, step))
+            pair = closed_form.estimate(e.tree, e.laws, ends, near)
         except (UndefinedError, BeyondError):
             return True
         seen.append(float(pair[check == "variance"].value))
-    spread = max(seen) - min(seen)
+    spread = max(abs(s - seen[0]) for s in seen)
     with contextlib.suppress(UndefinedError, BeyondError):
         lost = closed_form.rounding(e.tree, e.laws, bounds, x) + ROUNDING * e.size(x)
         spread += lost * (abs(float(pair[0].value)) + lost if check == "variance" else 1)
     return abs(got - seen[0]) <= 8 * spread
 
 
-def _moved(e: Examination, bounds: Any, x: dict[str, float], step: float) -> tuple[Any, Any]:
-    """Return bounds and values moved by a relative step together: all stay where they are."""
+LAST = 2.0**-50
+"""A few units in the last place of a double."""
 
-    def on(name: str, value: float | None) -> float | None:
-        return value if value is None or e.lattice(name) else value * (1 + step)
 
-    ends = {n: (on(n, low), on(n, high)) for n, (low, high) in bounds.items()}
-    return ends, {n: on(n, v) for n, v in x.items()}
+def _beside(
+    e: Examination, bounds: Any, x: dict[str, float]
+) -> Iterator[tuple[Any, dict[str, float]]]:
+    """Yield the question and those beside it: values moved within the domain, bounds inwards."""
+    yield bounds, x
+    for step in (LAST, -LAST):
+        yield bounds, {n: e.beside(n, v, step) for n, v in x.items()}
+    inwards = dict(bounds)
+    for n, (low, high) in bounds.items():
+        if not e.lattice(n) and low != high:
+            if low is not None and x[n] <= low:
+                inwards[n] = (low + LAST * abs(low), high)
+            elif high is not None and x[n] >= high:
+                inwards[n] = (low, high - LAST * abs(high))
+    yield inwards, x
 
 
 def _has_variance(est: Any, e: Examination) -> bool:

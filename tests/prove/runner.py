@@ -35,6 +35,7 @@ class Figures:
     """The sums over all cases."""
 
     seed: int
+    processes: int = 1
     cases: int = 0
     seconds: float = 0.0
     outcomes: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
@@ -104,7 +105,7 @@ def by_seed(seed: int) -> Report:
 
 def run(seed: int, count: int, processes: int = 1, start: int = 0) -> Figures:
     """Examine ``count`` cases, from the one with the number ``start`` on."""
-    began, figures = time.monotonic(), Figures(seed)
+    began, figures = time.monotonic(), Figures(seed, processes)
     first = seed * 10_000_000 + start
     seeds = range(first, first + count)
     if processes == 1:
