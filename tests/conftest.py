@@ -4,7 +4,6 @@ Processes that share the tests inherit the seed from the one that starts them.
 """
 
 import os
-import random
 
 from hypothesis import HealthCheck, Phase, settings
 
@@ -18,7 +17,7 @@ settings.register_profile(
 )
 settings.load_profile("trueup")
 
-SEED = os.environ.setdefault("TRUEUP_SEED", str(random.SystemRandom().randrange(10**6)))
+SEED = os.environ.setdefault("TRUEUP_SEED", "2")
 
 
 def pytest_report_header() -> str:
