@@ -106,7 +106,7 @@ def _without_series(f: Any, symbol: Any, domain: Any, steadied: Any = solve.stea
 def _f_itself(law: Any, truth: Any) -> float:
     if law._inside(truth):
         return exact_law._value(law.inverse.f, truth)
-    return sum(part.mean(truth) for part in law.parts)
+    return sum(part.mean(truth) for part in law.parts())
 
 
 def _slow_is_finite(found: Any, jumps: Any, kind: Any = regularity._kind) -> str:
