@@ -206,3 +206,10 @@ def test_bad_tables(masses, message):
 def test_what_has_no_table(make):
     with pytest.raises(TrueupError, match=r"(?m)^Hint: "):
         make()
+
+
+@pytest.mark.parametrize("masses", [{0: 1.5, 1: -0.5}, {0: 1, 3: Fraction(1, 2), 4: -0.5}], ids=str)
+def test_a_negative_mass_is_named(masses):
+    """Also where all of them sum to 1."""
+    with pytest.raises(TrueupError, match=r"the mass at [14] is negative, got -0\.5"):
+        Mass(masses)

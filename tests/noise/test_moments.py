@@ -102,3 +102,11 @@ def test_moments_of_a_law_are_accepted(law, count, floats):
     assert Moments(values).moment(count) == (
         pytest.approx(float(moments[-1])) if floats else moments[-1]
     )
+
+
+def test_nothing_but_zero_has_no_spread():
+    """E Z² = 0 only if Z is 0, in exact numbers and in floats."""
+    assert Moments([0, 0, 0]).variance == 0
+    for impossible in ([1, 0], [0.5, 0], [0, 0, 1]):
+        with pytest.raises(TrueupError, match="no distribution has the moments"):
+            Moments(impossible)

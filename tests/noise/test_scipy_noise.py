@@ -352,3 +352,11 @@ def test_a_heavy_discrete_law_is_averaged_as_far_as_its_sums_settle() -> None:
     with mpmath.workdps(30):
         exact = mpmath.polylog(3.5, mpmath.exp(-0.5)) / mpmath.zeta(3.5)
     assert read(ss.zipf(3.5)).mgf(-0.5) == pytest.approx(float(exact), rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [0.8, 0.9, 0.99])
+def test_the_tail_of_a_law_whose_quartiles_are_one_integer(p):
+    """Geometric masses fall by 1 − p from one integer to the next."""
+    noise = Noise.from_scipy(ss.geom(p))
+    assert noise.quantile(0.25) == noise.quantile(0.75)
+    assert noise.tail_rates[1] == pytest.approx(-math.log(1 - p), rel=1e-9)
