@@ -29,7 +29,7 @@ PACKAGES = {
 OTHERS = (
     "tests/prove",
     "tests/test_plugin.py",
-    "tests/test_totals.py",
+    "tests/frames/test_total.py",
     "tests/frames/test_scales.py",
 )
 """The short proof, and tests of what is computed by the inverse only."""

@@ -17,7 +17,7 @@ from prove import grammar, texts
 from trueup.cli import build_parser
 from trueup.cli.debias import read_job
 from trueup.cli.notation import Name, assignment, names, read_domain, read_noise, read_numbers
-from trueup.cli.release import read_release, read_spec
+from trueup.cli.sidecar import read_release, read_spec
 from trueup.files.job import Job, run_job
 from trueup.files.sources import opened
 from trueup.formula.grammar import parse

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trueup.cli.options import NOISE_HELP, SPEC_HELP, add_columns, add_release
 from trueup.files.formats import FORMATS
@@ -11,7 +12,7 @@ from trueup.files.formats import FORMATS
 if TYPE_CHECKING:
     import argparse
 
-    from trueup.cli.release import Release
+    from trueup.cli.sidecar import Release
     from trueup.files.job import Job
 
 HELP = "Add unbiased columns, with standard errors, to a table in a file."
@@ -82,6 +83,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--delimiter", metavar="SIGN", help="between the fields of a text file IN")
     group.add_argument(
         "--null",
+        dest="nulls",
         action="append",
         default=[],
         metavar="TEXT",
@@ -122,7 +124,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, debias, write; the summary goes to standard error."""
     from trueup.cli import WrongUsage
-    from trueup.cli.release import read_release
+    from trueup.cli.sidecar import read_release
 
     release = read_release(args, args.formulas)
     if not release.estimates:
@@ -151,23 +153,15 @@ def read_job(args: argparse.Namespace, release: Release) -> Job:
     statistics = {s for e in estimators.values() for s in e.statistics}
     weights = None if args.weights is None else Name(args.weights)
     totals = Totals(names(args.by or ""), weights, args.average, args.skip_missing)
-    return Job(
-        input=args.input,
-        output=args.output,
-        estimators=estimators,
-        columns=release.columns(statistics),
-        scales=release.scales(statistics),
-        outputs=("value", *["stderr"][args.no_stderr :], *["variance"] * args.variance),
-        source_format=args.source_format,
-        target_format=args.target_format,
-        delimiter=args.delimiter,
-        hive=args.hive,
-        nulls=tuple(args.null),
-        keep_text=names(args.text),
-        compression=args.compression,
-        memory=args.memory,
-        totals=totals if args.total else None,
-        force=args.force,
-        dry_run=args.dry_run,
-        quiet=args.quiet,
-    )
+    given: dict[str, Any] = {
+        f.name: getattr(args, f.name) for f in dataclasses.fields(Job) if hasattr(args, f.name)
+    }
+    given |= {
+        "estimators": estimators,
+        "columns": release.columns(statistics),
+        "scales": release.scales(statistics),
+        "outputs": ("value", *["stderr"][args.no_stderr :], *["variance"] * args.variance),
+        "keep_text": names(args.text),
+        "totals": totals if args.total else None,
+    }
+    return Job(**given)

@@ -9,7 +9,7 @@ from trueup.cli.options import NOISE_HELP, SPEC_HELP, add_columns, add_release
 if TYPE_CHECKING:
     import argparse
 
-    from trueup.cli.release import Release
+    from trueup.cli.sidecar import Release
     from trueup.estimator import Estimator
 
 HELP = "Show the unbiased estimator of a formula: theorem, error, plug-in bias, SQL."
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print everything about one estimator."""
     from trueup.cli.notation import assignment
-    from trueup.cli.release import read_release
+    from trueup.cli.sidecar import read_release
 
     release = read_release(args, [])
     name, formula = assignment(args.formula)

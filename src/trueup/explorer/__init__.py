@@ -7,7 +7,7 @@
     connections  those of which nothing comes are closed
     guard        Host and Origin, headers, the size and pace of a body
     pool         worker processes: every computation bounded in time and memory, cancellable
-    answers      what a worker computes: one module for each view
+    views        what a worker computes: one module for each view
     uploads      files in a temporary folder, their debiasing, their removal
     static/      the page itself: no build step, nothing from the network
 

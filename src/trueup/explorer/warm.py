@@ -7,7 +7,7 @@ import gc
 import sys
 from functools import cache
 
-from trueup.explorer.answers import ANSWERS
+from trueup.explorer.views import VIEWS
 
 _ASKED = {
     "formula": "s/n",
@@ -23,7 +23,7 @@ def warm() -> None:
     """Compute once what the page asks for first."""
     for kind in ("curve", "code"):
         with contextlib.suppress(Exception):
-            ANSWERS[kind](_ASKED)
+            VIEWS[kind](_ASKED)
     gc.freeze()  # pages of what is there now stay shared between the workers
 
 

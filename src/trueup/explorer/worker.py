@@ -62,12 +62,12 @@ def answer(
     >>> answer("curve", {"formula": "1/n", "statistics": {}})["error"]["field"]
     'formula'
     """
-    from trueup.explorer.answers import ANSWERS, FILE_ANSWERS
+    from trueup.explorer.views import FILE_VIEWS, VIEWS
 
     try:
-        if kind in FILE_ANSWERS:
-            return FILE_ANSWERS[kind](request, watch)
-        return ANSWERS[kind](request)
+        if kind in FILE_VIEWS:
+            return FILE_VIEWS[kind](request, watch)
+        return VIEWS[kind](request)
     except Refusal as refusal:
         return {"error": refusal.record()}
     except TrueupError as error:

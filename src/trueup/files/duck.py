@@ -12,7 +12,7 @@ from trueup.extras import optional
 from trueup.files import progress
 from trueup.files.kinds import cast, restored
 from trueup.files.paths import exact
-from trueup.files.statement import literal
+from trueup.files.query import literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

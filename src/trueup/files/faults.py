@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from trueup.errors import TrueupError
 from trueup.extras import optional
 from trueup.files.paths import exact
+from trueup.files.query import MARK, quote
 from trueup.files.sources import text_of
-from trueup.files.statement import MARK, quote
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
     from trueup.files.duck import Duck
+    from trueup.files.query import Check, Statement
     from trueup.files.sources import Source
-    from trueup.files.statement import Check, Statement
 
 _ERRNO = re.compile(r'"errno":\s*"(\d+)"')
 _LINE = re.compile(r"CSV Error on Line: (\d+)\s*\n(?:Original Line: .*\n)?(.*)")

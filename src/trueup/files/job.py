@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.files import formats, targets
-from trueup.files.columns import found
 from trueup.files.duck import Duck, copy, enough, installed
 from trueup.files.faults import translated
 from trueup.files.kinds import check_kinds
 from trueup.files.paths import exact
-from trueup.files.reading import guessed, parquet, reading, types
-from trueup.files.sources import opened
-from trueup.files.statement import Statement, quote
+from trueup.files.query import Statement, quote
+from trueup.files.scans import guessed, parquet, reading, types
+from trueup.files.sources import found, opened
 from trueup.files.summary import Summary, Tally
 from trueup.tables.request import check_new, read_requests
 from trueup.tables.totals import ROWS, Totals, missing_numbers
@@ -193,9 +192,7 @@ class _Run:
         summary = None if job.quiet else self._summary(statement, rows or written)
         if self.target is not None:
             self.target.commit()
-        if summary is None:
-            return []
-        return [*summary.lines(), *(f"trueup: warning: {text}" for text in summary.warnings())]
+        return [] if summary is None else summary.lines()
 
     def _computed(self, query: str, statement: Statement, totals: Totals) -> tuple[str, int]:
         """Compute totals; return the query that reads them, groups in order, and all rows."""

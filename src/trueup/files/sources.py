@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import difflib
 import glob
 import io
 import shutil
@@ -159,7 +160,7 @@ def _source(
         if file.stat().st_size == 0:
             raise TrueupError(f"{_shown(text, file)} is empty", "give a file with a header")
         if form.is_text and delimiter is None:
-            delimiter = _delimiter(file, form, text)
+            delimiter = usual_delimiter(file, form, text)
         columns = _columns(file, form, delimiter or ",", text)
         check_names(text, columns)
         if first is None:
@@ -256,6 +257,36 @@ def _common(one: tuple[Path, Columns], two: tuple[Path, Columns]) -> Columns:
     )
 
 
+def found(column: str, option: str, source: Source) -> str:
+    """Return the column of a source that an option names; refuse one that is not there."""
+    letters = getattr(column, "letters", column)
+    same = [name for name in dict.fromkeys((letters, str(column))) if name in source.columns]
+    flag, _, name = option.partition(" ")
+    if len(same) > 1:
+        raise TrueupError(
+            f"{source.name} has the columns {' and '.join(map(repr, same))}: {flag} "
+            f"{name + letters!r} does not say which",
+            f"in backticks it is to the letter: {flag} '{name}`{letters}`'",
+        )
+    if same:
+        return same[0]
+    shown = ", ".join(source.columns[:12]) + (", …" if len(source.columns) > 12 else "")
+    use = "" if name else f" for {flag}"
+    raise TrueupError(
+        f"{source.name} has no column {quoted(column)}{use}; it has {shown}",
+        _likely(column, option, source),
+    )
+
+
+def _likely(column: str, option: str, source: Source) -> str:
+    """Return what to do about a column that is not there."""
+    if column in {key for file in source.files for key in folder_keys(file)}:
+        return f"add --hive: there are folders called {column}=…"
+    folded = {name.lower(): name for name in source.columns}
+    near = [folded[c] for c in difflib.get_close_matches(column.lower(), folded, 1)]
+    return f"did you mean {option}{near[0]}?" if near else f"say which column it is: {option}…"
+
+
 # -- the columns of one file -----------------------------------------------------------------------
 
 
@@ -304,7 +335,7 @@ def _header(file: Path, form: Format, delimiter: str, text: str) -> tuple[str, .
     return tuple(names)
 
 
-def _delimiter(file: Path, form: Format, text: str) -> str:
+def usual_delimiter(file: Path, form: Format, text: str) -> str:
     """Return the sign between columns: the usual one, or ; or | if only that is there."""
     usual = formats.DELIMITERS[form.name]
     with text_of(file, form, text) as lines:

@@ -16,9 +16,9 @@ from trueup.errors import TrueupError
 from trueup.extras import optional
 from trueup.files import formats, targets
 from trueup.files.paths import exact
+from trueup.files.query import MARK, Statement
 from trueup.files.sources import Source, check_names, checked_delimiter, find, locate
-from trueup.files.statement import MARK, Statement
-from trueup.files.summary import Summary, Tally
+from trueup.files.summary import Tally
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
@@ -203,8 +203,7 @@ class _Run:
         rows = self.spark.sql(f"SELECT COUNT(*) FROM {statement.source}").collect()[0][0]
         tally = Tally(statement, rows)
         row = self.spark.sql(tally.sql()).collect()[0]
-        summary: Summary = tally.read(tuple(row))
-        return [*summary.lines(), *(f"trueup: warning: {text}" for text in summary.warnings())]
+        return tally.read(tuple(row)).lines()
 
 
 def _told(file: Path) -> str:

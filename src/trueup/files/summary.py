@@ -13,7 +13,7 @@ from trueup.tables.bounds import SAMPLE, bounds_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trueup.files.statement import Statement
+    from trueup.files.query import Statement
     from trueup.tables.bounds import Bound
     from trueup.tables.request import Request
 
@@ -132,7 +132,11 @@ class Summary:
     statement: Statement
     counts: Mapping[str, Any]
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> list[str]:
+        """Return what to say: what was done, then the warnings."""
+        return [*self._done(), *(f"trueup: warning: {text}" for text in self._warnings())]
+
+    def _done(self) -> Iterator[str]:
         """Yield one line for the rows, each bounded statistic, and each estimate."""
         rows = self.counts["rows"]
         yield f"{rows:,} row{'s' * (rows != 1)}"
@@ -144,7 +148,7 @@ class Summary:
         for request in self.statement.requests:
             yield self._estimate(request.name, rows)
 
-    def warnings(self) -> Iterator[str]:
+    def _warnings(self) -> Iterator[str]:
         """Yield doubts about bounds that too many values lie beyond."""
         for i, bound in enumerate(bounds_of(self.statement.requests)):
             found = self._of(i)

@@ -9,6 +9,7 @@ leaves its part behind, unlocked; the next run that writes to the folder removes
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import secrets
@@ -21,7 +22,6 @@ from typing import TYPE_CHECKING, Self
 
 from trueup.errors import TrueupError
 from trueup.files import formats
-from trueup.files.exchange import exchanged
 
 if sys.platform != "win32":
     import fcntl
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _MARK = "trueup"
 _SYNC_EVERY = 0.5
 _SHOWN = 30  # characters of the output's name: 255 bytes must do for all of the part's name
+_HERE = -100  # AT_FDCWD of Linux
+_EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 _FORCE = "choose another name, or add --force to replace it"
 
 
@@ -101,7 +103,7 @@ class Target:
             self.part.rename(self.path)
         elif not self.force:
             raise _exists(self.path)
-        elif not exchanged(self.part, self.path):
+        elif not _exchanged(self.part, self.path):
             self._rename_by_steps()
 
     def _rename_by_steps(self) -> None:
@@ -139,6 +141,19 @@ def check(text: str, given: str | None, source: Source, *, force: bool, folder: 
     if path.exists() and not folder and not path.is_file():
         raise TrueupError(f"{path} is not a file", "use - to write to a pipe")
     return form
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange two names in one step, so that neither is ever absent; False where it cannot be."""
+    names = os.fsencode(one), os.fsencode(other)
+    with contextlib.suppress(AttributeError, OSError):  # an old C library has no such function
+        libc = ctypes.CDLL(None)
+        if sys.platform == "linux":
+            done = libc.renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE)
+            return bool(done == 0)
+        if sys.platform == "darwin":
+            return bool(libc.renamex_np(*names, _EXCHANGE) == 0)
+    return False
 
 
 def _exists(path: Path) -> TrueupError:

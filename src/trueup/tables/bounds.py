@@ -71,7 +71,7 @@ class Bound:
         >>> print(Bound("n", "emp", None, Laplace(2), 1.0, -1).doubt(
         ...     np.array([5.0, -70]), None, 2, -70.0))
         1 of 2 values of emp lie far below the bound 1 of n; if every true value were at the
-        bound, Laplace(2) would take 3.83e-16 of them there
+        bound, Laplace(2) would take 3.82e-16 of them there
         Hint: estimates are biased beyond a wrong bound; check it, and the noise
         """
         count = int(np.count_nonzero(~np.isnan(x)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from trueup.explorer.answers.form import number, plain
 from trueup.explorer.refusal import Refusal
+from trueup.explorer.views.form import number, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

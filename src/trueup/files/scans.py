@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from trueup.errors import TrueupError
 from trueup.extras import optional
 from trueup.files.paths import exact
-from trueup.files.statement import is_known, literal, misfit, quote
+from trueup.files.query import is_known, literal, misfit, quote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

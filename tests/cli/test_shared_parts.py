@@ -10,7 +10,7 @@ from extras import needs
 
 duckdb, sqlglot = needs("duckdb"), needs("sqlglot")
 
-from trueup.files.layers import layered  # noqa: E402
+from trueup.files.shared_parts import layered  # noqa: E402
 
 LEAVES = st.sampled_from(['"x"', '"y"', "2e0", "5e-1"])
 

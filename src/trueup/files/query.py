@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from trueup.errors import TrueupError
-from trueup.files.layers import layered
+from trueup.files.shared_parts import layered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

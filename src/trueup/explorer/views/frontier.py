@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import trueup
 from trueup.errors import TrueupError
-from trueup.explorer.answers.form import Form, beside, plain, read
-from trueup.explorer.answers.grid import read_axis
-from trueup.explorer.answers.near import ZERO, given, size
-from trueup.explorer.answers.time_limit import TimeUp, time_limit
 from trueup.explorer.refusal import Refusal
+from trueup.explorer.views.axis import read_axis
+from trueup.explorer.views.form import Form, beside, plain, read
+from trueup.explorer.views.near import ZERO, given, size
+from trueup.explorer.views.time_limit import TimeUp, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,10 +10,10 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.explorer.answers.form import Form, plain, read
-from trueup.explorer.answers.grid import Axis, read_axis
-from trueup.explorer.answers.mathml import mathml
 from trueup.explorer.refusal import Refusal
+from trueup.explorer.views.axis import Axis, read_axis
+from trueup.explorer.views.form import Form, plain, read
+from trueup.explorer.views.mathml import mathml
 from trueup.formula.opaque import Opaque
 from trueup.kernels.evaluate import evaluate
 

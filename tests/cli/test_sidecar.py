@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 import trueup as tu
-from trueup.cli.release import read_release, read_spec
+from trueup.cli.sidecar import read_release, read_spec
 from trueup.errors import TrueupError
 
 SPEC = """

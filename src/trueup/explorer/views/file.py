@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
 from trueup.explorer import limits
-from trueup.explorer.answers.form import read
-from trueup.explorer.answers.preview import preview
 from trueup.explorer.refusal import Refusal
+from trueup.explorer.views.form import read
+from trueup.explorer.views.preview import preview
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import trueup
-from trueup.explorer.answers import code
-from trueup.explorer.answers.curve import plain_curve, truth
-from trueup.explorer.answers.form import Form, beside, number, read
-from trueup.explorer.answers.grid import Axis, read_axis
-from trueup.explorer.answers.time_limit import TimeUp, time_limit
 from trueup.explorer.refusal import Refusal
+from trueup.explorer.views import code
+from trueup.explorer.views.axis import Axis, read_axis
+from trueup.explorer.views.form import Form, beside, number, read
+from trueup.explorer.views.overview import plain_curve, truth
+from trueup.explorer.views.time_limit import TimeUp, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,8 +6,8 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
-from trueup.explorer.answers.form import Form, Statistic, choice, read
 from trueup.explorer.families import DIALECTS, FAMILIES, OUTPUTS
+from trueup.explorer.views.form import Form, Statistic, choice, read
 from trueup.formula.text import text
 
 if TYPE_CHECKING:

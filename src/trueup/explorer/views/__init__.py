@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trueup.explorer.answers import code, curve, file, frontier, near, planning, risk
+from trueup.explorer.views import code, file, frontier, near, overview, planning, risk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "curve": curve.answer,
+VIEWS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "curve": overview.answer,
     "risk": risk.answer,
     "near": near.answer,
     "frontier": frontier.answer,
@@ -19,7 +19,7 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "job": file.check,
 }
 
-FILE_ANSWERS: dict[str, Callable[[dict[str, Any], Callable[[float], None]], dict[str, Any]]] = {
+FILE_VIEWS: dict[str, Callable[[dict[str, Any], Callable[[float], None]], dict[str, Any]]] = {
     "look": file.look,
     "debias": file.debias,
 }

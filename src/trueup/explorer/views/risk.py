@@ -11,9 +11,9 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.exact import symbolic
-from trueup.explorer.answers.form import Form, plain, read
-from trueup.explorer.answers.grid import Axis, read_axis
 from trueup.explorer.refusal import Refusal
+from trueup.explorer.views.axis import Axis, read_axis
+from trueup.explorer.views.form import Form, plain, read
 from trueup.plugin import plugin_bias
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _plugin(form: Form) -> Callable[[dict[str, float]], tuple[float, float, floa
     first, second = (_prepared(expr, noise) for expr in (f, f**2))
 
     def at(q: dict[str, float]) -> tuple[float, float, float]:
-        from trueup.explorer.answers.curve import truth
+        from trueup.explorer.views.overview import truth
 
         f_q = truth(form, {name: np.array([v]) for name, v in q.items()})[0]
         bias = _number(first, q)

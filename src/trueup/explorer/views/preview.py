@@ -10,6 +10,8 @@ from typing import Any
 from trueup.errors import TrueupError
 from trueup.explorer import limits
 from trueup.extras import optional
+from trueup.files.formats import Format, by_suffix
+from trueup.files.sources import text_of, usual_delimiter
 
 _CELL = 80
 _COLUMNS = 200
@@ -56,20 +58,16 @@ def _parquet(path: Path) -> dict[str, Any]:
 
 
 def _text(path: Path) -> dict[str, Any]:
+    form = by_suffix(path) or Format("csv")
+    delimiter = usual_delimiter(path, form, "the file")
     try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            first = lines.readline(_LINE)
-            lines.seek(0)
-            reader = csv.reader(_short(lines), delimiter=_delimiter(first, path.suffix))
+        with text_of(path, form, "the file") as lines:
+            reader = csv.reader(_short(lines), delimiter=delimiter)
             columns = next(reader, [])
             rows = list(itertools.islice(reader, limits.PREVIEW))
-    except UnicodeDecodeError as error:
-        raise TrueupError(
-            f"the file is not UTF-8 text: {error.reason} at byte {error.start}",
-            "convert it, e.g. iconv -f latin1 -t utf-8",
-        ) from None
-    except csv.Error as error:
-        raise TrueupError(f"the file cannot be read as CSV: {error}", "check its quotes") from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        problem = f"the file cannot be read as CSV: {error}"
+        raise TrueupError(problem, "check its quotes; it must be in UTF-8") from None
     if not columns or not any(name.strip() for name in columns):
         raise TrueupError("the first line names no columns", "give a file with a header")
     return {"columns": columns, "rows": [_cells(row) for row in rows], "count": None}
@@ -81,14 +79,6 @@ def _short(lines: Any) -> Any:
         if len(line) >= _LINE:
             raise csv.Error(f"a line has more than {_LINE} characters")
         yield line
-
-
-def _delimiter(first: str, suffix: str) -> str:
-    """Return the sign between columns: the usual one, or ; or | if only that is there."""
-    if suffix == ".tsv":
-        return "\t"
-    others = [sign for sign in ";|\t" if sign in first]
-    return others[0] if "," not in first and len(others) == 1 else ","
 
 
 def _cells(row: Any) -> list[str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.explorer.answers.form import Form, Statistic, number
 from trueup.explorer.refusal import Refusal
+from trueup.explorer.views.form import Form, Statistic, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ class Axis:
 
         Examples
         --------
-        >>> from trueup.explorer.answers.form import read
+        >>> from trueup.explorer.views.form import read
         >>> form = read({"formula": "1/n", "statistics": {"n": {"scale": "2", "low": "1"}}})
         >>> read_axis(form, {}).points(3, inside=True)
         array([ 1.        , 10.19238816, 27.        ])
