@@ -25,7 +25,7 @@ def test_a_value_at_a_bound_is_at_the_bound_in_its_own_precision(width, low):
     assert below.sd(x[:1])[0] == pytest.approx(below.sd(low), rel=1e-12)
     above = tu.unbiased("q**3", tu.Laplace(2), (None, low))
     assert above(x[0]) == pytest.approx(low**3 + 6 * low**2, rel=1e-3 if width == "f2" else 1e-6)
-    assert above.bias(x[0]) == 0
+    assert abs(above.bias(x[0])) < 1e-12
 
 
 def test_a_value_beside_a_bound_is_not_at_it():

@@ -83,7 +83,7 @@ def test_compiled_kernels_do_too(compiled, monkeypatch):
 def test_the_reported_ones():
     softplus = tu.unbiased("log(1 + exp(q))", tu.Laplace(1))
     assert softplus.variance(358.0) == pytest.approx(2.0, rel=1e-12)
-    assert softplus.expectation(800.0) == 800.0
+    assert softplus.expectation(800.0) == pytest.approx(800.0, rel=1e-12)
     assert softplus.sd(800.0) == pytest.approx(math.sqrt(2), rel=1e-9)
     steep = tu.unbiased("1/(1 + exp(-50*q))", tu.Laplace(1))
     assert steep(-14.15) == pytest.approx(-1.3627629244675546e-304, rel=1e-12)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import oracle
@@ -46,9 +47,18 @@ CASES = {
 }
 
 
+DEPTH = int(os.environ.get("TRUEUP_DEPTH", "1"))
+"""A quarter of the cases every day, all of them with a depth of 4, as ``make prove`` has it."""
+
+
+def number(family: str) -> int:
+    """Return how many cases of a family are drawn."""
+    return max(10, CASES[family] * min(DEPTH, 4) // 4)
+
+
 def cases(family: str) -> settings:
     """Return the settings of a family."""
-    return settings(max_examples=CASES[family])
+    return settings(max_examples=number(family))
 
 
 # -- Laplace -----------------------------------------------------------------------------
@@ -246,6 +256,8 @@ def test_discrete_laplace_with_bounds(data: st.DataObject) -> None:
     f = data.draw(st.one_of(lattice_formulas(b), drawn.positive(bounded=high is not None)))
     q = data.draw(st.integers(low, low + 15 if high is None else high))
     wrong = data.draw(st.sampled_from([low - 1, low - 4, (high or 0) + 3]))
+    if high is not None:  # what outgrows the noise by far cancels to nothing in doubles
+        assume(abs(f(high)) < 1e6 * math.exp((high - low) / b))
     domain = data.draw(st.sampled_from([(low, high), tu.Integers(low, high)]))
     check = Check(tu.unbiased(f.text, tu.DiscreteLaplace(b), domain))
     law = oracle.discrete_laplace(b)
@@ -563,4 +575,4 @@ def test_three_laplace_cells(text: str) -> None:
 def test_two_thousand_cases_are_drawn() -> None:
     assert sum(CASES.values()) >= 2000
     for family, ran in RAN.items():  # those that ran here: all of them in one process
-        assert ran >= CASES[family], f"{family}: {ran} of {CASES[family]} cases"
+        assert ran >= number(family), f"{family}: {ran} of {number(family)} cases"

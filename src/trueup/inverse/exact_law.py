@@ -12,7 +12,13 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.inverse.component import Component
 from trueup.inverse.existence import domain_of, growing, grows_like_f, is_rough
-from trueup.inverse.expectation import Expectation, TooLargeError, fewest_nodes
+from trueup.inverse.expectation import (
+    Expectation,
+    Settled,
+    TooLargeError,
+    exactly,
+    fewest_nodes,
+)
 from trueup.inverse.growth import growth
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.on_values import OnValues
@@ -55,38 +61,29 @@ class ExactLaw:
         """Return E g."""
         if not all(map(math.isfinite, truth.values())):
             return math.nan
-        value = _value(self.inverse.estimand, truth) if self._inside(truth) else math.nan
-        # 0/0 inside has a limit: it is the mean there
-        return sum(p.mean(truth) for p in self.parts()) if math.isnan(value) else value
+        for part in self.parts():
+            part.check(truth)
+        return sum(p.mean(truth) for p in self.parts())
 
     def bias(self, truth: Truth) -> float:
-        """Return E g − f."""
-        expected = self.expectation(truth)
-        if math.isnan(expected):
-            return math.nan
-        return 0.0 if self._inside(truth) else expected - _value(self.inverse.f, truth)
+        """Return E g − f; where f is 0/0, minus its limit."""
+        f = _value(self.inverse.f, truth)
+        return self.expectation(truth) - (_value(self.inverse.estimand, truth) if f != f else f)
 
     def sd(self, truth: Truth) -> float:
-        """Return the root of Var g = E V̂ (outside the domain: E (g − E g)²)."""
+        """Return the root of E (g − E g)²."""
         if not all(map(math.isfinite, truth.values())):
             return math.nan
         if self.inverse.infinite:
             return math.inf
-        inside = self._inside(truth)
         for power in _SMALLER:
-            parts = self.parts(power)
-            total = sum(p.estimated(truth) if inside else p.spread(truth) for p in parts)
+            total = sum(p.spread(truth) for p in self.parts(power))
             if math.isfinite(total):
                 return math.ldexp(math.sqrt(max(total, 0.0)), power)
         raise TrueupError(
             "the variance exists, but could not be computed: the formula overflows on the way",
             "use less noise, bound the domain, or write the formula in a stabler way",
         )
-
-    def _inside(self, truth: Truth) -> bool:
-        """Whether E g = f holds there by a theorem."""
-        exact = all(c.exact for c in self.inverse.components)
-        return exact and all(truth[s.symbol] in s.domain for s in self.statistics)
 
 
 def _value(f: sympy.Expr, truth: Truth) -> float:
@@ -106,23 +103,33 @@ class Part:
 
     def __init__(self, component: Component, unit: sympy.Expr = sympy.S.One) -> None:
         self.component, self.unit = component, unit
+        self._last: tuple[tuple[float, ...], Settled] | None = None
         self.others = {
             s: n for w in component.waves for s, n in zip(w.statistics, w.noises, strict=True)
         }
 
     def mean(self, truth: Truth) -> float:
         """Return E g."""
-        self._check_work(truth)
-        return self._mean.at(truth)
+        return self._settled(truth).value
+
+    def check(self, truth: Truth) -> None:
+        """Refuse a mean of which rounding leaves nothing; the spread does not need its digits."""
+        self._settled(truth).check(truth)
+
+    def _settled(self, truth: Truth) -> Settled:
+        """Return E g with its sizes; the last one is kept, since all the others ask for it."""
+        at = tuple(truth.values())
+        if self._last is None or self._last[0] != at:
+            self._check_work(truth)
+            self._last = at, self._mean.settled(truth)
+        return self._last[1]
 
     def spread(self, truth: Truth) -> float:
-        """Return E (g − E g)²."""
+        """Return E (g − E g)², from one formula where there is one: no digits are lost between."""
+        mean, square = self._mean.closed, self._square.closed
+        if mean is not None and square is not None:
+            return exactly(square.xreplace({_MEAN: mean}), truth)
         return self._square.at({**truth, _MEAN: self.mean(truth)})
-
-    def estimated(self, truth: Truth) -> float:
-        """Return E V̂."""
-        self._check_work(truth)
-        return self._variance.at(truth)
 
     def _check_work(self, truth: Truth) -> None:
         """Refuse, before anything is written down, what has too many nodes times operations.
@@ -162,10 +169,6 @@ class Part:
     @cached_property
     def _square(self) -> Expectation:
         return self._expectation(lambda region: (self._value(region) - _MEAN) ** 2, 2)
-
-    @cached_property
-    def _variance(self) -> Expectation:
-        return self._expectation(lambda r: self.component.variance(r) * self.unit**2, 2)
 
     def _value(self, region: Region) -> sympy.Expr:
         return self.component.value(region) * self.unit
@@ -244,13 +247,14 @@ class FactoredPart(Part):
         """Return E g."""
         return math.prod(part.mean(truth) for part in self.factors)
 
+    def check(self, truth: Truth) -> None:
+        """Refuse a mean of which rounding leaves nothing."""
+        for part in self.factors:
+            part.check(truth)
+
     def spread(self, truth: Truth) -> float:
         """Return E (g − E g)²."""
         return self._product(truth, [part.spread(truth) for part in self.factors])
-
-    def estimated(self, truth: Truth) -> float:
-        """Return E V̂, which is the same."""
-        return self._product(truth, [part.estimated(truth) for part in self.factors])
 
     def _product(self, truth: Truth, variances: Sequence[float]) -> float:
         """Return the variance of the product, one factor after the other: no digits cancel."""
@@ -280,12 +284,14 @@ class ProductPart(Part):
         """Return E g."""
         return sum(a.mean(truth) * h.mean(truth) for a, h in self._factors)
 
+    def check(self, truth: Truth) -> None:
+        """Refuse a mean of which rounding leaves nothing."""
+        for pair in self._factors:
+            for part in pair:
+                part.check(truth)
+
     def spread(self, truth: Truth) -> float:
         """Return E (g − E g)²."""
-        return self.covariance(self, truth)
-
-    def estimated(self, truth: Truth) -> float:
-        """Return E V̂, which is the same."""
         return self.covariance(self, truth)
 
     def covariance(self, other: Part, truth: Truth) -> float:

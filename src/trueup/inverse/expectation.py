@@ -23,7 +23,7 @@ from trueup.inverse.growth import growth
 from trueup.inverse.jets import Jet
 from trueup.inverse.quadrature import Rule
 from trueup.inverse.spectral import Complex, Frequencies
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.evaluate import evaluate, program
 from trueup.kernels.tape import is_long
 from trueup.noise.extension import LaguerreExtension, orthogonal
 from trueup.noise.noiseless import Noiseless
@@ -44,6 +44,8 @@ _ACCEPTED = 1e-8
 _NOTHING = 1e-8  # what is left of terms that cancel
 _LEVELS = 10
 _SLAB = 100_000
+_ROUNDING = 2.0**-50  # relative error of a sum of doubles, a few last bits
+_LOST = 1e-3  # of what is typical: a sum with a larger error says nothing
 _LONG = 1000  # parts beyond which nodes are cheaper than symbols
 
 
@@ -59,7 +61,7 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
     """
     if symbol not in expr.free_symbols:
         return expr
-    modes = spectral.decompose(expr, [symbol])
+    modes = spectral.decompose(_rational(expr), [symbol])
     if modes is None:
         return None
     result: dict[Frequencies, Complex] = {}
@@ -73,10 +75,16 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
         re, im = sympy.Integer(0), sympy.Integer(0)
         for j, moment in enumerate(moments):
             values = (jets[0][((j, 0),)], jets[1][((j, 0),)])
-            term = spectral.times((moment / factorial(j)).as_real_imag(), values)
+            weight = (_rational(moment) / factorial(j)).as_real_imag()
+            term = spectral.times(weight, values)
             re, im = re + term[0], im + term[1]
         result[frequency] = (re, im)
     return spectral.realise(result, [symbol])
+
+
+def _rational(expr: sympy.Expr) -> sympy.Expr:
+    """Return an expression with doubles as the fractions that they are: sums lose no digits."""
+    return expr.xreplace({x: sympy.Rational(x) for x in expr.atoms(sympy.Float)})
 
 
 class TooLargeError(TrueupError):
@@ -101,6 +109,23 @@ def fewest_nodes(cell: Cell, q: float) -> int:
     low, high = map(float, cell.operator.starts)
     left, right = quadrature.reach(cell.noise, (0.0, 0.0))
     return max(1, int(min(high, q + right) - max(low, q - left)))
+
+
+class Settled(NamedTuple):
+    """E φ, E |φ| and a typical |φ|: (E √|φ|)²."""
+
+    value: float
+    size: float
+    typical: float
+
+    def check(self, truth: Truth) -> None:
+        """Refuse a mean of which rounding leaves nothing."""
+        if self.size * _ROUNDING > _LOST * max(abs(self.value), self.typical, _NOTHING):
+            raise TrueupError(
+                f"the expectation at {_shown(truth)} is lost in rounding: terms of size "
+                f"{self.size:.0g} far from the true value cancel in it",
+                "the formula outgrows the noise; give narrower bounds, or less noise",
+            )
 
 
 class Expectation:
@@ -171,31 +196,43 @@ class Expectation:
         self.exprs = moved
         return True
 
+    @property
+    def closed(self) -> sympy.Expr | None:
+        """E φ as one formula, None if nodes are needed."""
+        return None if self.left else next(iter(self.exprs.values()))
+
     def at(self, truth: Truth) -> float:
         """Return E φ at a true value."""
-        size = 0.0
+        return self.settled(truth).value
+
+    def settled(self, truth: Truth) -> Settled:
+        """Return E φ at a true value, with the sizes that tell what rounding does to it."""
+        if self.closed is not None:
+            value = exactly(self.closed, truth)
+            return Settled(value, abs(value), abs(value))
+        size = typical = 0.0
         smooth = all(c.noise.lattice or isinstance(c.noise, Noiseless) for _, c in self.left)
         value, gap = math.nan, math.inf
         for level in range(_LEVELS):
             try:
-                refined, size = self._integrate(truth, level)
+                refined, size, typical = self._integrate(truth, level)
             except TooLargeError:
                 if gap <= _ACCEPTED * max(size, _NOTHING):
-                    return value
+                    return Settled(value, size, typical)
                 raise
             value, gap = refined, abs(refined - value)
             if smooth or not math.isfinite(value) or gap <= _TOLERANCE * max(size, _NOTHING):
-                return value
-        if gap > _ACCEPTED * max(size, _NOTHING):
+                break
+        if not smooth and gap > _ACCEPTED * max(size, _NOTHING):
             raise TrueupError(
                 f"the expectation at {_shown(truth)} did not settle: {value:g} ± {gap:.1g}",
                 "the formula oscillates too fast for the noise; simulate with noise.sample instead",
             )
-        return value
+        return Settled(value, size, typical)
 
-    def _integrate(self, truth: Truth, level: int) -> tuple[float, float]:
-        """Return E φ and E |φ| with panels of the given level."""
-        total = size = 0.0
+    def _integrate(self, truth: Truth, level: int) -> tuple[float, float, float]:
+        """Return E φ, E |φ| and a typical |φ|, (E √|φ|)², with panels of the given level."""
+        total = size = roots = 0.0
         for region, stretches, raw in self._places():
             expr = self._orthogonal(region, raw, truth)
             rules = [
@@ -207,8 +244,10 @@ class Expectation:
             for value, weight in _tensor(expr, [c.symbol for _, c in self.left], rules, truth):
                 value[weight == 0] = 0.0  # where the noise has no mass left in a double
                 total += float(value @ weight)
-                size += float(np.abs(value) @ weight)
-        return total, size
+                magnitude = np.abs(value)
+                size += float(magnitude @ weight)
+                roots += float(np.sqrt(magnitude) @ weight)
+        return total, size, roots**2
 
     def _places(self) -> Iterator[tuple[Region, tuple[Stretch, ...], sympy.Expr]]:
         """Yield every region, cut into the stretches around the anchors, with φ measured there."""
@@ -260,7 +299,8 @@ class Expectation:
             degree = self.degrees[cell.symbol]
         else:
             degree = 0.0 if noise.lattice and self._long else _degree(expr, cell.symbol)
-        left, right = quadrature.reach(noise, self.rates.get(cell.symbol, (0.0, 0.0)), degree)
+        rates = self.rates.get(cell.symbol, (0.0, 0.0))
+        left, right = quadrature.reach(noise, rates, degree, level)
         ends = {"below": (-math.inf, low), "inside": (low, high), "above": (high, math.inf)}
         start = max(ends[side][0], min(q, high) - left)
         stop = min(ends[side][1], max(q, low) + right)
@@ -363,9 +403,6 @@ def _tensor(
     """Yield values and weights on the product of the rules, slab by slab."""
     fixed = expr.free_symbols - set(symbols)
     constants = {s: np.array([float(truth[s])]) for s in sorted(fixed, key=str)}
-    if not rules:
-        yield evaluate(expr, constants), np.array([1.0])
-        return
     inner = len(rules)
     while inner and math.prod(len(r.nodes) for r in rules[inner - 1 :]) <= _SLAB:
         inner -= 1
@@ -387,6 +424,26 @@ def _mesh(
     for r in rules:
         weights = weights[..., None] * r.weights
     return {s: g.ravel() for s, g in zip(symbols, grids, strict=True)}, weights.ravel()
+
+
+def exactly(expr: sympy.Expr, truth: Truth) -> float:
+    """Return an expression at a true value with as many digits as it takes.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> exactly(q**4 - (q**2 - 1) * (q**2 + 1), {q: 1e9})
+    1.0
+    """
+    symbols = tuple(s for s in truth if s in expr.free_symbols)
+    values = [float(truth[s]) for s in symbols]
+    digits = program(expr, symbols).digits
+    value = math.nan if digits is None else digits(values)
+    if math.isfinite(value):
+        return value
+    return float(
+        evaluate(expr, {s: np.array([q]) for s, q in zip(symbols, values, strict=True)})[0]
+    )
 
 
 def _shown(truth: Truth) -> str:

@@ -23,8 +23,10 @@ MOST_INTEGERS = 20_000_000  # of one sum: beyond, it takes gigabytes and many se
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 FEWEST = len(_NODES)
 _STEEPEST = 4000.0
-_TAIL = 42.0  # e^-42 is below the last bit of a double
+TAIL = 42.0  # e^-42 is below the last bit of a double
 _BEYOND = 2000.0  # e^2000 is beyond the squares of all doubles: farther out nothing is finite
+_SLOW = 1e11  # scales to which a tail that falls like a power is followed, tenfold at every level
+_WIDE = 1e6  # units of noise from which panels widen with the distance
 
 
 class Rule(NamedTuple):
@@ -39,22 +41,27 @@ def point(x: float, weight: float) -> Rule:
     return Rule(np.array([x]), np.array([weight]))
 
 
-def reach(noise: Noise, rates: tuple[float, float], degree: float = 0.0) -> tuple[float, float]:
+def reach(
+    noise: Noise, rates: tuple[float, float], degree: float = 0.0, level: int = 0
+) -> tuple[float, float]:
     """Return how far left and right the noise matters to what grows like x^degree·e^{rate·|x|}.
 
     A gamma variable of shape d + 1 exceeds d + √(2dτ) + τ with probability below e^{−τ}. What
-    outgrows the noise matters as far as its bounds.
+    outgrows the noise matters as far as its bounds; what grows as fast as the density falls, but
+    for a power, is followed farther at every level.
     """
     if not noise.symmetric and noise.mgf_radius:
         return _fallen(noise, -1, rates[0], degree), _fallen(noise, 1, rates[1], degree)
     radius = noise.mgf_radius
     if 0 < radius < math.inf:
         d = min(max(degree, 0.0), _STEEPEST) + noise.tail_power
-        tail = d + math.sqrt(2 * d * _TAIL) + _TAIL
-        left, right = (
-            tail / (radius - rate) if rate < radius else _BEYOND / radius for rate in rates
-        )
-        return left, right
+        tail = d + math.sqrt(2 * d * TAIL) + TAIL
+        slow = _BEYOND if noise.lattice else _SLOW * 10.0**level
+        ends = [
+            tail / (radius - r) if r < radius else (slow if r == radius else _BEYOND) / radius
+            for r in rates
+        ]
+        return ends[0], ends[1]
     far = 1e-300 if radius else 1e-25
     low, high = float(noise.quantile(far)), float(noise.quantile(1 - 1e-16))
     return max(-low, high), max(-low, high)
@@ -73,7 +80,7 @@ def _fallen(noise: Noise, side: int, rate: float, degree: float) -> float:
         height = noise.log_density(middle + side * distance)
         height = height + rate * distance + max(degree, 0.0) * np.log1p(distance)
     height = np.nan_to_num(height, nan=-np.inf, posinf=np.inf)
-    seen = np.flatnonzero(height > height.max() - _TAIL)
+    seen = np.flatnonzero(height > height.max() - TAIL)
     last = min(int(seen[-1]) + 1 if len(seen) else 0, len(distance) - 1)
     return max(side * middle + float(distance[last]), unit)
 
@@ -115,7 +122,7 @@ def panels(
     if start >= stop:
         return Rule(np.empty(0), np.empty(0))
     unit = float(noise.quantile(0.75) - noise.quantile(0.25)) * (1.0 if few else 0.5**level)
-    heavy = noise.mgf_radius == 0
+    heavy = noise.mgf_radius == 0 or stop - start > _WIDE * unit
     segments = zip([start, *inner], [*inner, stop], strict=True)
     depth = 16 + 16 * level
     edges = np.unique(

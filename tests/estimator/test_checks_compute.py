@@ -1,0 +1,179 @@
+"""`expectation`, `bias` and `sd` look at the estimator: whoever breaks it sees the bias."""
+
+import dataclasses
+
+import pytest
+import scipy.stats
+import sympy
+
+import oracle
+import trueup as tu
+from trueup.inverse import spectral
+from trueup.inverse.least_norm import Solved
+from trueup.inverse.on_values import Rows, Stencil
+from trueup.inverse.uniform_midpoints import Fading, Flat
+from trueup.noise import deconvolution
+from trueup.noise.operator import IDENTITY
+
+SMALLEST = 1e-4
+"""Of the bias that a broken operator shows below; an intact one shows at most 1e-9."""
+
+
+def wrong_kappa(operator):
+    """Return the operator with a weight inside that is a tenth too large."""
+    inside, *outer = operator.branches
+    taps = {
+        key: w if key == IDENTITY else w * sympy.Rational(11, 10) for key, w in inside.taps.items()
+    }
+    return dataclasses.replace(operator, branches=(dataclasses.replace(inside, taps=taps), *outer))
+
+
+def wrong_branch(operator):
+    """Return the operator that gives f at the bound beyond it, and nothing more."""
+    inside, *outer = operator.branches
+    bare = [dataclasses.replace(b, taps={IDENTITY: sympy.Integer(1)}) for b in outer]
+    return dataclasses.replace(operator, branches=(inside, *bare))
+
+
+def wrong_side(operator):
+    """Return the operator whose slope at a bound has the sign of the other one."""
+    inside, *outer = operator.branches
+    turned = [
+        dataclasses.replace(b, taps={k: w if k == IDENTITY else -w for k, w in b.taps.items()})
+        for b in outer
+    ]
+    return dataclasses.replace(operator, branches=(inside, *turned))
+
+
+LAPLACE = {
+    "laplace": ("1/q", tu.Laplace(2), (1, None), (1.5,)),
+    "laplace between bounds": ("q**3", tu.Laplace(1), (0, 2), (1.0,)),
+    "discrete laplace": ("1/q", tu.DiscreteLaplace(2), (1, None), (1,)),
+    "sum of laplace": ("1/q", tu.Laplace(1) + tu.Laplace(2), (1, None), (1.5,)),
+    "two statistics": (
+        "s/n",
+        {"s": tu.Laplace(1), "n": tu.Laplace(2)},
+        {"n": (1, None)},
+        (3.0, 1.5),
+    ),
+    "a total": (
+        "1/(s + n)",
+        {"s": tu.Laplace(1), "n": tu.Laplace(1)},
+        {"s": (1, None), "n": (1, None)},
+        (1.5, 1.2),
+    ),
+}
+
+
+SABOTAGES = {
+    "none": lambda operator: operator,
+    "wrong kappa": wrong_kappa,
+    "wrong branch": wrong_branch,
+    "wrong side": wrong_side,
+}
+
+
+def break_operators(monkeypatch, sabotage):
+    for name in ("laplace", "discrete_laplace", "laplace_sum"):
+        intact = getattr(deconvolution, name)
+        broken = lambda *given, _intact=intact: sabotage(_intact(*given))  # noqa: E731
+        monkeypatch.setattr(deconvolution, name, broken)
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES)
+@pytest.mark.parametrize("case", LAPLACE)
+def test_a_broken_operator_shows_its_bias(monkeypatch, case, sabotage):
+    f, noise, domain, q = LAPLACE[case]
+    break_operators(monkeypatch, SABOTAGES[sabotage])
+    est = tu.unbiased(f, noise, domain)
+    bias = est.bias(**named(est, q))
+    assert abs(bias) < 1e-9 if sabotage == "none" else abs(bias) > SMALLEST
+
+
+SPECTRAL = {
+    "gaussian": ("q**4", tu.Gaussian(1), 2.0),
+    "waves": ("cos(q)", tu.Gaussian(1), 0.4),
+    "student": ("q**3", tu.StudentT(9), 2.0),
+    "discrete gaussian": ("q**4", tu.DiscreteGaussian(2), 2),
+    "staircase": ("q**2", tu.Staircase(1), 2.0),
+    "uniform": ("q**2", tu.Uniform(1), 2.0),
+    "scipy": ("exp(q/3)", tu.Noise.from_scipy(scipy.stats.logistic()), 2.0),
+    "moments": ("q**2", tu.Moments([0, 2, 0, 24]), 2.0),
+}
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("case", SPECTRAL)
+def test_a_broken_reciprocal_shows_its_bias(monkeypatch, case, broken):
+    f, noise, q = SPECTRAL[case]
+    if broken:
+        intact = spectral.through_zero.__wrapped__
+
+        def through_zero(noise, c, order):
+            return tuple(
+                w * sympy.Rational(101, 100) ** min(i + bool(c), 1)
+                for i, w in enumerate(intact(noise, c, order))
+            )
+
+        monkeypatch.setattr(spectral, "through_zero", through_zero)
+    bias = tu.unbiased(f, noise).bias(q)
+    assert abs(bias) > SMALLEST if broken else abs(bias) < 1e-9
+
+
+BY_VALUES = {
+    "laplace on integers": ("1/n", tu.Laplace(2), tu.Integers(1, 40), 3, (Stencil, Rows)),
+    "rounded laplace": ("1/n", tu.RoundedLaplace(2), (1, None), 3, (Stencil, Rows)),
+    "least norm": (
+        "1/n",
+        tu.Mass({-1: 0.1, 0: 0.8, 1: 0.1}),
+        tu.Integers(1, 9),
+        3,
+        (Solved,),
+    ),
+    "uniform": ("1/q", tu.Uniform(1), (1, None), 3.0, (Fading, Flat)),
+}
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("case", BY_VALUES)
+def test_broken_values_show_their_bias(monkeypatch, case, broken):
+    f, noise, domain, q, branches = BY_VALUES[case]
+    if broken:
+        for branch in branches:
+            intact = branch.value
+            monkeypatch.setattr(branch, "value", lambda *a, _i=intact: sympy.Float(1.01) * _i(*a))
+    bias = tu.unbiased(f, noise, domain).bias(q)
+    assert abs(bias) > SMALLEST if broken else abs(bias) < 1e-9
+
+
+AXES = {
+    "laplace": [oracle.Axis(oracle.laplace(2), 1.5, (1.0,))],
+    "laplace between bounds": [oracle.Axis(oracle.laplace(1), 1.0, (0.0, 2.0))],
+    "discrete laplace": [oracle.Axis(oracle.discrete_laplace(2), 1)],
+    "two statistics": [
+        oracle.Axis(oracle.laplace(1), 3.0),
+        oracle.Axis(oracle.laplace(2), 1.5, (1.0,)),
+    ],
+}
+
+
+def named(est, values):
+    return dict(zip(est.statistics, values, strict=True))
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES)
+@pytest.mark.parametrize("case", AXES)
+def test_the_sd_is_that_of_the_estimates(monkeypatch, case, sabotage):
+    """The expected variance estimate is the same for an intact estimator, and for no other."""
+    f, noise, domain, q = LAPLACE[case]
+    break_operators(monkeypatch, SABOTAGES[sabotage])
+    est = tu.unbiased(f, noise, domain)
+    truth = named(est, q)
+    axes = dict(zip(("s", "n") if len(q) > 1 else ("q",), AXES[case], strict=True))
+    axes = [axes[name] for name in est.statistics]
+    mean, variance = oracle.moments(lambda *x: est(**named(est, x)), *axes)
+    expected = oracle.expect(lambda *x: est.variance(**named(est, x)), *axes)
+    assert est.expectation(**truth) == pytest.approx(mean, rel=1e-9)
+    assert est.sd(**truth) ** 2 == pytest.approx(variance, rel=1e-9)
+    intact = sabotage == "none"
+    assert (expected == pytest.approx(variance, rel=1e-9)) is intact
