@@ -218,7 +218,9 @@ class Estimator:
     # -- at a true value ---------------------------------------------------------------------------
 
     def expectation(self, /, *q: ArrayLike, **statistics: ArrayLike) -> Any:
-        """Return E g(q + Z), exactly: f(q) inside the domain, and what a wrong bound gives outside.
+        """Return E g(q + Z), summed or integrated from the estimator itself.
+
+        It is f(q) inside the domain, up to the last digits, and what a wrong bound gives outside.
 
         Examples
         --------
@@ -229,11 +231,11 @@ class Estimator:
         return self._at(self._law.expectation, q, statistics)
 
     def bias(self, /, *q: ArrayLike, **statistics: ArrayLike) -> Any:
-        """Return E g(q + Z) − f(q): zero inside the domain."""
+        """Return E g(q + Z) − f(q), computed: zero inside the domain, up to the last digits."""
         return self._at(self._law.bias, q, statistics)
 
     def sd(self, /, *q: ArrayLike, **statistics: ArrayLike) -> Any:
-        """Return the standard deviation of g(q + Z), exactly; inf where it does not exist.
+        """Return the root of E (g(q + Z) − E g)², computed; inf where it does not exist.
 
         Examples
         --------
