@@ -230,6 +230,14 @@ class Examination:
         inside = low < x < high and low < near < high
         return near if inside and not self.lattice(name) else x
 
+    def steps(self, name: str) -> list[float]:
+        """Return where g may begin anew under noise of a bounded support: as far from a bound."""
+        noise, ends = self.known[name], [b for b in self.ends(name) if math.isfinite(b)]
+        if noise is None or noise.lattice or not all(map(math.isfinite, noise.support)):
+            return []
+        width = noise.support[1] - noise.support[0]
+        return [b + c + k * width for b in ends for c in noise.support for k in range(-2, 3)]
+
     def size(self, q: Mapping[str, float]) -> float:
         """Return the size of the terms that f is the sum of, 0 where that is not a number."""
         found = float(reading.sizes(self.tree, {n: np.float64(v) for n, v in q.items()}))
@@ -470,6 +478,7 @@ def _moments(
     marks = {n: [m for m in (*e.marks[n], *e.bounds(n)) if m is not None] for n in e.names}
     for n in e.names:
         marks[n] += [c for c in reading.constants(e.tree) if abs(c) < 1e3]
+        marks[n] += e.steps(n)
     if not e.single:
         return expect_jointly(rows, e.laws, q, marks)
     (name,) = e.names

@@ -125,10 +125,11 @@ class LeastNorm:
     def solve(self, f: Floats) -> Solution:
         """Return the g of least norm, with E g = f as exactly as doubles allow.
 
-        Constants are their own estimators, so only f less its value in the middle is solved for.
+        Constants are their own estimators, so only f less its least value is solved for: less a
+        large one, small values would lose their digits.
         """
         factor, root = self._factor
-        centre, top = f[len(f) // 2], np.abs(f).max() + np.finfo(float).tiny
+        centre, top = f[np.argmin(np.abs(f))], np.abs(f).max() + np.finfo(float).tiny
         size = np.where(np.abs(f) > _LOCAL * top, np.abs(f), top)  # zeros have no size of their own
         g, best, least = np.zeros(len(f) + len(self.masses) - 1), np.empty(0), math.inf
         for _ in range(_ROUNDS):
