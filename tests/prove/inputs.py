@@ -95,10 +95,10 @@ def examine(
     ``floor`` is the memory of the process before this and other texts, in bytes.
     """
     tally = Tally() if tally is None else tally
-    before, start = _peak(), time.process_time()
+    before, start = peak(), time.process_time()
     with limited(SECONDS):
         fault = _attempt(reader, text, tally)
-    spent, after = time.process_time() - start, _peak()
+    spent, after = time.process_time() - start, peak()
     grown = after - (before if floor is None else floor)
     if fault is None and spent > SECONDS:
         fault = Fault(reader.name, text, f"OverTimeError: {spent:.1f} s", "outside")
@@ -148,13 +148,13 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def _peak() -> int:
+def peak() -> int:
     """Return the most memory that the process has had, in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _forget_peak() -> None:
+def forget_peak() -> None:
     """Let the peak start anew from what the process has now, where the system can."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
@@ -174,8 +174,8 @@ def prepared() -> None:
 def of_seeds(reader: Reader, seeds: Sequence[int], note: Callable[[int], None] = id) -> Tally:
     """Examine the texts of some seeds; each is noted before it is read."""
     tally = Tally()
-    _forget_peak()
-    floor = _peak()
+    forget_peak()
+    floor = peak()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for seed in seeds:
