@@ -182,7 +182,7 @@ def main() -> int:
     """Run the combinations and write the file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[c.name for c in COMBINATIONS])
-    parser.add_argument("--keep", action="store_true", help="use environments that are there")
+    parser.add_argument("--keep", action="store_true", help="exchange the wheel only")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "matrix")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -205,7 +205,10 @@ def _tried(combination: Combination, wheel: Path, place: Path, keep: bool) -> di
     if python is None:
         return {"missing": True}
     own = place / "bin" / "python"
-    if not (keep and own.exists()):
+    if keep and own.exists():
+        again = ["install", "--quiet", "--no-deps", "--force-reinstall", _SILENT, str(wheel)]
+        subprocess.run([str(own), "-m", "pip", *again], check=True)  # noqa: S603
+    else:
         environment(python, combination.packages, wheel, place)
     return tested(own)
 

@@ -78,10 +78,14 @@ def _read_arrow(frame):
     return frame.to_pydict()
 
 
+_CONNECTIONS = []
+
+
 def _duckdb(data):
     duckdb = needs("duckdb")
     table = _arrow(data)
-    return duckdb.connect().from_arrow(table)
+    _CONNECTIONS.append(duckdb.connect())  # before 1.4 a relation does not hold on to its own
+    return _CONNECTIONS[-1].from_arrow(table)
 
 
 def _read_duckdb(frame):

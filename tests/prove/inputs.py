@@ -96,11 +96,11 @@ def examine(
     """
     tally = Tally() if tally is None else tally
     before, start = peak(), time.process_time()
-    with limited(SECONDS):
+    with limited(SECONDS) as over:
         fault = _attempt(reader, text, tally)
     spent, after = time.process_time() - start, peak()
     grown = after - (before if floor is None else floor)
-    if fault is None and spent > SECONDS:
+    if fault is None and (over or spent > SECONDS):
         fault = Fault(reader.name, text, f"OverTimeError: {spent:.1f} s", "outside")
     if fault is None and after > before and grown > MEMORY:
         fault = Fault(reader.name, text, f"MemoryError: {grown >> 20} MiB", "outside")
@@ -133,16 +133,21 @@ def _site(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Interrupt what takes more processor time than this, and again if that was not heard."""
+def limited(seconds: float) -> Iterator[list[float]]:
+    """Interrupt what takes more processor time than this, and again if that was not heard.
+
+    What is yielded is not empty once that has happened.
+    """
+    over: list[float] = []
 
     def stop(*_: Any) -> None:
+        over.append(seconds)
         raise OverTimeError(f"more than {seconds} s")
 
     before = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds, 0.5)
     try:
-        yield
+        yield over
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
