@@ -84,7 +84,7 @@ _CONNECTIONS = []
 def _duckdb(data):
     duckdb = needs("duckdb")
     table = _arrow(data)
-    _CONNECTIONS.append(duckdb.connect())  # before 1.4 a relation does not hold on to its own
+    _CONNECTIONS.append(duckdb.connect())  # an old relation does not hold on to its own
     return _CONNECTIONS[-1].from_arrow(table)
 
 

@@ -1,11 +1,14 @@
 """The budget is noticed when it is ignored; a few rungs of the ladders stay below it."""
 
+import numpy as np
 import pytest
 
 import trueup as tu
 from prove import growth
 from prove.growth import LADDERS, Step, beyond, measured, rung, written
 from trueup.inverse import exact_law
+from trueup.kernels import grid
+from trueup.sql import regions
 
 
 def ladder(name):
@@ -14,10 +17,7 @@ def ladder(name):
 
 RUNGS = (
     ("terms 1/(q + k), Laplace", 8),
-    ("1 over a sum, discrete", 6),
     ("1 over a sum, Laplace", 7),
-    ("scale, discrete Laplace", 10**9),
-    ("scale, rounded Laplace", 10**4),
     ("rows, 1/q", 10**6),
 )
 
@@ -31,13 +31,41 @@ def test_a_rung_is_served_or_refused_within_the_budget(name, size):
 def test_what_goes_on_beyond_its_budget_is_found(monkeypatch):
     """With the count of work ignored, an sd that is refused at once is computed, and is noticed."""
     monkeypatch.setattr(growth, "BUDGET", {**growth.BUDGET, "sd": 0.2})
-    question = ladder("1 over a sum, discrete"), 6
-    growth.warm()
-    assert [s.step for s in beyond(list(rung(*question)))] == []
-    monkeypatch.setattr(exact_law, "_MOST_WORK", float("inf"))
     monkeypatch.setattr(growth, "_GIVEN_UP", 1.0)
-    late = beyond(list(rung(*question)))
-    assert [(s.step, s.outcome) for s in late] == [("sd", "never ended")]
+    names = "abcd"
+    est = tu.unbiased(
+        "1/(a + b + c + d)",
+        dict.fromkeys(names, tu.DiscreteLaplace(2)),
+        dict.fromkeys(names, (1, None)),
+    )
+    truth = dict.fromkeys(names, 5.0)
+    assert not beyond([measured("planted", 4, "sd", lambda: est.sd(**truth))])
+    monkeypatch.setattr(exact_law, "_MOST_WORK", float("inf"))
+    late = measured("planted", 4, "sd", lambda: est.sd(**truth))
+    assert late.outcome == "never ended"
+    assert beyond([late]) == [late]
+
+
+@pytest.mark.parametrize("output", ["value", "stderr"])
+def test_formulas_beyond_many_bounds_are_refused_in_sql(output, monkeypatch):
+    monkeypatch.setattr(regions, "MAX_STEPS", 100)
+    noises, bounds = dict.fromkeys("ab", tu.Laplace(1)), dict.fromkeys("ab", (1, None))
+    with pytest.raises(tu.TrueupError, match="too long for SQL"):
+        tu.unbiased("exp(-a/9)/(a + b)", noises, bounds).sql(output=output)
+
+
+def test_rows_beyond_many_bounds_are_refused(monkeypatch):
+    monkeypatch.setattr(grid, "_MOST_WORK", 20)
+    noises, bounds = dict.fromkeys("ab", tu.Laplace(1)), dict.fromkeys("ab", (1, None))
+    est = tu.unbiased("1/(a + b)", noises, bounds)
+    with pytest.raises(tu.TrueupError, match="in 3 ways"):
+        est(a=np.array([0.0, 5.0, 0.0, 5.0]), b=np.array([0.0, 0.0, 5.0, 5.0]))
+
+
+def test_the_variance_of_very_many_waves_is_refused():
+    est = tu.unbiased(" + ".join(f"sin(q*{k}/9)" for k in range(1, 20)), tu.Gaussian(1))
+    with pytest.raises(tu.TrueupError, match="1444 products of two waves"):
+        est.variance(1.0)
 
 
 def test_too_much_memory_is_found(monkeypatch):

@@ -245,6 +245,7 @@ class Component:
 
     def covariance(self, other: Component, region: Region) -> sympy.Expr:
         """Return T[f₁]·T[f₂] − T[f₁·f₂] for two functions of the same cells."""
+        _check_waves(len(self.modes) * len(other.modes))
         if self._meets_zeros(other):
             product_of = dataclasses.replace(self, modes=_product(self.modes, other.modes))
             return self.value(region) * other.value(region) - product_of.value(region)
@@ -358,6 +359,18 @@ def _check_pairs(pairs: int) -> None:
             f"the variance needs {pairs} products of derivatives and differences, at most "
             f"{_MOST_PAIRS} are possible",
             "publish totals with a noise of their own, or debias parts that are then added",
+        )
+
+
+_MOST_WAVES = 800  # products of two modes: two milliseconds each
+
+
+def _check_waves(pairs: int) -> None:
+    """Refuse a product of so many waves with so many that it would take seconds to write down."""
+    if pairs > _MOST_WAVES:
+        raise TrueupError(
+            f"the variance needs {pairs} products of two waves, at most {_MOST_WAVES} are possible",
+            "estimate the terms of the formula one by one",
         )
 
 

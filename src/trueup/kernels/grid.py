@@ -31,6 +31,7 @@ _SYMPY = threading.RLock()  # symbolic work is done by one thread at a time
 _MANY = 100_000  # rows from which it pays to use several threads
 _SHARED = 65_536  # rows per block of NumPy's then: threads wait for the interpreter in between
 _FEW = 4  # and more threads than this would only wait
+_MOST_WORK = 4_000  # regions times operations to be written down: milliseconds each, once
 _SHORT = 200  # parts up to which it pays to look for common factors
 
 
@@ -267,6 +268,7 @@ class Part:
         own = [columns[i] for i in self.reads]
         outside = list(self._outside(columns))
         main = self.piece(self.inside)
+        self._check_work(main, [region for region, _ in outside if region not in self.pieces])
         inside = ~np.logical_or.reduce([rows for _, rows in outside]) if outside else None
         if inside is None or main.total:
             main.array.run(own, out, inside)
@@ -277,6 +279,17 @@ class Part:
         if not main.passes_nan or (outside and len(own) > 1):
             for column in own:
                 np.copyto(out, np.nan, where=np.isnan(column))
+
+    def _check_work(self, main: Piece, new: Sequence[Region]) -> None:
+        """Refuse rows in so many regions at once that their formulas take long to write down."""
+        if len(new) * len(main.tape.nodes) > _MOST_WORK:
+            raise TrueupError(
+                f"the values of {len(self.bounds)} statistics lie below and above their bounds in "
+                f"{len(new)} ways, and each needs a formula of its own, of some "
+                f"{len(main.tape.nodes)} operations: too many to write down",
+                "publish totals with a noise of their own, leave bounds out, or debias parts that "
+                "are then added",
+            )
 
     def _outside(self, columns: Sequence[Block]) -> Iterator[tuple[Region, Block]]:
         """Yield every region that occurs, other than the inside, with its rows."""

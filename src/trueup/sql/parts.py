@@ -79,6 +79,11 @@ class PartWriter:
         self.tapes: dict[tuple[Region, bool], Tape] = {}
         self.known: dict[Region, Values] = {}
 
+    @property
+    def steps(self) -> int:
+        """How many operations the formula inside the bounds has."""
+        return len(self.part.piece(self.part.inside).tape.nodes)
+
     def tape(self, region: Region, *, faithful: bool = False) -> Tape:
         """Return the rewritten tape of a region."""
         key = (region, faithful)

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 MAX_REGIONS = 300
 """How many formulas an estimator may consist of."""
 
+MAX_STEPS = 4_000
+"""Formulas times their operations: each takes a millisecond or two to write."""
+
 
 class Assembly:
     """One grid being written.
@@ -54,6 +57,8 @@ class Assembly:
         self.parts = [PartWriter(part, inputs, dialect) for part in grid.parts]
         self.everywhere: Box = (Range(),) * len(inputs)
         if sum(len(part.regions) for part in self.parts) > MAX_REGIONS:
+            raise too_long()
+        if sum(len(part.regions) * part.steps for part in self.parts) > MAX_STEPS:
             raise too_long()
 
     def expression(self) -> Sql:
