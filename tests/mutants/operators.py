@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import dataclasses
 import random
 import re
@@ -141,7 +140,7 @@ def of_file(root: Path, file: Path) -> Iterator[Mutant]:
 
 
 def _short(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(ast.fix_missing_locations(copy.deepcopy(node))).split())
+    text = " ".join(ast.unparse(node).split())
     return text if len(text) <= 90 else f"{text[:60]} … {text[-27:]}"
 
 

@@ -31,13 +31,14 @@ work is done.
 def written(mutants: list[Mutant], verdicts: dict[str, Any], seed: int) -> str:
     """Return the page."""
     reasons = json.loads(REASONS.read_text("utf-8")) if REASONS.exists() else {}
-    left = [m for m in mutants if not verdicts.get(m.key, {}).get("killed")]
+    drawn, mutants = len(mutants), [m for m in mutants if m.key in verdicts]
+    left = [m for m in mutants if not verdicts[m.key]["killed"]]
     return "\n".join(
         [
             HEAD,
-            f"{len(mutants)} mutants of {_commit()}, seed {seed}.",
+            f"{drawn} mutants drawn from {_commit()}, seed {seed}; {len(mutants)} were tried.",
             "",
-            "| package | mutants | killed | equivalent | other survivors | killed of those that "
+            "| package | tried | killed | equivalent | other survivors | killed of those that "
             "are not equivalent |",
             "| --- | --- | --- | --- | --- | --- |",
             *_counts(mutants, left, reasons),
@@ -71,7 +72,7 @@ def _package(mutant: Mutant) -> str:
 
 
 def _row(mutant: Mutant, verdicts: dict[str, Any], reasons: dict[str, str]) -> str:
-    outcome = verdicts.get(mutant.key, {}).get("outcome", "not run")
+    outcome = verdicts[mutant.key]["outcome"]
     reason = reasons.get(mutant.key, f"**{outcome}**")
     change = f"`{mutant.before}` → `{mutant.after}`".replace("|", "\\|")
     return f"| {mutant.path}:{mutant.line} {mutant.scope} | {change} | {reason} |"
