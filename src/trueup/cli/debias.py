@@ -151,8 +151,10 @@ def read_job(args: argparse.Namespace, release: Release) -> Job:
 
     estimators = release.estimators()
     statistics = {s for e in estimators.values() for s in e.statistics}
-    weights = None if args.weights is None else Name(args.weights)
-    totals = Totals(names(args.by or ""), weights, args.average, args.skip_missing)
+    totals = None
+    if args.total:
+        weights = None if args.weights is None else Name(args.weights)
+        totals = Totals(names(args.by or ""), weights, args.average, args.skip_missing)
     given: dict[str, Any] = {
         f.name: getattr(args, f.name) for f in dataclasses.fields(Job) if hasattr(args, f.name)
     }
@@ -162,6 +164,6 @@ def read_job(args: argparse.Namespace, release: Release) -> Job:
         "scales": release.scales(statistics),
         "outputs": ("value", *["stderr"][args.no_stderr :], *["variance"] * args.variance),
         "keep_text": names(args.text),
-        "totals": totals if args.total else None,
+        "totals": totals,
     }
     return Job(**given)

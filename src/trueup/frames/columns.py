@@ -43,7 +43,7 @@ class Eager(Protocol):
         """Return the frame with columns added, given in pieces; ``like`` names what each read."""
 
     def codes(self, frame: Any, names: Sequence[Any]) -> NDArray[np.intp]:
-        """Return which group each row is in, numbered from 0."""
+        """Return which group of these columns, one or more, each row is in, numbered from 0."""
 
     def make(self, frame: Any, names: Sequence[Any], rows: Any, new: dict[str, Column]) -> Any:
         """Return a frame of some rows of some columns, with others added."""

@@ -93,8 +93,6 @@ def extension(column: Column, kinds: Sequence[Any]) -> Any:
 
 def codes(frame: Any, names: Sequence[Any]) -> NDArray[np.intp]:
     """Return which group each row is in, numbered as they first appear."""
-    if not names:
-        return np.zeros(len(frame), np.intp)
     groups = frame.groupby(list(names), sort=False, dropna=False, observed=True)
     return np.asarray(groups.ngroup().to_numpy(np.intp))
 

@@ -90,8 +90,6 @@ def attach(frame: Any, new: dict[str, list[Column]], like: dict[str, Any]) -> An
 
 def codes(frame: Any, names: Sequence[str]) -> NDArray[np.intp]:
     """Return which group each row is in, numbered as they first appear."""
-    if not names:
-        return np.zeros(frame.height, np.intp)
     keys = frame.select(names)
     number = "#" + "".join(names)
     groups = keys.unique(maintain_order=True).with_row_index(number)
