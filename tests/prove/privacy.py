@@ -264,8 +264,11 @@ COVERED = {name.split(",")[0] for name in SUBJECTS} | {"OptimalRelease"} | {*SIM
 
 def figures(processes: int) -> list[str]:
     """Return the section of RELIABILITY.md."""
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        found = dict(pool.imap_unordered(_both, SUBJECTS))
+    if processes == 1:
+        found = dict(map(_both, SUBJECTS))
+    else:
+        with multiprocessing.get_context("spawn").Pool(processes) as pool:
+            found = dict(pool.imap_unordered(_both, SUBJECTS))
     lines = [
         "## Privacy",
         "",
