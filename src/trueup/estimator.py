@@ -373,12 +373,15 @@ class Estimator:
         output: str = "value",
         columns: Mapping[str, Any] | None = None,
         scales: Mapping[str, Any] | None = None,
+        *,
+        pretty: bool = False,
     ) -> str:
         """Return the estimator as an SQL expression, to stand in a SELECT.
 
-        The result is a finite double or NULL: NULL where an input is NULL or NaN, where an integer
-        statistic is not whole, where the estimate is not a finite number, and for ``stderr`` where
-        the variance is negative. No input stops a query; see :mod:`trueup.sql` for the rules.
+        The result is a finite double or NULL: NULL where an input is NULL, NaN or beyond the limits
+        in the first condition (±1e100 for most estimators), where an integer statistic is not
+        whole, and for ``stderr`` where the variance is negative. No input stops a query; see
+        :mod:`trueup.sql` for the rules.
 
         Parameters
         ----------
@@ -392,11 +395,20 @@ class Estimator:
             a tuple of names such as ``("t", "n")``.
         scales
             For statistics whose noise differs from row to row the column that holds its scale.
+        pretty
+            Whether to write it on several lines.
 
         Examples
         --------
         >>> import duckdb
         >>> from trueup import Laplace, unbiased
+        >>> print(unbiased("1/q", Laplace(2), domain=(1, None)).sql(pretty=True))
+        CASE
+          WHEN "q" BETWEEN -1e100 AND 1e100
+          THEN CASE WHEN "q" <= 1 THEN 3e0 ELSE (
+            1 - 8e0 / "q" / "q"
+          ) / "q" END
+        END
         >>> inverse = unbiased("1/q", Laplace(2), domain=(1, None)).sql(columns={"q": "n"})
         >>> duckdb.sql(f"SELECT n, {inverse} AS inverse FROM (VALUES (4), (0), (NULL)) t(n)")
         ┌───────┬─────────┐
@@ -409,9 +421,11 @@ class Estimator:
         └───────┴─────────┘
         <BLANKLINE>
         """
+        from trueup.sql import text as written
         from trueup.sql.statement import statement
 
-        return statement(self, dialect, output, columns, scales)
+        tree = statement(self, dialect, output, columns, scales)
+        return written(tree, dialect, pretty=pretty)
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {sympy.latex(self.formula)}$"

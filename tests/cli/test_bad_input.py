@@ -332,7 +332,7 @@ def test_formulas_that_cannot_be(text, refused):
 
 
 def test_estimators_too_long_for_sql(text, refused):
-    noise = ("--noise", "n=rounded_laplace(1)", "--noise", "s=laplace(1)", "--domain", "1<=n<=60")
+    noise = ("--noise", "n=rounded_laplace(1)", "--noise", "s=laplace(1)", "--domain", "1<=n<=600")
     message = refused(text("s,n\n1,2\n"), noise=noise)
     assert "mean, stderr: the estimator is too long for SQL" in message
     assert "add --no-stderr" in message

@@ -17,12 +17,15 @@ import sympy
 
 from backends.kinds import Column, Kind, around, kinds
 from backends.reference import exact
+from extras import needs
 from trueup.kernels.arrays import UFUNCS
 from trueup.kernels.grid import Grid
 from trueup.kernels.repaired import RepairedProgram
 from trueup.noise.extension import LaguerreExtension
-from trueup.sql import render
+from trueup.sql import dialect_of, render
 
+sqlglot = needs("sqlglot")
+exp = sqlglot.exp
 MAX = 1.7976931348623157e308
 _POSITIVE = [
     5e-324, 1e-310, 2.2250738585072014e-308, 1e-200, 1.5e-154, 1e-100, 1e-20, 1e-3, 0.5, 2.0, 3.0,
@@ -63,6 +66,13 @@ class Question:
         own = {n: NAMES[i] for i, n in enumerate(self.kind.est.statistics)}
         scales = {n: NAMES[len(own) + i] for i, n in enumerate(self.kind.scales)}
         return self.kind.est.sql(dialect, "stderr" if self.root else "value", own, scales)
+
+    def guard(self, dialect: Any) -> str:
+        """The limits: 1 where a row is within them, 0 beyond, as a double."""
+        name = dialect_of(dialect).name
+        tree = sqlglot.parse_one(self.sql(dialect), dialect=name).args["ifs"][0].this
+        one, zero = (exp.cast(exp.Literal.number(x), "double") for x in (1, 0))
+        return str(exp.case().when(tree, one).else_(zero).sql(name))
 
     @property
     def columns(self) -> list[Column]:
@@ -200,23 +210,48 @@ def undefined(grid: Any, row: Any) -> bool:
     return False
 
 
-def problems(question: Question, answers: Column) -> list[str]:
-    """Return what is wrong with a column of answers."""
-    wrong = []
+def problems(question: Question, text: str, answers: Column, inside: Column) -> list[str]:
+    """Return what is wrong with a column of answers, given which rows are within the limits.
+
+    Where the text asks whether its result is finite, a step on the way may have overflowed; where
+    it cuts exponentials off, what is left out is below e⁻³⁰⁰.
+    """
+    wrong, sure = [], "e308" not in text
+    dust = mpmath.mpf("1e-100" if "> -300 THEN EXP" in text else "1e-290")
     rows = zip(*question.columns, strict=True)
-    for row, got, near in zip(rows, answers, in_doubles(question), strict=True):
-        if not _fits(question, row, got, near):
+    found = zip(rows, answers, inside, in_doubles(question), strict=True)
+    for row, got, within, near in found:
+        if not _fits(question, row, got, within == 1.0, sure, near, dust):
             wrong.append(f"{question.name} at {row}: got {got!r}, doubles give {near!r}")
     return wrong
 
 
-def _fits(question: Question, row: Any, got: float | None, near: float) -> bool:
-    """Whether an answer is right: NULL for no number, else near the exact value."""
+def ordinary(question: Question, row: Any) -> bool:
+    """Whether a row is one that no limit may leave out: every number zero or of ordinary size."""
+    first = len(row) - question.scales
+    return all(
+        v is not None and (v == 0 or 1e-3 <= abs(v) <= (100 if i < first else 20.5))
+        for i, v in enumerate(row)
+    )
+
+
+def _fits(
+    question: Question,
+    row: Any,
+    got: float | None,
+    within: bool,
+    sure: bool,
+    near: float,
+    dust: Any,
+) -> bool:
+    """Whether an answer is right: NULL for no number or beyond the limits, else near the exact."""
     finite = all(v is not None and math.isfinite(v) for v in row)
     if got is None:
-        if question.kind is not None or not math.isfinite(near):
-            return not math.isfinite(near)
-        return not finite or undefined(question.grid, row)
+        if not math.isfinite(near) or (not (within and sure) and not ordinary(question, row)):
+            return True
+        return question.kind is None and (not finite or undefined(question.grid, row))
+    if not within:
+        return False
     if not math.isfinite(got) or any(v is None or math.isnan(v) for v in row):
         return False
     if math.isfinite(near) and abs(got - near) <= 1e-11 * abs(near) + 1e-290:
@@ -227,5 +262,5 @@ def _fits(question: Question, row: Any, got: float | None, near: float) -> bool:
     if expected is None:
         return False
     value, size = expected
-    allowed = mpmath.mpf("1e-10") * size + mpmath.mpf("1e-290")
+    allowed = mpmath.mpf("1e-10") * size + dust
     return bool(abs(mpmath.mpf(got) ** (2 if question.root else 1) - value) <= allowed)

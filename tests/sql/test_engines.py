@@ -15,7 +15,7 @@ import sympy
 import trueup as tu
 from backends.engines import ENGINES, Engine, engine
 from backends.kinds import Column
-from sql.extremes import NAMES, problems, questions, table
+from sql.extremes import NAMES, Question, problems, questions, table
 from trueup.kernels.grid import Grid
 from trueup.sql import render
 
@@ -39,13 +39,27 @@ def test_an_engine(name: str) -> None:
 
 
 def extreme_doubles(running: Engine) -> Iterator[str]:
+    """A finite double within the limits, or NULL; an estimator is refused nowhere."""
     running.load(table(), {})
-    asked = questions()
+    asked = [q for q in questions() if q.kind or is_written(q, running.dialect)]
     for i in range(0, len(asked), AT_ONCE):
         some = asked[i : i + AT_ONCE]
-        answers = running.ask([q.sql(running.dialect) for q in some])
-        for question, column in zip(some, answers, strict=True):
-            yield from problems(question, column)
+        texts = [(q.sql(running.dialect), q.guard(running.dialect)) for q in some]
+        answers = running.ask([text for pair in texts for text in pair])
+        found = zip(some, texts, answers[::2], answers[1::2], strict=True)
+        for question, (text, _), column, inside in found:
+            yield from problems(question, text, column, inside)
+
+
+def is_written(question: Question, dialect: str) -> bool:
+    """Whether an engine that stops at overflow has a range of inputs that is sure to be clear."""
+    try:
+        question.sql(dialect)
+    except tu.TrueupError as error:
+        if dialect != "postgres" or "stops at overflow" not in str(error):
+            raise
+        return False
+    return True
 
 
 def whole_and_decimal_columns(running: Engine) -> Iterator[str]:
@@ -85,7 +99,7 @@ def poles(running: Engine) -> Iterator[str]:
         sympy.atan(1 / x),
         sympy.Piecewise((1, 1 / x > 0), (2, True)),
         sympy.Piecewise((1, x**400 - sympy.exp(x) > 0), (2, True)),
-    )
+    )[: 3 if running.dialect == "postgres" else 4]  # it stops at overflow, and is not asked
     grids = [Grid((x,), [([], (0,), lambda region, f=f: f)], frozenset()) for f in formulas]
     texts = [render(grid, {}, running.dialect) for grid in grids]
     texts.append(tu.unbiased("1/x", tu.DiscreteLaplace(2), (1, None)).sql(running.dialect))
@@ -97,7 +111,7 @@ def poles(running: Engine) -> Iterator[str]:
         [None, None, 1.0, 2.0, 1.0],
         [2.0, 2.0, 2.0, 2.0, None],
     ]
-    if not all(map(same, got[:-1], expected)):
+    if not all(map(same, got[:-1], expected[: len(formulas)])):
         yield f"poles: {got}"
     if [v is None for v in got[-1]] != [False, False, True, True, False]:
         yield f"not whole: {got[-1]}"

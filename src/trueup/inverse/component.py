@@ -24,6 +24,7 @@ from trueup.inverse import spectral
 from trueup.inverse.cases import beside
 from trueup.inverse.jets import Jet, Keys, Weights, compose, on_product, tensor
 from trueup.inverse.on_lattice import OnLattice
+from trueup.inverse.separation import factors_of
 from trueup.inverse.tidy import is_tidy
 from trueup.noise.operator import IDENTITY, Operator, Taps, X
 
@@ -191,7 +192,8 @@ class Component:
     @cached_property
     def independent(self) -> tuple[Component, ...]:
         """The factors of f that share no statistic, as components; none if f has but one."""
-        if self.waves or type(self) is not Component or self.modes != {(): (self.f, _ZERO[1])}:
+        whole, imaginary = self.modes.get((), _ZERO)
+        if self.waves or self.removed or type(self) is not Component or imaginary != 0:
             return ()
         return tuple(
             dataclasses.replace(
@@ -200,7 +202,7 @@ class Component:
                 coordinates=tuple(c for c in self.coordinates if c.symbol in symbols),
                 modes={(): (factor, _ZERO[1])},
             )
-            for symbols, factor in _apart(self.f)
+            for symbols, factor in _apart(whole)
         )
 
     @cached_property
@@ -217,6 +219,11 @@ class Component:
             coordinates = tuple(c for c in self.coordinates if c.symbol in symbols)
             found.append(Component(factor, coordinates, waves, modes))
         return tuple(found)
+
+    @property
+    def squared(self) -> Component:
+        """The component of f², for one without waves."""
+        return dataclasses.replace(self, f=self.f**2, modes={(): (self.f**2, _ZERO[1])})
 
     def _parts_in(self, region: Region) -> list[tuple[Component, Region]]:
         """Return the independent factors, each with its part of a region."""
@@ -407,7 +414,7 @@ def _quadratic(
 def _apart(f: sympy.Expr) -> list[tuple[set[sympy.Basic], sympy.Expr]]:
     """Return the factors of a product that share no symbol, with their symbols."""
     groups: list[tuple[set[sympy.Basic], sympy.Expr]] = []
-    for factor in sympy.Mul.make_args(f):
+    for factor in factors_of(f):
         symbols, whole = set(factor.free_symbols), factor
         for group in [g for g in groups if g[0] & symbols or not g[0]]:
             groups.remove(group)

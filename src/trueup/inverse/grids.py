@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from trueup.inverse.component import Cell, Component, Region
     from trueup.inverse.solve import Statistic
+    from trueup.kernels.grid import Formula, Products
 
 
 def grid(
@@ -29,12 +30,36 @@ def grid(
     """
     scales = scales or {}
     inputs = (*(s.symbol for s in statistics), *scales.values())
-    parts = [
-        (bounds_of(c.cells, inputs), reads_of(c.statistics, inputs, scales), _worked_out(c, what))
-        for c in components
-    ]
+
+    def formula(c: Component, what: str) -> Formula:
+        reads = reads_of(c.statistics, inputs, scales)
+        return bounds_of(c.cells, inputs), reads, _worked_out(c, what)
+
+    parts = [(*formula(c, what), products(c, what, formula)) for c in components]
     whole = frozenset(i for i, s in enumerate(statistics) if s.noise.lattice)
     return Grid(inputs, parts, whole)
+
+
+def products(
+    component: Component, what: str, formula: Callable[[Component, str], Formula]
+) -> Products:
+    """Return a component as a sum of products of factors that share no statistic, if it is one.
+
+    The value is Π gᵢ; the variance Π gᵢ² − Π T[fᵢ²] is, one factor after the other, so that no
+    large terms cancel, V₁·T[f₂²] + g₁²·V₂. Factors without bounds come first: their squares are
+    short.
+    """
+    factors = sorted(component.independent, key=lambda f: len(list(f.regions())))
+    if len(factors) < 2:
+        return ()
+    if what == "value":
+        return [[(formula(f, "value"), 1) for f in factors]]
+    terms: list[list[tuple[Formula, int]]] = []
+    for i, f in enumerate(factors):
+        before = [(formula(g, "value"), 2) for g in factors[:i]]
+        after = [(formula(g.squared, "value"), 1) for g in factors[i + 1 :]]
+        terms.append([(formula(f, "variance"), 1), *after, *before])
+    return terms
 
 
 def _worked_out(component: Component, what: str) -> Callable[[Region], sympy.Expr]:

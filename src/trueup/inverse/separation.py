@@ -40,6 +40,28 @@ def separated(f: sympy.Expr, n: sympy.Symbol) -> Products | None:
     return found if len(found) <= MAX_PRODUCTS else None
 
 
+def factors_of(f: sympy.Expr) -> list[sympy.Expr]:
+    """Return f as a product; what all cases of it share, and they do not ask about, is a factor.
+
+    Examples
+    --------
+    >>> s, n = sympy.symbols("s n", real=True)
+    >>> factors_of(sympy.Piecewise((2 * s / n, n > 0), (0, True)))
+    [s, Piecewise((2/n, n > 0), (0, True))]
+    """
+    if not isinstance(f, sympy.Piecewise):
+        parts = sympy.Mul.make_args(f)
+        return [f] if len(parts) == 1 else [g for part in parts for g in factors_of(part)]
+    asked = {s for _, condition in f.args for s in condition.free_symbols}
+    cases = [set(sympy.Mul.make_args(e)) for e, _ in f.args if e != 0]
+    shared = [g for g in set.intersection(*cases) if g.free_symbols and not g.free_symbols & asked]
+    if not shared:
+        return [f]
+    shared.sort(key=str)
+    whole = sympy.Mul(*shared)
+    return [*shared, sympy.Piecewise(*((e / whole, condition) for e, condition in f.args))]
+
+
 def _products(f: sympy.Expr, n: sympy.Symbol) -> Products | None:
     if n not in f.free_symbols:
         return [(f, sympy.Integer(1))]

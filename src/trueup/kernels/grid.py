@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import sympy
@@ -33,6 +33,15 @@ _SHARED = 65_536  # rows per block of NumPy's then: threads wait for the interpr
 _FEW = 4  # and more threads than this would only wait
 _MOST_WORK = 4_000  # regions times operations to be written down: milliseconds each, once
 _SHORT = 200  # parts up to which it pays to look for common factors
+
+
+Formula: TypeAlias = "tuple[Sequence[Bounds], tuple[int, ...], Callable[[Region], sympy.Expr]]"
+"""The bounds of cells, the inputs that are read, and the expression on each region."""
+Products: TypeAlias = "Sequence[Sequence[tuple[Formula, int]]]"
+"""A sum of products of powers."""
+Summand: TypeAlias = (
+    "Formula | tuple[Sequence[Bounds], tuple[int, ...], Callable[[Region], sympy.Expr], Products]"
+)
 
 
 class Bounds(NamedTuple):
@@ -82,7 +91,8 @@ class Grid:
         The statistics, in the order in which values are passed.
     parts
         For each summand the bounds of its cells, the inputs it reads, and its expression on a
-        region.
+        region; then, where its statistics separate, the products whose sum it is, each a list of
+        such tuples with their powers.
     whole
         The inputs that must be whole numbers.
     """
@@ -90,7 +100,7 @@ class Grid:
     def __init__(
         self,
         inputs: tuple[sympy.Symbol, ...],
-        parts: Sequence[tuple[Sequence[Bounds], tuple[int, ...], Callable[[Region], sympy.Expr]]],
+        parts: Sequence[Summand],
         whole: frozenset[int],
     ) -> None:
         self.inputs = inputs
@@ -241,7 +251,9 @@ class Part:
         bounds: Sequence[Bounds],
         reads: tuple[int, ...],
         expression: Callable[[Region], sympy.Expr],
+        products: Products = (),
     ) -> None:
+        self.products = [[(Part(inputs, *f), n) for f, n in product] for product in products]
         self.bounds, self.reads = list(bounds), reads
         self.symbols = tuple(inputs[i] for i in reads)
         self.expression = expression

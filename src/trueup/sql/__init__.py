@@ -1,22 +1,24 @@
 """Estimators as SQL: one expression for a SELECT, in the dialect of the engine.
 
-The rules, in every dialect:
+The expression is CASE WHEN <every input within its limits> THEN <the plain formula> END. The rules,
+in every dialect:
 
+- the limits are in the first condition: ±1e100 for most inputs, less where a step on the way would
+  leave the range of doubles, NULL beyond. PostgreSQL and Redshift stop at underflow too: there a
+  statistic may have to be zero or at least 1e-100 in size, and e^z is zero for z ≤ −300;
+- where the limits would be narrow, engines with infinities compute with them, and what is not
+  finite is NULL; where no limits are sure, engines that stop at overflow are refused;
+- the result is a finite double or NULL. It is NULL where an input is NULL, NaN or beyond its
+  limits, where an integer statistic is not whole, where a noise scale is not positive, where a
+  standard error is the root of a negative number, and where a step is undefined;
+- nothing stops a query;
 - columns of any numeric type are read as doubles, so integers neither divide as integers nor
-  overflow, and identifiers are quoted: a name is one identifier whatever it holds;
-- the result is a finite double or NULL. It is NULL where an input is NULL or NaN, where an
-  integer statistic is not whole, where a noise scale is not positive, where a standard error is
-  the root of a negative number, and where the estimate is not a finite number or a step on the way
-  to it is undefined or leaves the range of doubles;
-- nothing stops a query. BigQuery, Snowflake, MySQL, Redshift and SQL Server have no infinities to
-  compute with, or stop at overflow: there inputs so large (or so close to zero) that a step could
-  overflow give NULL. Where the limit lies is in the first condition of the expression.
-
-The expression is CASE WHEN <inputs of ordinary size> THEN <plain formula> ELSE <with care> END.
+  overflow: every operation has an operand that is a double. Identifiers are quoted: a name is one
+  identifier whatever it holds.
 
 SQLite needs its mathematical functions, which nearly every build has since 3.35 (only products,
-quotients and tables do without), MySQL 8.0.17 and PostgreSQL 12. SQLite and MySQL read text as
-numbers, "abc" as 0: columns of text are for the caller to refuse.
+quotients and tables do without), MySQL 8.0.17, PostgreSQL 12 and, for GREATEST, SQL Server 2022.
+SQLite and MySQL read text as numbers, "abc" as 0: columns of text are for the caller to refuse.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
     from trueup.kernels.grid import Grid
 
-__all__ = ["DIALECTS", "MAX_LENGTH", "Dialect", "dialect_of", "expression", "render"]
+__all__ = ["DIALECTS", "MAX_LENGTH", "Dialect", "dialect_of", "expression", "render", "text"]
 
 MAX_LENGTH = 200_000
 """The length of the text, in characters."""
@@ -91,16 +93,20 @@ def render(
     --------
     >>> from trueup import Laplace, unbiased
     >>> render(unbiased("q**2", Laplace(3))._value, {"q": "sales"}, "mysql")
-    'CASE WHEN ABS(CAST(`sales` AS DOUBLE)) <= 1e150 THEN ... - 18e0 END'
+    'CASE WHEN `sales` BETWEEN -1e100 AND 1e100 THEN CAST(`sales` AS DOUBLE) * `sales` - 18 END'
     """
-    tree = expression(grid, columns, dialect, root=root, limits=limits)
+    return text(expression(grid, columns, dialect, root=root, limits=limits), dialect)
+
+
+def text(tree: Any, dialect: str | Dialect, *, pretty: bool = False) -> str:
+    """Return an expression as text, with ``pretty`` on several lines."""
     try:
-        text: str = tree.sql(dialect=dialect_of(dialect).name)
+        written: str = tree.sql(dialect=dialect_of(dialect).name, pretty=pretty)
     except RecursionError:
         raise too_long() from None
-    if len(text) > MAX_LENGTH:
+    if len(written) > MAX_LENGTH:
         raise TrueupError(
-            f"the estimator is too long for SQL: {len(text)} characters, at most {MAX_LENGTH}",
+            f"the estimator is too long for SQL: {len(written)} characters, at most {MAX_LENGTH}",
             "debias the parts of the formula one by one, or compute it in Python",
         )
-    return text
+    return written

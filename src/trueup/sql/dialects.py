@@ -23,18 +23,23 @@ class Dialect:
     name
         As sqlglot knows it.
     overflow
-        What a step beyond the range of doubles does: ``infinite`` (IEEE infinities, no error),
-        ``raises`` (an error, and infinities can be written instead), ``forbidden`` (an error, or
-        an engine not known well enough: such steps are never taken, the result is NULL).
+        What a step beyond the range of doubles does: ``infinite`` (IEEE infinities, no error) or
+        ``stops`` (an error, or an engine not known well enough).
     underflow
         Whether a product that rounds to zero is an error.
     lacks
         Functions that the engine does not have.
     literal
-        How a double is written: ``exponent`` (1e-1 is a double), ``decimal`` (1e-1 is a decimal
-        that turns into a double beside one), ``text`` (only CAST('1e-1' AS DOUBLE) is sure).
-    infinity
-        How infinity is written: a number, or the text that a cast reads.
+        How a double is written: ``point`` (1.0 is a double), ``exponent`` (1e0 is one, 1.0 is a
+        decimal), ``decimal`` (both are decimals that turn into doubles beside one), ``text`` (so
+        are short ones; only CAST('1e-1' AS DOUBLE) is sure).
+    casts
+        Where columns are cast to doubles: ``beside`` what is no double only, or in ``comparisons``
+        too (where columns of text are compared as texts, or decimals not with doubles).
+    double
+        The type of doubles, where not sqlglot's own, or a function that casts to it.
+    greatest, least
+        The larger and the smaller of two.
     floor
         A function that rounds doubles to whole doubles.
     ln
@@ -42,27 +47,38 @@ class Dialect:
     """
 
     name: str
-    overflow: Literal["infinite", "raises", "forbidden"]
+    overflow: Literal["infinite", "stops"]
     underflow: bool = False
     lacks: frozenset[str] = frozenset()
-    literal: Literal["exponent", "decimal", "text"] = "exponent"
-    infinity: str = "Infinity"
+    literal: Literal["point", "exponent", "decimal", "text"] = "exponent"
+    casts: Literal["beside", "comparisons"] = "beside"
+    double: str = ""
+    greatest: str = "GREATEST"
+    least: str = "LEAST"
     floor: str = "FLOOR"
     ln: str = "LN"
 
 
 _DIALECTS = (
     Dialect("duckdb", "infinite"),
-    Dialect("sqlite", "infinite", infinity="9e999"),
-    Dialect("postgres", "raises", underflow=True, literal="decimal"),
+    Dialect(
+        *("sqlite", "infinite"), literal="point", casts="comparisons", greatest="MAX", least="MIN"
+    ),
+    Dialect("postgres", "stops", underflow=True, literal="decimal", double="FLOAT8"),
     Dialect("spark", "infinite", floor="RINT"),
-    Dialect("bigquery", "forbidden"),
-    Dialect("snowflake", "forbidden", literal="text"),
+    Dialect("bigquery", "stops", literal="point"),
+    Dialect("snowflake", "stops", literal="text"),
     Dialect("trino", "infinite", lacks=frozenset({"sinh", "asinh", "acosh", "atanh"})),
-    Dialect("clickhouse", "infinite"),
-    Dialect("mysql", "forbidden", lacks=_HYPERBOLIC),
-    Dialect("redshift", "forbidden", underflow=True, lacks=_HYPERBOLIC, literal="decimal"),
-    Dialect("tsql", "forbidden", lacks=_HYPERBOLIC, ln="LOG"),
+    Dialect("clickhouse", "infinite", literal="point", casts="comparisons", double="toFloat64()"),
+    Dialect("mysql", "stops", lacks=_HYPERBOLIC),
+    Dialect(
+        *("redshift", "stops"),
+        underflow=True,
+        lacks=_HYPERBOLIC,
+        literal="decimal",
+        double="FLOAT8",
+    ),
+    Dialect("tsql", "stops", lacks=_HYPERBOLIC, ln="LOG"),
 )
 DIALECTS = {dialect.name: dialect for dialect in _DIALECTS}
 """The engines that SQL is written for."""

@@ -21,21 +21,24 @@ _UNDERFLOW = {"mul", "div", "power", "exp", "pow"}
 
 
 class Range(NamedTuple):
-    """The ordinary sizes of an input: zero, or from ``least`` to ``most``."""
+    """The ordinary sizes of an input: from ``low`` to ``high``, and zero or at least ``least``."""
 
+    low: float
+    high: float
     least: float = 0.0
-    most: float = math.inf
 
 
 Box = tuple[Range, ...]
 """One range for each input."""
 
 _MOST: tuple[float, ...] = (
-    *(1e300, 1e150, 1e100, 1e75, 1e50, 1e30, 1e15, 1e10, 1e6, 1e4),
+    *(1e100, 1e75, 1e50, 1e30, 1e15, 1e10, 1e6, 1e4),
     *(1e3, 300.0, 100.0, 30.0, 10.0, 3.0, 1.0),
 )
-_LEAST = (0.0, 1e-150, 1e-100, 1e-50, 1e-30, 1e-15, 1e-10)
+"""How large an input may be; the plain limit is the first."""
+_LEAST = (0.0, 1e-100, 1e-50, 1e-30, 1e-15, 1e-10)
 _LEAST_SCALE = (0.0, 1e-100, 1e-50, 1e-20, 1e-10, 1e-5, 1e-3, 1e-2, 0.1)
+_NARROW = 1e3  # statistics do get this large
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,9 +59,13 @@ class Input:
     def span(self, given: Range) -> Span:
         """Return where the values of a range lie."""
         if self.limit is not None:
-            return span(max(given.least, TINY), min(self.limit, given.most))
+            return span(max(given.least, TINY), min(self.limit, given.high))
         least = 1.0 if self.whole else max(given.least, TINY)
-        return Span(-given.most, given.most, least)
+        return Span(given.low, given.high, least)
+
+    def is_narrow(self, given: Range) -> bool:
+        """Whether a range leaves out statistics that do occur."""
+        return self.limit is None and min(-given.low, given.high) < _NARROW
 
 
 def within(given: Span, bounds: Bounds, branch: int, *, whole: bool) -> Span | None:
@@ -111,7 +118,11 @@ def ordinary(inputs: Sequence[Input], safe: Callable[[Box], bool]) -> Box | None
     if box is None:
         return None
     for i, x in enumerate(inputs):
-        sides = [{"most": most} for most in _MOST], [{"least": least} for least in x.ladder]
+        sides: list[list[dict[str, float]]] = [
+            [{"low": -most} for most in _MOST],
+            [{"high": most} for most in _MOST],
+            [{"least": least} for least in x.ladder],
+        ]
         for side in sides:
             wider = ((*box[:i], box[i]._replace(**end), *box[i + 1 :]) for end in side)
             box = next(b for b in wider if b == box or safe(b))
@@ -121,4 +132,4 @@ def ordinary(inputs: Sequence[Input], safe: Callable[[Box], bool]) -> Box | None
 def _boxes(inputs: Sequence[Input]) -> Iterator[Box]:
     """Yield boxes from wide to narrow, all inputs alike."""
     for i, most in enumerate(_MOST):
-        yield tuple(Range(x.ladder[min(i, len(x.ladder) - 1)], most) for x in inputs)
+        yield tuple(Range(-most, most, x.ladder[min(i, len(x.ladder) - 1)]) for x in inputs)

@@ -26,6 +26,9 @@ HUGE = 1e305
 SMALL = 1e-300
 """What is smaller may underflow."""
 
+FAINT = -300.0
+"""Where underflow is an error e^z is zero from here on: a product of two is then far from it."""
+
 _ULP = 2.0**-56
 
 
@@ -326,8 +329,14 @@ _RULES: dict[str, Callable[..., Span]] = {
 }
 
 
-def spans(tape: Tape, inputs: Sequence[Span]) -> list[Span]:
-    """Return the span of every register.
+def _cut(a: Span) -> Span:
+    """Return the span of e^z, zero for z ≤ FAINT."""
+    whole = _exp(a._replace(low=max(a.low, FAINT), high=max(a.high, FAINT)))
+    return union(whole, constant(0.0)) if a.low <= FAINT else whole
+
+
+def spans(tape: Tape, inputs: Sequence[Span], *, cut: bool = False) -> list[Span]:
+    """Return the span of every register; with ``cut``, e^z is zero where it is very small.
 
     Examples
     --------
@@ -339,7 +348,8 @@ def spans(tape: Tape, inputs: Sequence[Span]) -> list[Span]:
     """
     found: list[Span] = []
     for node in tape.nodes:
-        found.append(_span(node, [found[a] for a in node.args], inputs))
+        args = [found[a] for a in node.args]
+        found.append(_cut(*args) if cut and node.op == "exp" else _span(node, args, inputs))
     return found
 
 

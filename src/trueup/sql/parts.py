@@ -13,13 +13,14 @@ import numpy as np
 from trueup.formula.opaque import Table
 from trueup.kernels.precision import nearest
 from trueup.sql import glot, magnitudes
-from trueup.sql.checked import Checked
-from trueup.sql.limits import is_safe, within
+from trueup.sql.decided import decided
+from trueup.sql.glot import exp
+from trueup.sql.limits import Range, is_safe, within
 from trueup.sql.products import rewrite
 from trueup.sql.writer import Writer, lookup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -46,19 +47,38 @@ class Finish:
             return x
         return math.sqrt(x) if x >= 0 else math.nan
 
-    def __call__(self, make: Callable[[], Sql], s: Span) -> Sql:
-        """Return the last step of an expression, given a maker of copies and its span."""
+    def __call__(self, value: Sql, s: Span) -> Sql:
+        """Return the last step of an expression with its span."""
         unsure = self.guard and (s.nan or s.top > magnitudes.HUGE)
-        value = glot.function("SQRT", make()) if self.root else make()
-        zero = glot.number(0.0, self.dialect)
-        most = glot.number(sys.float_info.max, self.dialect)
-        if self.root and unsure:
-            return glot.case([(glot.between(make(), zero, most), value)])
-        if self.root and s.low < 0:
-            return glot.case([(glot.compare("ge", make(), zero), value)])
+        if not self.root:
+            return self._finite(value) if unsure else glot.as_double(value, self.dialect)
+        root = glot.of_double("SQRT", value.copy(), self.dialect)
         if unsure:
-            return glot.case([(glot.compare("le", glot.function("ABS", make()), most), value)])
-        return value
+            return self._only(glot.between(value, 0.0, _MAX, self.dialect), root)
+        if s.low >= 0:
+            return root
+        zero = glot.literal(0.0)
+        plain = self._only(glot.compare("ge", value.copy(), zero, self.dialect), root)
+        return min((plain, self._clamped(value)), key=lambda tree: len(tree.sql(self.dialect.name)))
+
+    def _finite(self, value: Sql) -> Sql:
+        size = glot.of_double("ABS", value.copy(), self.dialect)
+        most = glot.literal(_MAX)
+        return self._only(glot.compare("le", size, most, self.dialect), value)
+
+    def _clamped(self, value: Sql) -> Sql:
+        """Return the root of a value written once: what is negative is clamped, then NULL."""
+        mark = glot.number(_NEGATIVE, self.dialect)
+        value = glot.extreme(self.dialect.greatest, value, mark.copy(), self.dialect)
+        value = exp.Nullif(this=value, expression=mark)
+        return glot.function("SQRT", glot.function("ABS", value))
+
+    def _only(self, condition: Sql, value: Sql) -> Sql:
+        return glot.case([(condition, value)], None, self.dialect)
+
+
+_MAX = sys.float_info.max
+_NEGATIVE = -1e-300  # for all negative numbers; one above it has the root of its size, 1e-150
 
 
 class PartWriter:
@@ -76,21 +96,23 @@ class PartWriter:
         self.part, self.dialect, self.inputs = part, dialect, inputs
         branches = ([0, *sorted({b.below, b.above} - {0})] for b in part.bounds)
         self.regions: list[Region] = list(product(*branches))
-        self.tapes: dict[tuple[Region, bool], Tape] = {}
+        self.size = len(self.regions)
+        self.tapes: dict[Region, Tape] = {}
         self.known: dict[Region, Values] = {}
 
     @property
     def steps(self) -> int:
-        """How many operations the formula inside the bounds has."""
-        return len(self.part.piece(self.part.inside).tape.nodes)
+        """How many operations its formulas have, about."""
+        return self.size * len(self.part.piece(self.part.inside).tape.nodes)
 
-    def tape(self, region: Region, *, faithful: bool = False) -> Tape:
+    def tape(self, region: Region) -> Tape:
         """Return the rewritten tape of a region."""
-        key = (region, faithful)
-        if key not in self.tapes:
-            tape = self.part.piece(region).tape
-            self.tapes[key] = rewrite(tape, self.dialect, faithful=faithful)
-        return self.tapes[key]
+        if region not in self.tapes:
+            tape, given = self.part.piece(region).tape, self.given(region, _everywhere(self.inputs))
+            if given is not None:
+                tape = decided(tape, magnitudes.spans(tape, given))
+            self.tapes[region] = rewrite(tape, self.dialect)
+        return self.tapes[region]
 
     def given(self, region: Region, box: Box) -> list[Span] | None:
         """Return where the inputs lie in a region; None if it has no points in the box."""
@@ -114,21 +136,22 @@ class PartWriter:
                 found = magnitudes.union(found, magnitudes.hull(self._values(region).values))
                 continue
             tape = self.tape(region)
-            spans = magnitudes.spans(tape, given)
+            spans = magnitudes.spans(tape, given, cut=self.dialect.underflow)
             if not is_safe(tape, spans, self.dialect):
                 return None
             found = magnitudes.union(found, spans[tape.output])
         return found
 
-    def cases(self, box: Box, finish: Finish, *, beyond: bool = False) -> Sql:
-        """Return CASE over the bounds of the cells, one after the other.
+    def plain(self, box: Box) -> Sql:
+        """Return the part as an operand: CASE over the bounds, a column or a number."""
+        return self.cases(box, None)
 
-        With ``beyond`` a step may overflow, and the engine be one that stops then.
-        """
+    def cases(self, box: Box, finish: Finish | None) -> Sql:
+        """Return CASE over the bounds of the cells, one after the other, with the last step."""
 
         def choose(region: Region) -> Sql:
             if len(region) == len(self.part.bounds):
-                return self._write(region, box, finish, beyond=beyond)
+                return self._write(region, box, finish)
             b = self.part.bounds[len(region)]
             branches = [
                 (self._beyond(op, b.input, at), choose((*region, i)))
@@ -138,38 +161,41 @@ class PartWriter:
             inside = choose((*region, 0))
             if all(value == inside for _, value in branches):
                 return inside
-            return glot.case(branches, inside)
+            return glot.case(branches, inside, self.dialect)
 
         return choose(())
 
     def _beyond(self, op: str, i: int, at: float) -> Sql:
         """Return whether an input is at or beyond a bound, or what singles hold for the bound."""
         leaf, near = self.inputs[i].leaf, nearest(at)
-        beyond = glot.compare(op, leaf.copy(), glot.number(at, self.dialect))
+        beyond = glot.compare(op, leaf.copy(), glot.literal(at), self.dialect)
         if near is None or self.inputs[i].whole or (near < at) == (op == "le"):
             return beyond
-        return glot.either(beyond, glot.compare("eq", leaf.copy(), glot.number(near, self.dialect)))
+        single = glot.literal(near)
+        return glot.either(beyond, glot.compare("eq", leaf.copy(), single, self.dialect))
 
-    def _write(self, region: Region, box: Box, finish: Finish, *, beyond: bool) -> Sql:
+    def _write(self, region: Region, box: Box, finish: Finish | None) -> Sql:
         given = self.given(region, box)
         if given is None:
             return glot.typed(math.nan, self.dialect)
         if self._is_table(region):
             known = self._values(region)
             k = self.inputs[self.part.reads[0]].leaf
-            values = [finish.number(v) for v in known.values]
+            values = [finish.number(v) if finish else v for v in known.values]
             return lookup(k.copy, known.low, values, self.dialect, known.beyond)
-        tape = self.tape(region, faithful=beyond)
+        tape = self.tape(region)
         if tape.constant is not None:
-            return glot.typed(finish.number(tape.constant), self.dialect)
-        spans = magnitudes.spans(tape, given)
+            return self._constant(finish.number(tape.constant) if finish else tape.constant)
+        spans = magnitudes.spans(tape, given, cut=self.dialect.underflow)
         leaves = [self.inputs[i].leaf for i in self.part.reads]
-        stops = beyond and self.dialect.overflow == "raises"
-        if stops and not is_safe(tape, spans, self.dialect):
-            code = Checked(tape, spans, leaves, self.dialect)
-            return code.subquery(lambda make: finish(make, spans[tape.output]))
         value = Writer(tape, spans, leaves, self.dialect).write()
-        return finish(value.copy, spans[tape.output])
+        return finish(value, spans[tape.output]) if finish else value
+
+    def _constant(self, x: float) -> Sql:
+        """Return a number, as an operand or a branch of a CASE."""
+        if not math.isfinite(x):
+            return glot.typed(x, self.dialect)
+        return glot.literal(x)
 
     # -- tables --------------------------------------------------------------------------------
 
@@ -191,6 +217,10 @@ class PartWriter:
             last = max(t.low + len(t.values) for t in tables)
             self.known[region] = _read(self.part.piece(region).array, first, last)
         return self.known[region]
+
+
+def _everywhere(inputs: Sequence[Input]) -> Box:
+    return (Range(-_MAX, _MAX),) * len(inputs)
 
 
 class Values(NamedTuple):

@@ -1,7 +1,7 @@
 """A tape rewritten for text: every product one quotient of powers, every long sum a balanced tree.
 
 SQL has no variables: a register that is read twice is written twice. 1/x − 8/x³ costs a tape one
-division, as text it is best as 1/x − 8/(x·x·x). The operation ``power`` (an integer exponent in
+division, as text it is best as 1/x − 8/x/x/x. The operation ``power`` (an integer exponent in
 its data) stands for repeated factors. Functions that an engine lacks are composed from those that
 it has where this keeps the digits, and refused by name otherwise.
 """
@@ -15,17 +15,16 @@ from trueup.errors import TrueupError
 from trueup.kernels.tape import Emitter, Node, Tape
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trueup.sql.dialects import Dialect
 
-_ONE = Node("const", (), 1.0)
+_CHAIN = 4  # the highest power of a column that is written as a product
 _LONG = 8  # terms of a sum up to which it stays a chain
 
 
-def rewrite(tape: Tape, dialect: Dialect, *, faithful: bool = False) -> Tape:
+def rewrite(tape: Tape, dialect: Dialect) -> Tape:
     """Return the tape rewritten for a dialect.
-
-    A ``faithful`` one takes the steps of the tape in their order, powers apart: it overflows where
-    the tape does and nowhere else.
 
     Examples
     --------
@@ -35,10 +34,9 @@ def rewrite(tape: Tape, dialect: Dialect, *, faithful: bool = False) -> Tape:
     >>> x = sympy.Symbol("x", real=True)
     >>> short = rewrite(lower(1 / x - 8 / x**3, [x]), DIALECTS["duckdb"])
     >>> [node.op for node in short.nodes]
-    ['input', 'const', 'div', 'const', 'power', 'div', 'sub']
+    ['input', 'const', 'div', 'const', 'div', 'div', 'div', 'sub']
     """
-    walk = (_Faithful if faithful else _Rewriting)(tape, dialect)
-    return Tape(tape.inputs, *walk.finish())
+    return Tape(tape.inputs, *_Rewriting(tape, dialect).finish())
 
 
 class _Product:
@@ -60,6 +58,13 @@ class _Product:
         return result
 
 
+def _scaled(product: _Product, c: float) -> _Product:
+    """Return c times a product."""
+    result = _Product(c * product.c)
+    result.above, result.below = product.above, product.below
+    return result
+
+
 class _Rewriting(Emitter):
     """The state of one rewriting."""
 
@@ -69,27 +74,17 @@ class _Rewriting(Emitter):
         self.products: dict[int, _Product] = {}
         self.registers: dict[int, int] = {}
         self.inner = _inner_sums(tape)
+        self.addends: dict[int, list[_Product]] = {}
         self.inputs = [self.emit("input", data=i) for i in range(len(tape.inputs))]
 
     def finish(self) -> tuple[tuple[Node, ...], int]:
-        for i in self._needed():
+        for i in _needed(self.tape.nodes, self.tape.output):
             node = self.tape.nodes[i]
             if node.op in ("mul", "div", "const"):
                 self.products[i] = self._product(node)
             elif i not in self.inner:
                 self.registers[i] = self._plain(i, node)
-        output = self.register(self.tape.output)
-        return tuple(self.nodes), output
-
-    def _needed(self) -> list[int]:
-        """Return the registers that the output depends on, in order."""
-        needed, stack = set[int](), [self.tape.output]
-        while stack:
-            i = stack.pop()
-            if i not in needed:
-                needed.add(i)
-                stack += self.tape.nodes[i].args
-        return sorted(needed)
+        return _pruned(self.nodes, self.register(self.tape.output), len(self.inputs))
 
     def number(self, x: float) -> int:
         return self.emit("const", data=x)
@@ -130,13 +125,22 @@ class _Rewriting(Emitter):
         return self.registers[i]
 
     def _written(self, product: _Product) -> int:
-        above = [self._power(r, n) for r, n in product.above.items()]
+        above = [f for r, n in product.above.items() for f in self._repeated(r, n)]
         if product.c != 1 or not above:
             above.insert(0, self.number(product.c))
+        below = [f for r, n in product.below.items() for f in self._repeated(r, n)]
         top = self._chain(above)
-        if not product.below:
+        if len(product.below) == 1:  # one after the other: every step is between first and last
+            for factor in below:
+                top = self.emit("div", top, factor)
             return top
-        return self.emit("div", top, self._chain([self._power(*f) for f in product.below.items()]))
+        return self.emit("div", top, self._chain(below)) if below else top
+
+    def _repeated(self, register: int, n: int) -> list[int]:
+        """Return the factors of a power: a column a few times, or one power."""
+        if self.nodes[register].op == "input" and n <= _CHAIN:
+            return [register] * n
+        return [self._power(register, n)]
 
     def _power(self, register: int, n: int) -> int:
         return register if n == 1 else self.emit("power", register, data=n)
@@ -150,7 +154,7 @@ class _Rewriting(Emitter):
     # -- sums ----------------------------------------------------------------------------------
 
     def _terms(self, i: int) -> list[tuple[int, int]]:
-        """Return the signed terms of a sum, the inner sums opened."""
+        """Return the signed terms of a sum, old registers, the inner sums opened."""
         terms: list[tuple[int, int]] = []
         stack = [(1, i)]
         while stack:
@@ -159,26 +163,60 @@ class _Rewriting(Emitter):
             if j == i or j in self.inner:
                 stack += [(-sign if node.op == "sub" else sign, node.args[1]), (sign, node.args[0])]
             else:
-                terms.append((sign, self.register(j)))
+                terms.append((sign, j))
         return terms
 
     def _sum(self, i: int) -> int:
-        terms = self._gathered(self._terms(i))
+        found = [_scaled(self._factors(j), sign) for sign, j in self._terms(i)]
+        gathered = [f for f in self._gathered(self._opened(found)) if f.c]
+        total = self._added([self._signed(f) for f in gathered])
+        self.addends[total] = gathered
+        return total
+
+    def _added(self, terms: list[tuple[int, int]]) -> int:
+        """Return a sum of signed registers, the positive ones first."""
+        if not terms:
+            return self.number(0.0)
         if len(terms) > _LONG:
             sign, total = self._balanced(terms)
             return total if sign > 0 else self.emit("mul", self.number(-1.0), total)
-        total = terms[0][1]
+        terms.sort(key=lambda term: -term[0])
+        sign, total = terms[0]
+        if sign < 0:
+            total = self.emit("mul", self.number(-1.0), total)
         for sign, register in terms[1:]:
             total = self.emit("add" if sign > 0 else "sub", total, register)
         return total
 
-    def _gathered(self, terms: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return the terms with their constants added up."""
-        numbers = [s * self.nodes[r].data for s, r in terms if self.nodes[r].op == "const"]
-        if len(numbers) < 2:
-            return terms
-        others = [(s, r) for s, r in terms if self.nodes[r].op != "const"]
-        return [(1, self.number(sum(numbers))), *others]
+    def _signed(self, product: _Product) -> tuple[int, int]:
+        sign = -1 if product.c < 0 else 1
+        return sign, self._written(_scaled(product, sign))
+
+    def _opened(self, found: list[_Product]) -> list[_Product]:
+        """Multiply c·(x + y) out where x or y is there already: c·x + x is one term."""
+        for k, product in enumerate(found):
+            inner = self._addends(product)
+            others = found[:k] + found[k + 1 :]
+            apart = len(self._gathered(others)) + len(inner)
+            if inner and len(self._gathered(others + inner)) < apart:
+                return self._opened(others[:k] + inner + others[k:])
+        return found
+
+    def _addends(self, product: _Product) -> list[_Product]:
+        """Return the terms of a number times a sum; none for other products."""
+        if len(product.above) != 1 or product.below:
+            return []
+        (register, n), *_ = product.above.items()
+        inner = self.addends.get(register, []) if n == 1 else []
+        return [_scaled(term, product.c) for term in inner]
+
+    def _gathered(self, terms: list[_Product]) -> list[_Product]:
+        """Return the terms with like ones added up."""
+        found: dict[object, _Product] = {}
+        for term in terms:
+            key = (frozenset(term.above.items()), frozenset(term.below.items()))
+            found[key] = _scaled(term, 1 + found[key].c / term.c) if key in found else term
+        return list(found.values())
 
     def _balanced(self, terms: list[tuple[int, int]]) -> tuple[int, int]:
         if len(terms) == 1:
@@ -246,23 +284,23 @@ class _Rewriting(Emitter):
         return self.emit("where", self._below_one(z), near, far)
 
 
-class _Faithful(_Rewriting):
-    """A rewriting that leaves products alone, unless they are powers."""
+def _needed(nodes: Sequence[Node], output: int) -> list[int]:
+    """Return the registers that the output depends on, in order."""
+    needed, stack = set[int](), [output]
+    while stack:
+        i = stack.pop()
+        if i not in needed:
+            needed.add(i)
+            stack += nodes[i].args
+    return sorted(needed)
 
-    def _product(self, node: Node) -> _Product:
-        if node.op == "const":
-            return _Product(node.data)
-        left, right = (self.register(a) for a in node.args)
-        if self.nodes[left] == _ONE and node.op == "mul":
-            return self._single(right)
-        (a, m), (b, n) = self._as_power(left), self._as_power(right)
-        if node.op == "mul" and a == b:
-            return self._single(self._power(a, m + n))
-        return self._single(self.emit(node.op, left, right))
 
-    def _as_power(self, register: int) -> tuple[int, int]:
-        node = self.nodes[register]
-        return (node.args[0], node.data) if node.op == "power" else (register, 1)
+def _pruned(nodes: Sequence[Node], output: int, inputs: int) -> tuple[tuple[Node, ...], int]:
+    """Return the nodes that matter, the inputs among them, and where the output is."""
+    kept = sorted({*range(inputs), *_needed(nodes, output)})
+    place = {old: new for new, old in enumerate(kept)}
+    moved = (nodes[i]._replace(args=tuple(place[a] for a in nodes[i].args)) for i in kept)
+    return tuple(moved), place[output]
 
 
 def _inner_sums(tape: Tape) -> set[int]:

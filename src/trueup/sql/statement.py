@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
-from trueup.sql import render
+from trueup.sql import expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,14 +22,14 @@ def statement(
     output: str = "value",
     columns: Mapping[str, Any] | None = None,
     scales: Mapping[str, Any] | None = None,
-) -> str:
-    """Return an estimator as an SQL expression; see :meth:`trueup.estimator.Estimator.sql`.
+) -> Any:
+    """Return an estimator as a tree of sqlglot; see :meth:`trueup.estimator.Estimator.sql`.
 
     Examples
     --------
     >>> from trueup import Laplace, unbiased
-    >>> statement(unbiased("q", Laplace(2)), "tsql", columns={"q": ("t", "my column")})
-    'CASE WHEN ABS(CAST([t].[my column] AS FLOAT)) <= 1e300 THEN CAST([t].[my column] AS FLOAT) END'
+    >>> statement(unbiased("q", Laplace(2)), "tsql", columns={"q": ("t", "x y")}).sql("tsql")
+    'CASE WHEN [t].[x y] BETWEEN -1e100 AND 1e100 THEN CAST([t].[x y] AS FLOAT) END'
     """
     if output not in OUTPUTS:
         raise TrueupError(f"{output!r} is no output", f"outputs are {', '.join(OUTPUTS)}")
@@ -38,14 +38,15 @@ def statement(
     _check("scales", scaled, est.statistics)
     what, root = ("value" if output == "value" else "variance"), output == "stderr"
     if not scaled:
-        return render(est._value if what == "value" else est._variance, named, dialect, root=root)
+        grid = est._value if what == "value" else est._variance
+        return expression(grid, named, dialect, root=root)
     form = est._scaled(tuple(scaled))
     grid, largest = form.grid(what), form.largest(what)
     symbols = zip(grid.inputs[len(est.statistics) :], scaled.items(), strict=True)
     limits = {}
     for symbol, (name, column) in symbols:
         named[symbol.name], limits[symbol.name] = column, largest[name]
-    return render(grid, named, dialect, root=root, limits=limits)
+    return expression(grid, named, dialect, root=root, limits=limits)
 
 
 def _check(what: str, names: Iterable[str], statistics: tuple[str, ...]) -> None:

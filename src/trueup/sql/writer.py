@@ -11,6 +11,7 @@ from trueup.formula.opaque import Table
 from trueup.kernels.laguerre_factors import factored
 from trueup.sql import glot
 from trueup.sql.glot import exp
+from trueup.sql.magnitudes import FAINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from trueup.sql.glot import Sql
     from trueup.sql.magnitudes import Span
 
+MAX = sys.float_info.max
+"""The largest double."""
+
 MAX_NODES = 40_000
 """The size of an expression, in nodes of its tree."""
 MAX_WORK = 80_000
@@ -28,8 +32,6 @@ MAX_WORK = 80_000
 MAX_DEPTH = 120
 """How deep operations may be nested: engines and sqlglot read expressions recursively."""
 
-_SHORT = 12  # nodes of a base up to which its square is written as a product
-_CHAIN = 6  # the highest power of a column that is written as a product
 _WAYS = 8  # branches of one CASE in a table
 _FUNCTIONS = {
     name: name.upper()
@@ -72,9 +74,6 @@ class Writer:
         self._measure()
         for node in self.tape.nodes:
             self.built.append(self.step(node))
-        output = self.tape.nodes[self.tape.output]
-        if output.op == "const":
-            return glot.typed(output.data, self.dialect)
         return self.built[self.tape.output]
 
     def _measure(self) -> None:
@@ -96,8 +95,20 @@ class Writer:
         return self.built[register].copy() if self.built else exp.Null()
 
     def number(self, x: float) -> Sql:
-        """Return a double."""
-        return glot.number(x, self.dialect)
+        """Return a number."""
+        return glot.literal(x)
+
+    def compare(self, op: str, a: Sql, x: float) -> Sql:
+        """Return a comparison with a number."""
+        return glot.compare(op, a, self.number(x), self.dialect)
+
+    def case(self, branches: Sequence[tuple[Sql, Sql]], otherwise: Sql | None = None) -> Sql:
+        """Return CASE WHEN … THEN … ELSE … END."""
+        return glot.case(branches, otherwise, self.dialect)
+
+    def function(self, name: str, a: int) -> Sql:
+        """Return a function of a register."""
+        return glot.of_double(name, self.use(a), self.dialect)
 
     def step(self, node: Node) -> Sql:
         """Return one operation."""
@@ -105,30 +116,15 @@ class Writer:
         if rule is not None:
             return rule(node, *node.args)
         if node.op in ("lt", "le", "gt", "ge", "eq", "ne"):
-            return glot.compare(node.op, *(self.settled(a) for a in node.args))
-        return glot.function(_FUNCTIONS[node.op], self.use(node.args[0]))
-
-    def only_if(self, condition: Sql, value: Sql, needed: bool) -> Sql:
-        """Return the value, or NULL where the condition does not hold."""
-        return glot.case([(condition, value)]) if needed else value
+            left, right = (self.settled(a) for a in node.args)
+            return glot.compare(node.op, left, right, self.dialect)
+        return self.function(_FUNCTIONS[node.op], node.args[0])
 
     def settled(self, a: int) -> Sql:
         """Return a register with NaN turned into NULL: engines differ in how NaN compares."""
         if not self.spans[a].nan:
             return self.use(a)
-        return glot.case([(self.known(a), self.use(a))])
-
-    def known(self, a: int) -> Sql:
-        """Return the condition that a register is neither NULL nor NaN."""
-        size = glot.function("ABS", self.use(a))
-        return glot.compare("le", size, glot.infinity(self.dialect))
-
-    def branch(self, a: int) -> Sql:
-        """Return a register where it stands alone: a constant with its type."""
-        node = self.tape.nodes[a]
-        if node.op == "const" and math.isfinite(node.data):
-            return glot.typed(node.data, self.dialect)
-        return self.use(a)
+        return self.case([(self.compare("le", self.function("ABS", a), MAX), self.use(a))])
 
     # -- arithmetic ----------------------------------------------------------------------------
 
@@ -136,147 +132,139 @@ class Writer:
         return self.leaves[node.data].copy()
 
     def _const(self, node: Node) -> Sql:
-        if node.data != node.data:
-            return glot.typed(node.data, self.dialect)
-        if abs(node.data) > sys.float_info.max:
-            return glot.infinity(self.dialect, 1 if node.data > 0 else -1)
+        if not math.isfinite(node.data):
+            return glot.typed(math.nan, self.dialect)
         return self.number(node.data)
 
     def _add(self, node: Node, a: int, b: int) -> Sql:
         right = self.tape.nodes[b]
         if right.op == "const" and right.data < 0:
-            return glot.sub(self.use(a), self.number(-right.data))
-        return glot.add(self.use(a), self.use(b))
+            return glot.sub(self.use(a), self.number(-right.data), self.dialect)
+        return glot.add(self.use(a), self.use(b), self.dialect)
 
     def _sub(self, node: Node, a: int, b: int) -> Sql:
-        return glot.sub(self.use(a), self.use(b))
+        return glot.sub(self.use(a), self.use(b), self.dialect)
 
     def _mul(self, node: Node, a: int, b: int) -> Sql:
         left = self.tape.nodes[a]
         if left.op == "const" and left.data == -1:
-            value = self.use(b)
-            plain = isinstance(value, (exp.Cast, exp.Func, exp.Paren, exp.Case, exp.Column))
-            return exp.Neg(this=value if plain else exp.Paren(this=value))
-        return glot.mul(self.use(a), self.use(b))
+            return glot.negative(self.use(b), self.dialect)
+        return glot.mul(self.use(a), self.use(b), self.dialect)
 
     def _div(self, node: Node, a: int, b: int) -> Sql:
-        return glot.div(self.use(a), self.use(b), zero=self.spans[b].zero)
+        return glot.div(self.use(a), self.use(b), self.dialect, zero=self.spans[b].zero)
 
     def _power(self, node: Node, a: int) -> Sql:
-        leaf = self.tape.nodes[a].op == "input"
-        if (leaf and node.data <= _CHAIN) or (node.data == 2 and self.sizes[a] <= _SHORT):
-            total = self.use(a)
-            for _ in range(node.data - 1):
-                total = glot.mul(total, self.use(a))
-            return total
-        return glot.function("POWER", self.use(a), self.number(float(node.data)))
+        if node.data == 2 and self.tape.nodes[a].op == "input":
+            return glot.mul(self.use(a), self.use(a), self.dialect)
+        return glot.power(self.use(a), node.data, self.dialect)
 
     def _pow(self, node: Node, a: int, b: int) -> Sql:
         """Write a^b for a > 0, for b = 0, for 0 to a positive power, and for whole b."""
-        value = glot.function("POWER", self.branch(a), self.branch(b))
+        base, exponent = (glot.as_double(self.use(i), self.dialect) for i in (a, b))
+        value = glot.function("POWER", base, exponent)
         if self.spans[a].low > 0:
             return value
-        zero = self.number(0.0)
-        positive = glot.compare("gt", self.branch(a), zero)
-        whole = glot.compare(
-            "eq", glot.function(self.dialect.floor, self.branch(b)), self.branch(b)
-        )
-        rising = glot.compare("ge", self.branch(b), zero.copy())
+        floor = self.function(self.dialect.floor, b)
+        whole = glot.compare("eq", floor, self.use(b), self.dialect)
         defined = glot.both(
-            glot.either(whole, glot.compare("ge", self.branch(a), zero.copy())),
-            glot.either(rising, glot.compare("lt", self.branch(a), zero.copy())),
+            glot.either(whole, self.compare("ge", self.use(a), 0.0)),
+            glot.either(self.compare("ge", self.use(b), 0.0), self.compare("lt", self.use(a), 0.0)),
         )
-        return glot.case([(glot.either(positive, defined), value)])
+        positive = self.compare("gt", self.use(a), 0.0)
+        return self.case([(glot.either(positive, defined), value)])
 
     # -- functions that are not defined everywhere ------------------------------------------------
 
     def _sqrt(self, node: Node, a: int) -> Sql:
-        root = glot.function("SQRT", self.use(a))
+        root = self.function("SQRT", a)
         if self.spans[a].low >= 0:
             return root
-        return glot.case([(glot.compare("ge", self.use(a), self.number(0.0)), root)])
+        return self.case([(self.compare("ge", self.use(a), 0.0), root)])
+
+    def _exp(self, node: Node, a: int) -> Sql:
+        """Write e^z; zero where it is so small that a product of two might underflow."""
+        value = self.function("EXP", a)
+        if not self.dialect.underflow or self.spans[a].low > FAINT:
+            return value
+        return self.case([(self.compare("gt", self.use(a), FAINT), value)], self.number(0.0))
 
     def _log(self, node: Node, a: int) -> Sql:
-        log = glot.function(self.dialect.ln, self.use(a))
+        log = self.function(self.dialect.ln, a)
         if self.spans[a].low > 0:
             return log
-        branches = [(glot.compare("gt", self.use(a), self.number(0.0)), log)]
-        if self.spans[a].zero and self.dialect.overflow != "forbidden":
-            zero = glot.compare("eq", self.use(a), self.number(0.0))
-            branches.append((zero, glot.infinity(self.dialect, -1)))
-        return glot.case(branches)
+        return self.case([(self.compare("gt", self.use(a), 0.0), log)])
 
     def _wave(self, node: Node, a: int) -> Sql:
-        wave = glot.function(_FUNCTIONS[node.op], self.use(a))
-        if self.spans[a].top <= sys.float_info.max:
+        wave = self.function(_FUNCTIONS[node.op], a)
+        if self.spans[a].top <= MAX:
             return wave
-        size = glot.function("ABS", self.use(a))
-        finite = glot.compare("le", size, self.number(sys.float_info.max))
-        return glot.case([(finite, wave)])
+        return self.case([(self.compare("le", self.function("ABS", a), MAX), wave)])
 
     _sin = _cos = _tan = _wave
 
     def _within(self, node: Node, a: int) -> Sql:
         """Write a function that is defined up to ±1; atanh is infinite there."""
-        value = glot.function(_FUNCTIONS[node.op], self.use(a))
+        value = self.function(_FUNCTIONS[node.op], a)
         strict = node.op == "atanh"
         if self.spans[a].top < 1 or (self.spans[a].top == 1 and not strict):
             return value
-        size = glot.function("ABS", self.use(a))
-        inside = glot.compare("lt" if strict else "le", size, self.number(1.0))
-        return glot.case([(inside, value)])
+        inside = self.compare("lt" if strict else "le", self.function("ABS", a), 1.0)
+        return self.case([(inside, value)])
 
     _asin = _acos = _atanh = _within
 
     def _acosh(self, node: Node, a: int) -> Sql:
-        value = glot.function("ACOSH", self.use(a))
+        value = self.function("ACOSH", a)
         if self.spans[a].low >= 1:
             return value
-        return glot.case([(glot.compare("ge", self.use(a), self.number(1.0)), value)])
+        return self.case([(self.compare("ge", self.use(a), 1.0), value)])
 
     def _laguerre(self, node: Node, t: int) -> Sql:
         c, real, pairs = factored(node.data)
         total = self.number(c)
         for root in real:
-            op = glot.sub if root >= 0 else glot.add
-            total = glot.mul(total, op(self.use(t), self.number(abs(root))))
+            total = glot.mul(total, self._shifted(t, root), self.dialect)
         for re, im in pairs:
-            op = glot.sub if re >= 0 else glot.add
-            shifted = [op(self.use(t), self.number(abs(re))) for _ in range(2)]
-            total = glot.mul(total, glot.add(glot.mul(*shifted), self.number(im * im)))
+            square = glot.mul(self._shifted(t, re), self._shifted(t, re), self.dialect)
+            pair = glot.add(square, self.number(im * im), self.dialect)
+            total = glot.mul(total, pair, self.dialect)
         return total
+
+    def _shifted(self, t: int, root: float) -> Sql:
+        op = glot.sub if root >= 0 else glot.add
+        return op(self.use(t), self.number(abs(root)), self.dialect)
 
     # -- choices -------------------------------------------------------------------------------
 
     def _floor(self, node: Node, a: int) -> Sql:
         """Write ⌊a⌋; where FLOOR gives a bounded integer, round and step back."""
-        rounded = glot.function(self.dialect.floor, self.use(a))
+        rounded = self.function(self.dialect.floor, a)
         if self.dialect.floor == "FLOOR":
             return rounded
-        above = glot.compare("gt", rounded.copy(), self.use(a))
-        return glot.case([(above, glot.sub(rounded, self.number(1.0)))], rounded.copy())
+        above = glot.compare("gt", rounded.copy(), self.use(a), self.dialect)
+        less = glot.sub(rounded, self.number(1.0), self.dialect)
+        return self.case([(above, less)], rounded.copy())
 
     def _sign(self, node: Node, a: int) -> Sql:
-        zero = self.number(0.0)
         signs = (("gt", 1.0), ("lt", -1.0), ("eq", 0.0))
-        return glot.case(
-            [
-                (glot.compare(op, self.settled(a), zero.copy()), glot.typed(s, self.dialect))
-                for op, s in signs
-            ]
+        return self.case(
+            [(self.compare(op, self.settled(a), 0.0), self.number(s)) for op, s in signs]
         )
 
     def _extreme(self, node: Node, a: int, b: int) -> Sql:
         """Write the larger or smaller of two; GREATEST and LEAST drop nulls in some engines."""
-        op = "ge" if node.op == "max" else "le"
-        first = (glot.compare(op, self.settled(a), self.settled(b)), self.branch(a))
-        second = (glot.compare(op, self.settled(b), self.settled(a)), self.branch(b))
-        return glot.case([first, second])
+        op, name = ("ge", self.dialect.greatest) if node.op == "max" else ("le", self.dialect.least)
+        if not (self.spans[a].lost or self.spans[b].lost):
+            return glot.extreme(name, self.use(a), self.use(b), self.dialect)
+        first = glot.compare(op, self.settled(a), self.settled(b), self.dialect)
+        second = glot.compare(op, self.settled(b), self.settled(a), self.dialect)
+        return self.case([(first, self.use(a)), (second, self.use(b))])
 
     _max = _min = _extreme
 
     def _truth(self, node: Node) -> Sql:
-        return glot.compare("eq", self.number(1.0), self.number(1.0 if node.data else 0.0))
+        return self.compare("eq", self.number(1.0), 1.0 if node.data else 0.0)
 
     def _and(self, node: Node, a: int, b: int) -> Sql:
         return exp.Paren(this=exp.And(this=self.use(a), expression=self.use(b)))
@@ -288,13 +276,14 @@ class Writer:
         return exp.Not(this=exp.Paren(this=self.use(a)))
 
     def _where(self, node: Node, c: int, a: int, b: int) -> Sql:
-        yes, no = (self.use(c), self.branch(a)), self.branch(b)
+        condition = self.use(c)
+        yes, no = (condition, _defined(self.use(a), condition)), self.use(b)
         if self.spans[c].lost:
-            return glot.case([yes, (exp.Not(this=exp.Paren(this=self.use(c))), no)])
+            return self.case([yes, (exp.Not(this=exp.Paren(this=self.use(c))), no)])
         if isinstance(no, exp.Case) and not no.this:
             further = [(e.this, e.args["true"]) for e in no.args["ifs"]]
-            return glot.case([yes, *further], no.args.get("default"))
-        return glot.case([yes], no)
+            return self.case([yes, *further], no.args.get("default"))
+        return self.case([yes], no)
 
     def _call(self, node: Node, *args: int) -> Sql:
         if not isinstance(node.data, Table):
@@ -305,6 +294,40 @@ class Writer:
             )
         values = [float(v) for v in node.data.values[1:-1]]
         return lookup(lambda: self.use(args[0]), node.data.low, values, self.dialect)
+
+
+def _defined(value: Sql, condition: Sql) -> Sql:
+    """Return a value that is taken under a condition; divisors that are never zero then, plain."""
+    for guard in list(value.find_all(exp.Nullif)):
+        if _excludes(condition, *_root(guard.this)):
+            inner = guard.this
+            plain = isinstance(inner, (exp.Func, exp.Cast))
+            guard.replace(inner.copy() if plain else exp.Paren(this=inner.copy()))
+    return value
+
+
+def _root(divisor: Sql) -> tuple[Sql, float]:
+    """Return where (x − c)ⁿ is zero: x and c."""
+    while isinstance(divisor, (exp.Paren, exp.Mul)) or divisor.name == "POWER":
+        if isinstance(divisor, exp.Mul) and divisor.left != divisor.right:
+            break
+        inside = divisor.expressions[0] if divisor.name == "POWER" else divisor.this
+        divisor = inside
+    c = glot.value_of(divisor.expression) if isinstance(divisor, exp.Sub) else None
+    return (divisor, 0.0) if c is None else (divisor.this, c)
+
+
+def _excludes(condition: Sql, x: Sql, c: float) -> bool:
+    """Whether x = c contradicts a condition."""
+    end = glot.value_of(condition.expression) if isinstance(condition, exp.Binary) else None
+    if end is None or condition.this.find(exp.Column) != x.find(exp.Column):
+        return False
+    if not all(
+        isinstance(e, (exp.Column, exp.Cast)) or e.name == "toFloat64" for e in (x, condition.this)
+    ):
+        return False
+    kinds = {exp.GT: c <= end, exp.GTE: c < end, exp.LT: c >= end, exp.LTE: c > end}
+    return kinds.get(type(condition), False)
 
 
 def lookup(
@@ -321,24 +344,37 @@ def lookup(
 
     def tree(first: int, some: Sequence[float]) -> Sql:
         if len(some) == 1:
-            return glot.typed(some[0], dialect)
+            return glot.number(some[0], dialect) if math.isfinite(some[0]) else exp.Null()
         step = _WAYS ** max(0, _levels(len(some)) - 1)
         starts = range(0, len(some), step)
         *most, last = [tree(first + i, some[i : i + step]) for i in starts]
-        ends = [glot.number(float(first + i), dialect) for i in starts[1:]]
-        branches = [
-            (glot.compare("lt", k(), end), part) for end, part in zip(ends, most, strict=True)
+        ifs = [
+            exp.If(
+                this=glot.compare("lt", k(), glot.literal(float(first + i)), dialect),
+                true=part,
+            )
+            for i, part in zip(starts[1:], most, strict=True)
         ]
-        return glot.case(branches, last)
+        return exp.Case(ifs=ifs, default=last)
 
-    first, last = (glot.number(float(e), dialect) for e in (low, low + len(values) - 1))
+    first, last = (glot.literal(float(e)) for e in (low, low + len(values) - 1))
+    known = tree(low, values)
     if beyond == (True, True):
-        inside = glot.compare("eq", k(), k())
-    elif beyond[0]:
-        inside = glot.compare("le", k(), last)
+        return _of_doubles(known, dialect)
+    if beyond[0]:
+        inside = glot.compare("le", k(), last, dialect)
+    elif beyond[1]:
+        inside = glot.compare("ge", k(), first, dialect)
     else:
-        inside = glot.compare("ge", k(), first) if beyond[1] else glot.between(k(), first, last)
-    return glot.case([(inside, tree(low, values))])
+        inside = glot.between(k(), low, low + len(values) - 1, dialect)
+    return _of_doubles(exp.Case(ifs=[exp.If(this=inside, true=known)]), dialect)
+
+
+def _of_doubles(tree: Sql, dialect: Dialect) -> Sql:
+    """Return a tree of numbers as doubles: one cast where literals are decimals."""
+    if isinstance(tree, exp.Case) and dialect.literal in ("exponent", "point"):
+        return tree
+    return glot.cast(tree, dialect) if isinstance(tree, exp.Case) else glot.as_double(tree, dialect)
 
 
 def _levels(n: int) -> int:
