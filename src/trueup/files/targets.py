@@ -103,7 +103,7 @@ class Target:
             self.part.rename(self.path)
         elif not self.force:
             raise _exists(self.path)
-        elif not _exchanged(self.part, self.path):
+        elif not exchanged(self.part, self.path):
             self._rename_by_steps()
 
     def _rename_by_steps(self) -> None:
@@ -143,7 +143,7 @@ def check(text: str, given: str | None, source: Source, *, force: bool, folder: 
     return form
 
 
-def _exchanged(one: Path, other: Path) -> bool:
+def exchanged(one: Path, other: Path) -> bool:
     """Exchange two names in one step, so that neither is ever absent; False where it cannot be."""
     names = os.fsencode(one), os.fsencode(other)
     with contextlib.suppress(AttributeError, OSError):  # an old C library has no such function
