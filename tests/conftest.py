@@ -1,4 +1,4 @@
-"""Hypothesis draws the same cases on every machine, tests/prove fresh ones: the seed is shown.
+"""Hypothesis draws the same cases on every machine, tests/prove those of a seed that is shown.
 
 Processes that share the tests inherit the seed from the one that starts them.
 """

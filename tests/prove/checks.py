@@ -231,12 +231,16 @@ class Examination:
         return near if inside and not self.lattice(name) else x
 
     def steps(self, name: str) -> list[float]:
-        """Return where g may begin anew under noise of a bounded support: as far from a bound."""
+        """Return where g may begin anew under noise of a bounded support.
+
+        That is as far from a bound, or from a special point of f, as the support is wide.
+        """
         noise, ends = self.known[name], [b for b in self.ends(name) if math.isfinite(b)]
         if noise is None or noise.lattice or not all(map(math.isfinite, noise.support)):
             return []
         width = noise.support[1] - noise.support[0]
-        return [b + c + k * width for b in ends for c in noise.support for k in range(-2, 3)]
+        begins = [*ends, *self.marks[name][:3]]
+        return [b + c + k * width for b in begins for c in noise.support for k in range(-6, 7)]
 
     def size(self, q: Mapping[str, float]) -> float:
         """Return the size of the terms that f is the sum of, 0 where that is not a number."""

@@ -61,6 +61,8 @@ def function(tree: Any, names: Sequence[str], order: int = 0) -> Callable[..., f
 
 def _by_name(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row, float, Any]]:
     """Values are enough on the integers; parameters stand in another order than the noises."""
+    if e.single and e.judged.answer != "exists":
+        return
     noises, bounds = e.case.noise(), e.case.bounds()
     backwards = {n: noises[n] for n in reversed(e.names)}
     try:

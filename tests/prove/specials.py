@@ -73,7 +73,7 @@ def specials(
     ends = [e for e in (low, high, 0.0) if math.isfinite(e)]
     found.sort(key=lambda p: float(min(abs(p - e) for e in ends)))
     first, last = (mpf(e) if math.isinf(e) else reading.exact(e) for e in (low, high))
-    return [p for p in found[:MOST] if first <= p <= last]
+    return [p for p in found if first <= p <= last][:MOST]
 
 
 def _grid(centres: set[float], low: float, high: float) -> np.ndarray:

@@ -1,7 +1,7 @@
-"""Three hundred fresh cases against the oracle, and every disagreement found so far.
+"""Two hundred drawn cases against the oracle, and every disagreement found so far.
 
-The seed is drawn by the process that starts the run and printed at its head; ``TRUEUP_SEED=… make
-test`` draws the same cases again, ``make prove`` many more.
+The seed is shown at the head of a run: ``TRUEUP_SEED=… make test`` draws other cases, and
+``make prove`` many more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from prove import kept
 from prove.runner import examined, run
 
-CASES = 60
+CASES = 40
 """In each part: a few seconds, so that parts spread over processes."""
 PARTS = 5
 SETTLED = 5

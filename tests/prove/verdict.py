@@ -22,7 +22,7 @@ from mpmath import mpf
 from prove import reading
 from prove.laws import Law
 from prove.reading import DIGITS, BeyondError, UndefinedError, exact
-from prove.specials import Side, side, specials
+from prove.specials import MOST, Side, side, specials
 
 SAME = mpf("1e-10")
 """One-sided limits that differ by less, relative to their size, are taken for equal: they are known
@@ -48,9 +48,12 @@ def judge(
     points = specials(tree, name, {}, *ends)
     marks = [float(p) for p in points]
     try:
-        return _judged(tree, name, law, ends, points), marks
+        found = _judged(tree, name, law, ends, points)
     except BeyondError:
         return Verdict("open"), marks
+    if found.answer == "exists" and len(points) == MOST:  # there may be more of them
+        return Verdict("open"), marks
+    return found, marks
 
 
 def _judged(
