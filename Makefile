@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ADAPTERS := .venv-adapters
 
-.PHONY: demo test prove mutants lint docs screenshots bench clean
+.PHONY: demo test prove mutants matrix lint docs screenshots bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py

@@ -10,7 +10,7 @@ import argparse
 import random
 from pathlib import Path
 
-from prove import hygiene, inputs, kept, privacy, put_back
+from prove import growth, hygiene, inputs, kept, privacy, put_back
 from prove.reliability import written
 from prove.runner import Figures, examined, run, smallest
 
@@ -43,6 +43,7 @@ def main() -> None:
             inputs.figures(options.processes, options.texts, options.seed),
             privacy.figures(options.processes),
             put_back.figures(options.processes),
+            growth.figures(options.processes),
             MUTANTS,
             hygiene.figures(),
         ]
