@@ -167,7 +167,12 @@ def _compare(output: str, got: float | None, expected: Any, digits: float) -> st
     allowed = digits * size + mpmath.mpf("1e-300")
     if output == "stderr":
         if got is None:
-            return None if value <= allowed else f"got null, the variance is {mpmath.nstr(value)}"
+            # where e^z is cut off at z = −300 a variance of its square is lost
+            return (
+                None
+                if value <= max(allowed, mpmath.mpf("1e-100"))
+                else f"got null, the variance is {mpmath.nstr(value)}"
+            )
         if abs(mpmath.mpf(got) ** 2 - value) > allowed:
             return f"got {got!r}, expected the root of {mpmath.nstr(value, 20)}"
         return None

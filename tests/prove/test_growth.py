@@ -30,8 +30,8 @@ def test_a_rung_is_served_or_refused_within_the_budget(name, size):
 
 def test_what_goes_on_beyond_its_budget_is_found(monkeypatch):
     """With the count of work ignored, an sd that is refused at once is computed, and is noticed."""
-    monkeypatch.setattr(growth, "BUDGET", {**growth.BUDGET, "sd": 0.2})
-    monkeypatch.setattr(growth, "_GIVEN_UP", 1.0)
+    monkeypatch.setattr(growth, "BUDGET", {**growth.BUDGET, "sd": 1.5})
+    monkeypatch.setattr(growth, "_GIVEN_UP", 5.0)
     names = "abcd"
     est = tu.unbiased(
         "1/(a + b + c + d)",

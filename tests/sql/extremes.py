@@ -227,10 +227,14 @@ def problems(question: Question, text: str, answers: Column, inside: Column) -> 
 
 
 def ordinary(question: Question, row: Any) -> bool:
-    """Whether a row is one that no limit may leave out: every number zero or of ordinary size."""
+    """Whether a row is one that no limit may leave out: every number zero or of ordinary size.
+
+    The limits of a formula such as e^{xy} are narrow where overflow stops a query: 17 each.
+    """
     first = len(row) - question.scales
+    most = 100 if question.kind else 16
     return all(
-        v is not None and (v == 0 or 1e-3 <= abs(v) <= (100 if i < first else 20.5))
+        v is not None and (v == 0 or 1e-3 <= abs(v) <= (most if i < first else 20.5))
         for i, v in enumerate(row)
     )
 

@@ -93,6 +93,11 @@ class Term:
         """The exact factor, a sum of components."""
         return () if self.rest is None else self.rest._inverse.components
 
+    @property
+    def independent(self) -> tuple[Component, ...]:
+        """No factors for a sum of products: a nearly unbiased one has none of its own."""
+        return ()
+
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """All statistics with branches."""
