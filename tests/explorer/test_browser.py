@@ -146,7 +146,7 @@ def test_code_to_copy(page, server):
         lambda: page.evaluate("document.querySelector('#code').textContent.includes('CASE WHEN')")
     )
     page.locator("#dialect").select_option("sqlite")
-    wait_for(lambda: page.evaluate("document.querySelector('#code').textContent.includes('AS REAL')"))
+    wait_for(lambda: page.evaluate("document.querySelector('#code').innerText.includes('REAL')"))
     page.locator("[data-copy=code]").click()
     copied = wait_for(lambda: page.evaluate("navigator.clipboard.readText()"))
     assert copied == code.inner_text()
