@@ -76,7 +76,10 @@ SABOTAGES = {
 def break_operators(monkeypatch, sabotage):
     for name in ("laplace", "discrete_laplace", "laplace_sum"):
         intact = getattr(deconvolution, name)
-        broken = lambda *given, _intact=intact: sabotage(_intact(*given))  # noqa: E731
+
+        def broken(*given, _intact=intact):
+            return sabotage(_intact(*given))
+
         monkeypatch.setattr(deconvolution, name, broken)
 
 

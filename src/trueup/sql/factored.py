@@ -28,15 +28,7 @@ def writer_of(part: Part, inputs: Sequence[Input], dialect: Dialect) -> PartWrit
 
 
 class SumOfProducts:
-    """Write a part as the sum of products that it is.
-
-    Parameters
-    ----------
-    part
-        The part.
-    inputs
-        The columns of the whole grid.
-    """
+    """Write a part as the sum of products that it is; asked as a :class:`PartWriter` is."""
 
     def __init__(self, part: Part, inputs: Sequence[Input], dialect: Dialect) -> None:
         self.dialect = dialect
