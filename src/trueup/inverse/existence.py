@@ -112,14 +112,16 @@ def _smooth(component: Component) -> Iterator[str]:
     for coordinate in component.coordinates:
         if coordinate.symbol in rough:
             yield from _along(component, coordinate, box)
+    lattice = {c.symbol for c in component.coordinates if is_lattice(c)}
     for guard in guards(component.f):
         symbols = guard.expr.free_symbols & set(box)
-        if len(symbols) > 1 and (symbols & rough or guard.signed or guard.divides):
+        partial = (guard.signed or guard.divides) and not symbols <= lattice
+        if len(symbols) > 1 and (symbols & rough or partial):
             _definite(component, guard, box, rough)
     for coordinate in component.coordinates:
-        if is_lattice(coordinate):
+        if coordinate.symbol in lattice:
             _digits(component.f, coordinate)
-    if any(map(is_lattice, component.coordinates)):
+    if lattice:
         _finite(component, box, {c.symbol for c in component.coordinates if not is_lattice(c)})
 
 
@@ -301,8 +303,7 @@ def _definite(
 ) -> None:
     """Refuse unless a guard in several statistics has one sign on the whole box."""
     f = component.f
-    proven = definite(guard.expr, box)
-    if proven > 0 or (proven and not guard.signed):
+    if _harmless(guard, box):
         return
     for coordinate in component.coordinates:
         if coordinate.symbol in rough & guard.expr.free_symbols:
@@ -355,14 +356,17 @@ def _finite(
 
     Points are tried near the bounds and near the zeros of guards that are not proven harmless.
     """
-    marks = [r for g in guards(component.f) for r in _near(g, box)]
+    open_guards = [g for g in guards(component.f) if not _harmless(g, box)]
+    marks = [r for g in open_guards for r in _near(g, box)]
     if not marks and not component.f.has(Opaque):
         return
     axes = [
         [_inner(domain)] if s in free else _probes(domain, [m for t, m in marks if t == s])
         for s, domain in box.items()
     ]
-    points = list(islice(product(*axes), 100_000))
+    points = list(islice(product(*axes), _MOST_POINTS))
+    for guard in open_guards:
+        points += _integer_zeros(guard.expr, points, box)
     columns = {s: np.array([p[i] for p in points]) for i, s in enumerate(box)}
     others = component.f.free_symbols - set(box)
     columns |= {s: np.full(len(points), 1.2345) for s in others}
@@ -393,11 +397,41 @@ def _quotients(f: sympy.Expr) -> Iterator[sympy.Expr]:
         yield from _quotients(part)
 
 
+_MOST_POINTS = 100_000  # at which f is tried, a tenth of a second
+
+
+def _harmless(guard: Guard, box: dict[sympy.Symbol, Interval]) -> bool:
+    """Whether a guard is proven to have the sign it needs on the whole box."""
+    proven = definite(guard.expr, box)
+    return proven > 0 or bool(proven and not guard.signed)
+
+
+def _integer_zeros(
+    guard: sympy.Expr, points: list[tuple[float, ...]], box: dict[sympy.Symbol, Interval]
+) -> list[tuple[float, ...]]:
+    """Return integer zeros of a guard that is linear in a statistic, the others as in the points.
+
+    a + 3·b − 1000 vanishes far from all bounds.
+    """
+    found: dict[tuple[float, ...], None] = {}
+    columns = {s: np.array([p[i] for p in points]) for i, s in enumerate(box)}
+    for i, symbol in enumerate(box):
+        if symbol not in guard.free_symbols or not guard.is_polynomial(symbol):
+            continue
+        slope, *rests = sympy.Poly(guard, symbol).all_coeffs()
+        if len(rests) != 1 or not {*guard.free_symbols} <= {*box}:
+            continue
+        rest = rests[0]
+        with np.errstate(all="ignore"):
+            root = -evaluate(rest, columns) / evaluate(slope, columns)
+        whole = (root == np.floor(root)) & box[symbol].contains(root)
+        for k in np.flatnonzero(whole):
+            found[*points[k][:i], float(root[k]), *points[k][i + 1 :]] = None
+    return list(found)
+
+
 def _near(guard: Guard, box: dict[sympy.Symbol, Interval]) -> Iterator[tuple[sympy.Symbol, float]]:
     """Yield the zeros of a guard that may spoil f, as (axis, place)."""
-    proven = definite(guard.expr, box)
-    if proven > 0 or (proven and not guard.signed):
-        return
     for symbol in guard.expr.free_symbols & set(box):
         domain = box[symbol]
         if guard.expr.free_symbols == {symbol}:
