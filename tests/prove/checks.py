@@ -264,10 +264,10 @@ def examine(case: Case, thorough: bool = True) -> Report:
             est = case.build()
         except tu.NoUnbiasedEstimator as error:
             e.report.outcome, e.report.reason = "refused", error.message
-            e.report.findings += refusal(e, error)
+            e.report.findings += _guarded(refusal, e, error)
         except tu.TrueupError as error:
             e.report.outcome, e.report.reason = "not found", error.message
-            e.report.findings += not_found(e, error)
+            e.report.findings += _guarded(not_found, e, error)
         except Exception as error:
             e.report.outcome = "raised"
             e.report.findings.append(
@@ -450,7 +450,7 @@ def mean(e: Examination, est: Any) -> Iterator[Finding]:
         if answers is None:
             e.report.unsettled["too large"] += 1
             continue
-        yield from _compare(e, est, q, f, within, answers)
+        yield from _compare(e, est, q, f, within, answers, finite)
 
 
 def _true_points(e: Examination) -> list[tuple[dict[str, float], bool]]:
@@ -499,6 +499,7 @@ def _compare(
     f: float | None,
     within: bool,
     answers: list[Answer],
+    finite: bool,
 ) -> Iterator[Finding]:
     first = answers[0]
     if not first.settled:
@@ -517,7 +518,7 @@ def _compare(
         said = est.bias(**q)
         if not abs(said - (first.mean - f)) <= slack:
             yield Finding("bias", e.case, q, first.mean - f, said)
-    yield from _spread(e, est, q, f, within, first, answers)
+    yield from _spread(e, est, q, f, within, answers, finite)
 
 
 def _spread(
@@ -526,11 +527,11 @@ def _spread(
     q: dict[str, float],
     f: float | None,
     within: bool,
-    first: Answer,
     answers: list[Answer],
+    finite: bool,
 ) -> Iterator[Finding]:
-    second = answers[1]
-    sd = est.sd(**q) if e.asks("sd") else None
+    first, second = answers[:2]
+    sd = est.sd(**q) if e.asks("sd") or not finite else None
     if not second.settled:
         e.report.unsettled["variance"] += 1
         return

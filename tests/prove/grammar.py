@@ -203,8 +203,9 @@ class _Writer:
             d=self.shifted(name),
             a=self.at(name),
             c=_constant(self.rng),
-            k=self.rng.choice(("2", "3", "10", "50", "0.1")),
-            o=self.name(),
+            k=self.rng.choice(("2", "3", "10", "50", "0.1", "0.6")),
+            o=(other := self.name()),
+            p=self.at(other),
         )
 
 
@@ -229,6 +230,7 @@ _FEATURES = (
     *("where({q} != {a}, {q}, {c})", "where({q} > {a}, 1, 0)", "where({q} <= {a}, {d}**2, 0)"),
     *("where({q} > {c}, abs({o}), {o})", "where(log({q}) <= 1, {q}, 0)", "{q}/{q}"),
     *("where({q} > {a} and {o} > {c}, {q}, {o})", "where({d} > 0, {o}, {q})"),
+    *("where({q} >= {a}, max({o}, {p}), {o})", "where({q} > {a}, sqrt({o} - {p}), {o})"),
     # limited domains and infinite slopes
     *("sqrt({d})", "log({d})", "{d}*log({d})", "{d}**1.5", "log({q} + 1)", "asin({q})"),
     *("acosh({q})", "{q}*(-log({q}))**0.1", "sqrt({q})/{c}", "sqrt({d}**2)", "sqrt(4 - {q}**2)"),
@@ -251,6 +253,7 @@ _SINGLE = (
     *("StudentT(5)", "StudentT(12, {b})", "Moments([0, 2, 0, 24])", "Moments([0, 1, 0, 3, 0, 15])"),
     *("Mass({-1: 0.1, 0: 0.8, 1: 0.1})", "Mass({0: 0.7, 1: 0.3})"),
     *("Noise.from_scipy(stats.norm(0, 2))", "Noise.from_scipy(stats.expon(loc=-1))"),
+    "Noise.from_scipy(stats.expon(loc=-1, scale=1/3))",
     *("Noise.from_scipy(stats.logistic())", "Noise.from_scipy(stats.triang(0.5, -1, 2))"),
     *("Noise.from_scipy(stats.dlaplace(0.8))", "Noise.from_scipy(stats.skellam(2, 2))"),
 )

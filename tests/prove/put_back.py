@@ -21,13 +21,16 @@ from unittest.mock import patch
 
 import numpy as np
 
+from prove import published
 from prove.grammar import Case, cases
 from prove.runner import examined
 from trueup import arguments, estimator
+from trueup.adapters import clamping, opendp_summary
 from trueup.formula import given_derivatives, source
 from trueup.inverse import component, exact_law, existence, regularity, solve
 from trueup.kernels import grid
 from trueup.kernels.repaired import RepairedProgram
+from trueup.mechanisms import shares
 from trueup.mechanisms.whole_numbers import Grid
 from trueup.noise.laplace_sums import LaplaceSum
 from trueup.noise.scipy_noise import ScipyNoise
@@ -129,6 +132,27 @@ def _sum_of_floats(grid: Grid, records: Any) -> int:
     return round(Fraction(total) / grid.reach * grid.steps)
 
 
+def _on_any_grid(found: Any) -> tuple[list[float], None]:
+    largest = max(1.0, *(abs(float(s)) for s in found))
+    step = 2.0 ** (math.ceil(math.log2(len(found) * largest)) - 52)
+    *first, _ = (round(float(s) / step) * step for s in found)
+    return [*first, 1.0 - sum(first)], None
+
+
+def _as_if_signed(row: Any, name: str, _: Any) -> Any:
+    return opendp_summary._noise(row, name)
+
+
+def _no_deviation(_: Any) -> float:
+    return 0.0
+
+
+def _kinks_behind_counts(case: Case) -> bool:
+    """Whether a statistic on the line may bend in a case that whole numbers pick."""
+    kinds = {bool(re.match("Discrete|Rounded|Mass", text)) for text in case.noises.values()}
+    return len(kinds) > 1
+
+
 def _several(case: Case) -> bool:
     return len(case.noises) > 1
 
@@ -160,9 +184,9 @@ DEFECTS = (
         2,
         "other statistics frozen at one value",
         ((regularity, "scenes", _first_scene), (existence, "scenes", _first_scene)),
-        r"where|abs|max|min",
-        r"(^|[^e])Laplace",
-        _several,
+        r"where\(.*(abs|max|min|sqrt)",
+        r"(^|[^ed])Laplace",
+        _kinks_behind_counts,
     ),
     Defect(
         3,
@@ -238,7 +262,12 @@ DEFECTS = (
         _LINE,
         _on_the_line,
     ),
-    Defect(14, "shares of many cells that sum to 0"),
+    Defect(
+        14,
+        "shares of many cells that sum to 0",
+        ((shares, "_exactly_one", _on_any_grid),),
+        "shares",
+    ),
     Defect(
         15,
         "derivatives never compared with f",
@@ -247,7 +276,12 @@ DEFECTS = (
         _LINE,
         _on_the_line,
     ),
-    Defect(16, "clamped Gaussian counts read as plain ones"),
+    Defect(
+        16,
+        "clamped Gaussian counts read as plain ones",
+        ((clamping, "_deviation", _no_deviation), (opendp_summary, "_from_zero", _as_if_signed)),
+        "count",
+    ),
 )
 
 
@@ -258,8 +292,8 @@ def found(defect: Defect) -> Outcome:
     """Return what finds a defect first."""
     if defect.number == 7:
         return _by_privacy(defect)
-    if not defect.patches:
-        return Outcome(defect.number)
+    if defect.formula in published.CHECKS:
+        return _by_published(defect)
     looked = itertools.count(1)
     for drawn, case in enumerate(cases(SEED, DRAWN), 1):
         if not defect.touches(case):
@@ -292,6 +326,16 @@ def _by_privacy(defect: Defect) -> Outcome:
         if share > 1 and not searched(subject, subject.make()).exceeded:
             text = f"{name}: {share:.3g} times the loss stated"
             return Outcome(defect.number, "privacy", turn, turn, text)
+    return Outcome(defect.number)
+
+
+def _by_published(defect: Defect) -> Outcome:
+    for seed in range(published.CASES):
+        with defect.back():
+            wrong = published.CHECKS[defect.formula](seed)
+        if wrong is not None and published.CHECKS[defect.formula](seed) is None:
+            text = f"{wrong.asked}: {wrong.got}"
+            return Outcome(defect.number, wrong.check, seed + 1, seed + 1, text)
     return Outcome(defect.number)
 
 

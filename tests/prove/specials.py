@@ -90,13 +90,19 @@ def _candidates(
     if not len(grid):
         return
     seen = reading.values(guard, {name: grid, **others})
-    yield from grid[seen == 0][:MOST]
+    yield from _ends_of_zeros(grid, seen == 0)[:MOST]
     with np.errstate(all="ignore"):
         sign = np.where(np.isfinite(seen), np.sign(seen), 2)
         change = np.flatnonzero((sign[1:] != sign[:-1]) & (seen[1:] != 0) & (seen[:-1] != 0))
     for i in change[: 4 * MOST]:
         yield _bisected(guard, name, others, grid[i], grid[i + 1])
     yield from _touching(guard, name, others, grid, np.abs(seen))
+
+
+def _ends_of_zeros(grid: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    """Return where a guard is 0, of a whole stretch of zeros only the ends."""
+    before, after = np.append(False, zero[:-1]), np.append(zero[1:], False)
+    return grid[zero & ~(before & after)]
 
 
 def _bisected(guard: ast.expr, name: str, others: Mapping[str, float], a: float, b: float) -> float:

@@ -183,7 +183,11 @@ def _met(tree: ast.expr, point: Mapping[str, Any], where: float, sides: list[Sid
     try:
         here = reading.value(tree, point)
     except UndefinedError:
-        return Verdict("exists", "removable", where)
+        return (
+            Verdict("exists", "removable", where) if sides else Verdict("none", "undefined", where)
+        )
+    if not sides:  # the only value there is
+        return Verdict("exists")
     if _differ(here, sides[0].value.value):
         return Verdict("none", "point", where)
     return Verdict("exists")

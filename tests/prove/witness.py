@@ -79,9 +79,10 @@ def _wrong(e: Any, name: str, place: float, others: dict[str, float]) -> bool:
 
 def _near(e: Any, name: str, place: float, others: dict[str, float]) -> list[mpf]:
     ends = [exact(b) for b in e.ends(name) if math.isfinite(b)]
-    found = [] if e.whole(name) else specials(e.tree, name, others, *e.ends(name))
-    close = [p for p in (*ends, *found) if abs(p - place) <= SIX * (1 + abs(place))]
-    return [exact(place), *close]
+    near = SIX * (1 + abs(place))
+    low, high = max(e.ends(name)[0], place - near), min(e.ends(name)[1], place + near)
+    found = [] if e.whole(name) or low > high else specials(e.tree, name, others, low, high)
+    return [exact(place), *(p for p in ends if abs(p - place) <= near), *found]
 
 
 def _undefined(e: Any, name: str, point: mpf, others: dict[str, float]) -> bool:
