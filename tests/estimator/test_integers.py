@@ -653,3 +653,14 @@ def test_values_of_any_size_keep_their_digits() -> None:
         estimated = math.fsum(p * x for p, x in zip(masses.values(), v, strict=True))
         assert mean == pytest.approx((math.exp(q + 2) - 1) / (q + 2), rel=1e-13)
         assert estimated == pytest.approx(spread, rel=1e-12)
+
+
+def test_squares_beyond_the_doubles_are_infinite_and_no_others() -> None:
+    """e^{10n}, n ≤ 40, is finite, its square is not: the variance is that of e^{10n−400}, e^800 times."""
+    noise, x = tu.RoundedLaplace(Fraction(1, 3)), np.arange(-20.0, 43.0)
+    large, small = (
+        tu.unbiased(f, noise, (None, 40)).variance(x) for f in ("exp(10*n)", "exp(10*n - 400)")
+    )
+    known = np.array([float(mpmath.mpf(v) * mpmath.exp(800)) for v in small.tolist()])
+    assert np.isinf(known).any()
+    assert np.allclose(large, known, rtol=1e-9, atol=0.0)
