@@ -656,7 +656,7 @@ def test_values_of_any_size_keep_their_digits() -> None:
 
 
 def test_squares_beyond_the_doubles_are_infinite_and_no_others() -> None:
-    """e^{10n}, n ≤ 40, is finite, its square is not: the variance is that of e^{10n−400}, e^800 times."""
+    """e^{10n}, n ≤ 40, is finite, its square not: the variance is e^800 that of e^{10n−400}."""
     noise, x = tu.RoundedLaplace(Fraction(1, 3)), np.arange(-20.0, 43.0)
     large, small = (
         tu.unbiased(f, noise, (None, 40)).variance(x) for f in ("exp(10*n)", "exp(10*n - 400)")
