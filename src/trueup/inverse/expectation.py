@@ -43,7 +43,7 @@ _TOLERANCE = 1e-12
 _ACCEPTED = 1e-8
 _NOTHING = 1e-8  # what is left of terms that cancel
 _LEVELS = 10
-_SLAB = 100_000
+_SLAB = 8192  # nodes at once: their columns stay in the cache
 _ROUNDING = 2.0**-50  # relative error of a sum of doubles, a few last bits
 _LOST = 1e-3  # of what is typical: a sum with a larger error says nothing
 _LONG = 1000  # parts beyond which nodes are cheaper than symbols
@@ -403,27 +403,13 @@ def _tensor(
     """Yield values and weights on the product of the rules, slab by slab."""
     fixed = expr.free_symbols - set(symbols)
     constants = {s: np.array([float(truth[s])]) for s in sorted(fixed, key=str)}
-    inner = len(rules)
-    while inner and math.prod(len(r.nodes) for r in rules[inner - 1 :]) <= _SLAB:
-        inner -= 1
-    inner = min(inner, len(rules) - 1)
-    columns, weights = _mesh(symbols[inner:], rules[inner:])
-    for nodes in product(*(zip(r.nodes, r.weights, strict=True) for r in rules[:inner])):
-        weight = math.prod(w for _, w in nodes)
-        outer = {s: np.array([x]) for s, (x, _) in zip(symbols, nodes, strict=False)}
-        if len(weights):
-            yield evaluate(expr, outer | constants | columns), weight * weights
-
-
-def _mesh(
-    symbols: Sequence[sympy.Symbol], rules: Sequence[Rule]
-) -> tuple[dict[sympy.Symbol, Floats], Floats]:
-    """Return the product of rules as one list of nodes."""
-    grids = np.meshgrid(*(r.nodes for r in rules), indexing="ij")
-    weights = np.ones(())
-    for r in rules:
-        weights = weights[..., None] * r.weights
-    return {s: g.ravel() for s, g in zip(symbols, grids, strict=True)}, weights.ravel()
+    shape = [len(r.nodes) for r in rules]
+    count = math.prod(shape)
+    for start in range(0, count, _SLAB):
+        places = np.unravel_index(np.arange(start, min(start + _SLAB, count)), shape)
+        columns = {s: r.nodes[i] for s, r, i in zip(symbols, rules, places, strict=True)}
+        weights = np.prod([r.weights[i] for r, i in zip(rules, places, strict=True)], axis=0)
+        yield evaluate(expr, columns | constants), weights
 
 
 def exactly(expr: sympy.Expr, truth: Truth) -> float:

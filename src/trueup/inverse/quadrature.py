@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 MAX_POINTS = 150_000_000
 MOST_INTEGERS = 20_000_000  # of one sum: beyond, it takes gigabytes and many seconds
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-FEWEST = len(_NODES)
+_LEGENDRE = np.polynomial.legendre.leggauss(16)
+_FEWER = np.polynomial.legendre.leggauss(12)  # the first of rules that are multiplied
+FEWEST = len(_FEWER[0])
 _STEEPEST = 4000.0
 TAIL = 42.0  # e^-42 is below the last bit of a double
 _BEYOND = 2000.0  # e^2000 is beyond the squares of all doubles: farther out nothing is finite
@@ -115,7 +116,7 @@ def panels(
 
     Every level halves the panels and deepens the grading. With a tilt the weights carry e^{tilt·x},
     so that what grows exponentially can be divided by it. ``few`` makes fewer panels, for rules
-    that will be multiplied.
+    that will be multiplied: the first level has fewer nodes in them, halving starts after the next.
     """
     breaks = np.asarray(noise.breaks(max(stop - q, q - start))) + q
     inner = sorted({float(m) for m in (*marks, *breaks) if start < m < stop})
@@ -133,9 +134,10 @@ def panels(
             ]
         )
     )
+    points, weights = _FEWER if few and not level else _LEGENDRE
     half = np.diff(edges)[:, None] / 2
-    nodes = (edges[:-1, None] + half * (1 + _NODES)).ravel()
-    return Rule(nodes, (half * _WEIGHTS).ravel() * _tilted(noise, nodes, q, tilt))
+    nodes = (edges[:-1, None] + half * (1 + points)).ravel()
+    return Rule(nodes, (half * weights).ravel() * _tilted(noise, nodes, q, tilt))
 
 
 def unit_cells(
@@ -179,10 +181,10 @@ def _edges(a: float, b: float, width: float, depth: int, heavy: bool) -> Floats:
 
 
 def _doubling(a: float, b: float, width: float, level: int) -> Floats:
-    """Return few panel edges on [a, b]: doubling away from both ends, split at every level."""
+    """Return few panel edges on [a, b]: doubling away from both ends, split from level 2 on."""
     middle = (a + b) / 2
     count = math.ceil(math.log2(1 + (middle - a) / width))
     steps = np.minimum(width * (2.0 ** np.arange(count + 1) - 1), middle - a)
     edges = np.unique(np.concatenate([a + steps, b - steps]))
-    parts = np.linspace(edges[:-1], edges[1:], 2**level + 1)
+    parts = np.linspace(edges[:-1], edges[1:], 2 ** max(level - 1, 0) + 1)
     return np.unique(parts)
