@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
+import warnings
 from collections.abc import Mapping
 from decimal import Decimal
 from numbers import Real
@@ -13,8 +15,9 @@ import numpy as np
 import sympy
 
 from trueup.domain import Interval
-from trueup.errors import TrueupError
+from trueup.errors import BoundWarning, TrueupError
 from trueup.formula import given_derivatives, source
+from trueup.formula.linear import conditions, tightened
 from trueup.formula.text import text
 from trueup.inverse.solve import Statistic
 from trueup.kernels.precision import at_bounds
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+    from trueup.formula.linear import Condition
 
 NUMBER = (float, int, np.floating)
 _HUGE = 2**1000
@@ -192,6 +197,45 @@ def read_arguments(
     return src, tuple(_statistics(src, several, domains))
 
 
+def read_known(domain: object, noise: object) -> tuple[object, tuple[Condition, ...]]:
+    """Return the bounds of each statistic, and the conditions between several of them.
+
+    Examples
+    --------
+    >>> noise = {"s": Laplace(1), "n": Laplace(1)}
+    >>> read_known("0 <= s <= n, n >= 1", noise)[0]
+    {'n': Interval(1, None), 's': Interval(0, None)}
+    """
+    names = set(noise) if isinstance(noise, Mapping) else set()
+    if isinstance(domain, str):
+        box, tied = conditions(domain)
+    elif isinstance(domain, Mapping):
+        several = {k: v for k, v in domain.items() if k not in names and _is_formula(k)}
+        box, tied = conditions(several)
+        single = {k: Interval.read(v) for k, v in domain.items() if k not in several}
+        if not tied and not box:
+            return domain, ()
+        box |= single
+    else:
+        return domain, ()
+    strange = sorted({name for c in tied for name in c.names} - names)
+    if strange:
+        raise TrueupError(
+            f"the condition {tied[0]} names {', '.join(strange)}, which has no noise",
+            f"the statistics are {', '.join(map(str, names)) or 'not named'}",
+        )
+    whole = {n for n, law in noise.items() if law.lattice} if isinstance(noise, Mapping) else set()
+    return tightened(box, tied, whole) if tied else (box, ())
+
+
+def _is_formula(key: object) -> bool:
+    """Whether a key of a domain is a formula, not the name of a statistic."""
+    return isinstance(key, str) and bool(_OPERATION.search(key))
+
+
+_OPERATION = re.compile(r"[-+*/]")
+
+
 def _noises(noise: object) -> dict[str, Noise]:
     hint = "give a noise such as Laplace(2), or {'s': Laplace(2), 'n': DiscreteLaplace(2)}"
     if not isinstance(noise, Mapping) or not noise:
@@ -298,3 +342,20 @@ def check_extension(extension: object, statistics: Sequence[Statistic]) -> objec
             "leave extension='optimal', which has the smallest variance",
         )
     return degree
+
+
+def used_conditions(
+    tied: Sequence[Condition], statistics: Sequence[Statistic]
+) -> tuple[Condition, ...]:
+    """Return the conditions between statistics of a formula; say which others are of no use."""
+    names = {s.symbol.name for s in statistics}
+    for condition in tied:
+        if not condition.names <= names:
+            missing = ", ".join(sorted(condition.names - names))
+            warnings.warn(
+                f"the condition {condition} is used only for the bounds that follow from it: the "
+                f"formula does not read {missing}",
+                BoundWarning,
+                stacklevel=2,
+            )
+    return tuple(c for c in tied if c.names <= names)

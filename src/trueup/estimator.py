@@ -18,6 +18,8 @@ from trueup.arguments import (
     broadcast,
     check_extension,
     read_arguments,
+    read_known,
+    used_conditions,
     values_of,
     with_mask,
 )
@@ -47,6 +49,8 @@ def unbiased(
     domain: object = None,
     extension: str | int = "optimal",
     derivatives: Sequence[Callable[..., Any]] | None = None,
+    *,
+    prior: object = None,
 ) -> Estimator:
     """Return the unbiased estimator of f(q) from x = q + noise.
 
@@ -62,12 +66,17 @@ def unbiased(
         The noise, or ``{"s": noise, "n": noise}`` for several independent statistics.
     domain
         What is known of the true value: ``(low, high)`` with None on an unbounded side, an
-        ``Integers(low, high)``, or ``{"n": (1, None)}`` for several statistics.
+        ``Integers(low, high)``, or ``{"n": (1, None)}`` for several statistics. Conditions may
+        tie them: ``{"a": (0, None), "b": (0, None), "a + b": (1, None)}``, or as text
+        ``"0 <= s <= n, n >= 1"``.
     extension
         What to do beyond a bound under Laplace noise: ``"optimal"``, or an integer k ≥ 2 for the
         paper's polynomial extension of degree k.
     derivatives
         First and second derivative of a Python function.
+    prior
+        Where conditions leave out finitely many points, weights of the true values over which the
+        variance is to be least on average: a formula or a function of the statistics.
 
     Examples
     --------
@@ -78,7 +87,7 @@ def unbiased(
     >>> est.expectation(5.0), est.bias(5.0)
     (0.2, 0.0)
     """
-    return Estimator(f, noise, domain, extension, derivatives)
+    return Estimator(f, noise, domain, extension, derivatives, prior)
 
 
 class Estimator:
@@ -95,9 +104,12 @@ class Estimator:
         domain: object = None,
         extension: str | int = "optimal",
         derivatives: Sequence[Callable[..., Any]] | None = None,
+        prior: object = None,
     ) -> None:
-        self._recipe = (f, noise, domain, extension, derivatives)
-        self._source, self._statistics = read_arguments(f, noise, domain, derivatives)
+        self._recipe = (f, noise, domain, extension, derivatives, prior)
+        box, tied = read_known(domain, noise)
+        self._source, self._statistics = read_arguments(f, noise, box, derivatives)
+        self._tied, self._prior = used_conditions(tied, self._statistics), prior
         self._inverse: Inverse = self._invert(extension)
         self.extension = extension
         self._value = self._grid("value")
@@ -107,7 +119,7 @@ class Estimator:
         """Return the estimator as a sum of components."""
         checked = check_extension(extension, self._statistics)
         with objections(self._source.expr):
-            return invert(self._source.expr, self._statistics, checked)
+            return invert(self._source.expr, self._statistics, checked, self._tied, self._prior)
 
     # -- what was asked ----------------------------------------------------------------------------
 
@@ -130,6 +142,19 @@ class Estimator:
     def domain(self) -> dict[str, Interval]:
         """Where the true value of each statistic is known to lie."""
         return {s.symbol.name: s.domain for s in self._statistics}
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What else is known of several statistics together.
+
+        Examples
+        --------
+        >>> from trueup import DiscreteLaplace, unbiased
+        >>> noise = {"s": DiscreteLaplace(2), "n": DiscreteLaplace(2)}
+        >>> unbiased("s/n", noise, "0 <= s <= n, n >= 1").conditions
+        ('s <= n',)
+        """
+        return tuple(map(str, self._tied))
 
     # -- from published values ---------------------------------------------------------------------
 

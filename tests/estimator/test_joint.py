@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 
 import trueup as tu
+from trueup.inverse.holes import Axis, best_extended, extended, holes_of, inverted
 
 HALF = 1 / math.log(2)
 """The scale at which α = ½, so that estimators of fractions are fractions."""
@@ -72,3 +75,175 @@ class TestFormulasOnTheIntegers:
         with pytest.raises(tu.NoUnbiasedEstimator, match="not a finite number") as caught:
             tu.unbiased(f, noise, {"a": (0, None), "b": (0, None)})
         assert caught.value.proved
+
+
+def binary(scale, at_least=1, **options):
+    """Return the share of ones among zeros and ones, two counts that are not negative."""
+    noise = {"a": tu.DiscreteLaplace(scale), "b": tu.DiscreteLaplace(scale)}
+    return tu.unbiased("b/(a + b)", noise, f"a >= 0, b >= 0, a + b >= {at_least}", **options)
+
+
+FIGURES = {
+    1: {
+        (0, 0): "1/2",
+        (0, 1): "17/6",
+        (0, 2): "7/6",
+        (0, 3): "71/60",
+        (1, 2): "9/10",
+        (1, 3): "3/4",
+        (2, 3): "41/70",
+        (2, 5): "289/420",
+    },
+    2: {(0, 1): "9/5", (0, 2): "101/60", (1, 2): "23/60"},
+    5: {
+        (0, 1): "1",
+        (0, 2): "239/210",
+        (1, 2): "67/105",
+        (2, 3): "163/280",
+        (0, 5): "73/60",
+    },
+}
+"""g at published points, α = ½: share of ones if there are at least so many records."""
+
+
+class TestHoles:
+    @pytest.mark.parametrize("at_least", FIGURES)
+    def test_the_far_rule_is_exact_in_fractions(self, at_least):
+        half = Axis(Fraction(1, 2), 0, None)
+        holes = {(a, b) for a, b in product(range(at_least), repeat=2) if a + b < at_least}
+        assert holes_of([half, half], lambda s: sum(s) < at_least, 99) == holes
+        f = extended(lambda s: Fraction(s[1], sum(s)), [half, half], holes)
+        for y, value in FIGURES[at_least].items():
+            assert inverted(f, [half, half], y) == Fraction(value)
+        if at_least == 2:
+            assert f((0, 1)) == Fraction(209, 240)
+
+    def test_shares_of_three_categories(self):
+        half = [Axis(Fraction(1, 2), 0, None)] * 3
+        shares = [
+            extended(lambda s, i=i: Fraction(s[i], sum(s)), half, {(0,) * 3}) for i in range(3)
+        ]
+        for y, values in {(0, 1, 2): "-1/4 -1/20 13/10", (1, 0, 0): "16/3 -13/6 -13/6"}.items():
+            assert [inverted(f, half, y) for f in shares] == [*map(Fraction, values.split())]
+
+    @pytest.mark.parametrize("at_least", FIGURES)
+    def test_the_estimator_has_the_values_of_the_far_rule(self, at_least):
+        est = binary(HALF, at_least)
+        for (a, b), value in FIGURES[at_least].items():
+            assert est(a=a, b=b) == pytest.approx(float(Fraction(value)), rel=1e-13)
+            assert est(a=a - 3 * (a == 0), b=b) == est(a=a, b=b)
+
+    def test_a_prior_on_the_edge_moves_the_value_in_the_hole(self):
+        half = [Axis(Fraction(1, 2), 0, None)] * 2
+        f = best_extended(
+            lambda s: Fraction(s[1], sum(s)), half, {(0, 0)}, lambda a, b: (a == 0) * (b == 3)
+        )
+        assert f((0, 0)) == pytest.approx(27 / 40, rel=1e-12)
+        est = binary(HALF, prior="where(a == 0 and b == 3, 1, 0)")
+        assert est.expectation(a=0, b=0) == pytest.approx(27 / 40, rel=1e-12)
+        assert est.bias(a=0, b=1) == pytest.approx(0, abs=1e-13)
+
+    @pytest.mark.parametrize(
+        ("scale", "at_least", "sds"),
+        [
+            (
+                1,
+                1,
+                {(0, 1): 0.7309, (1, 1): 0.7187, (1, 2): 0.4949, (2, 3): 0.2748, (5, 5): 0.1099},
+            ),
+            (4, 1, {(0, 1): 7.456, (0, 5): 4.717, (10, 10): 0.9165}),
+            (1, 5, {(0, 5): 0.1760, (3, 2): 0.2130, (0, 10): 0.0935, (15, 5): 0.0551}),
+            (0.5, 5, {(0, 5): 0.0747, (3, 2): 0.0899}),
+        ],
+    )
+    def test_the_standard_deviations_are_those_of_the_note(self, scale, at_least, sds):
+        est = binary(scale, at_least)
+        for (a, b), sd in sds.items():
+            reach = math.ceil(45 * scale)
+            mean, variance = moments(est, {"a": a, "b": b}, (scale, scale), reach)
+            assert mean == pytest.approx(b / (a + b), abs=1e-12)
+            assert math.sqrt(variance) == pytest.approx(sd, abs=0.6 * 10.0 ** -(4 - (sd > 1)))
+            assert est.sd(a=a, b=b) == pytest.approx(math.sqrt(variance), rel=1e-9)
+
+    def test_the_variance_is_unbiased(self):
+        est = binary(1)
+        for y, value in {(0, 0): 0.4603, (0, 1): 0.8888, (1, 1): 1.0295}.items():
+            assert est.variance(a=y[0], b=y[1]) == pytest.approx(value, abs=6e-5)
+        for a, b in [(0, 1), (1, 1), (2, 5)]:
+            mean, _ = moments(lambda a, b: est.variance(a=a, b=b), {"a": a, "b": b}, (1, 1), 45)
+            assert mean == pytest.approx(est.sd(a=a, b=b) ** 2, rel=1e-10)
+
+    def test_a_corner_above_is_the_mirror_of_one_below(self):
+        noise = {"a": tu.DiscreteLaplace(2), "b": tu.DiscreteLaplace(2)}
+        above = tu.unbiased("(9 - b)/(18 - a - b)", noise, "a <= 9, b <= 9, a + b <= 17")
+        below = tu.unbiased("b/(a + b)", noise, "a >= 0, b >= 0, a + b >= 1")
+        for a, b in product(range(-1, 4), repeat=2):
+            assert above(a=9 - a, b=9 - b) == pytest.approx(below(a=a, b=b), rel=1e-12)
+
+    def test_further_statistics_may_multiply_it(self):
+        noise = {"s": tu.Laplace(2), "a": tu.DiscreteLaplace(HALF), "b": tu.DiscreteLaplace(HALF)}
+        est = tu.unbiased("s*b/(a + b)", noise, "a >= 0, b >= 0, a + b >= 1")
+        for (a, b), value in FIGURES[1].items():
+            assert est(s=3.0, a=a, b=b) == pytest.approx(3 * float(Fraction(value)), rel=1e-12)
+        assert est.bias(s=5.0, a=0, b=1) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def part():
+    """Return s/n of a part and a whole."""
+    noise = {"s": tu.DiscreteLaplace(2), "n": tu.DiscreteLaplace(2)}
+    return tu.unbiased("s/n", noise, "0 <= s <= n, n >= 1")
+
+
+class TestSlanted:
+    def test_it_is_unbiased_on_the_whole_triangle(self, part):
+        reach = 70
+        s, n = np.arange(-reach, 60 + reach), np.arange(-reach, 60 + reach)
+        g = part(s=s[:, None].astype(float), n=n[None, :].astype(float))
+        mass = law(2, 3 * reach)
+        rows = np.array([mass[3 * reach + s - q] for q in range(61)])
+        means = rows @ g @ rows.T
+        for q in range(1, 61):
+            assert np.abs(means[: q + 1, q] - np.arange(q + 1) / q).max() < 1e-9
+
+    def test_the_standard_deviations_are_small_on_both_sides(self, part):
+        for (s, n), sd in {
+            (0, 10): 0.421,
+            (5, 10): 0.427,
+            (10, 10): 0.393,
+            (40, 40): 0.091,
+        }.items():
+            _, variance = moments(part, {"s": s, "n": n}, (2, 2), 80)
+            assert math.sqrt(variance) <= sd * 1.005
+            assert part.sd(s=s, n=n) == pytest.approx(math.sqrt(variance), rel=1e-9)
+
+    def test_the_variance_is_unbiased(self, part):
+        mean, _ = moments(lambda s, n: part.variance(s=s, n=n), {"s": 9, "n": 10}, (2, 2), 80)
+        assert mean == pytest.approx(part.sd(s=9, n=10) ** 2, rel=1e-9)
+
+    def test_values_up_to_a_multiple(self):
+        noise = {"s": tu.DiscreteLaplace(10), "n": tu.DiscreteLaplace(2)}
+        est = tu.unbiased("s/n", noise, "0 <= s <= 5*n, n >= 1")
+        for s, most in {0: 0.49, 25: 0.47, 50: 0.43}.items():
+            mean, variance = moments(est, {"s": s, "n": 10}, (10, 2), 400)
+            assert mean == pytest.approx(s / 10, abs=1e-11)
+            assert math.sqrt(variance) / 5 <= most
+
+    @pytest.mark.parametrize(
+        ("f", "domain", "truth"),
+        [
+            ("s/n*(1 - s/n)", "0 <= s <= n, n >= 1", (3, 4)),
+            ("n - s", "0 <= s <= n", (5, 5)),
+            ("sqrt(n - s)", "0 <= s <= n", (4, 6)),
+            ("log(1 + s - n)", "s >= n, n >= 1", (6, 3)),
+            ("s/n", "2*n <= s <= 6*n, n >= 1", (8, 3)),
+        ],
+    )
+    def test_other_functions_are_unbiased_too(self, f, domain, truth):
+        noise = {"s": tu.DiscreteLaplace(1), "n": tu.DiscreteLaplace(1.5)}
+        s, n = truth
+        est = tu.unbiased(f, noise, domain)
+        mean, variance = moments(est, {"s": s, "n": n}, (1, 1.5), 70)
+        values = {"s": s, "n": n, "sqrt": math.sqrt, "log": math.log}
+        assert mean == pytest.approx(eval(f, {}, values), abs=1e-10)  # noqa: S307
+        assert est.sd(s=s, n=n) == pytest.approx(math.sqrt(variance), rel=1e-8)

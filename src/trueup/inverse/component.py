@@ -122,6 +122,11 @@ class Component:
         return self.f.xreplace(point)
 
     @property
+    def main(self) -> Component:
+        """The component far from conditions that tie its statistics: itself if none do."""
+        return self
+
+    @property
     def exact(self) -> bool:
         """Whether E g = f to the last digit."""
         return True

@@ -19,6 +19,7 @@ from trueup.formula.text import text
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse import spectral
 from trueup.inverse.definite import definite
+from trueup.inverse.extended import Extended
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
 from trueup.inverse.on_values import OnValues
@@ -84,7 +85,8 @@ def is_rough(coordinate: Coordinate) -> bool:
 def check(component: Component) -> str | None:
     """Refuse what has no unbiased estimator; return why the variance is infinite, if it is."""
     component.check_work()
-    reasons = [*_waves(component), *_smooth(component), *_tails(component)]
+    smooth = _smooth(component) if not isinstance(component, Extended) else _tied(component)
+    reasons = [*_waves(component), *smooth, *_tails(component)]
     return reasons[0] if reasons else None
 
 
@@ -123,6 +125,17 @@ def _smooth(component: Component) -> Iterator[str]:
             _digits(component.f, coordinate)
     if lattice:
         _finite(component, box, {c.symbol for c in component.coordinates if not is_lattice(c)})
+
+
+def _tied(component: Extended) -> Iterator[str]:
+    """Check f where its statistics fulfil the conditions that tie them."""
+    _real_powers(component)
+    box = {c.symbol: domain_of(c) for c in component.coordinates}
+    for coordinate in component.coordinates:
+        if is_lattice(coordinate):
+            _digits(component.f, coordinate)
+    _finite(component, box, {c.symbol for c in component.coordinates if not is_lattice(c)})
+    yield from ()
 
 
 def _digits(f: sympy.Expr, coordinate: Coordinate) -> None:
@@ -368,6 +381,10 @@ def _finite(
     for guard in open_guards:
         points += _integer_zeros(guard.expr, points, box)
     columns = {s: np.array([p[i] for p in points]) for i, s in enumerate(box)}
+    if isinstance(component, Extended):
+        allowed = component.holds(columns)
+        columns = {s: column[allowed] for s, column in columns.items()}
+        points = [p for p, allow in zip(points, allowed, strict=True) if allow]
     others = component.f.free_symbols - set(box)
     columns |= {s: np.full(len(points), 1.2345) for s in others}
     finite = np.isfinite(evaluate(component.f, columns))
@@ -474,7 +491,7 @@ def growing(component: Component, coordinate: Coordinate) -> sympy.Expr:
     """Return what grows like g along a coordinate: sums of neighbouring values grow like f."""
     if any(isinstance(c.operator.branches[0], OnValues) for c in coordinate.cells):
         return component.f
-    return component.value(tuple(0 for _ in component.cells))
+    return component.main.value(tuple(0 for _ in component.cells))
 
 
 def grows_like_f(component: Component) -> bool:

@@ -18,6 +18,7 @@ import sympy
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.formula.text import text
 from trueup.inverse.existence import check, is_lattice, widest
+from trueup.inverse.extended import Extended
 from trueup.inverse.grids import grid
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
@@ -113,6 +114,13 @@ class Scaled:
     def _replaced(self, component: Component, noise: Callable[[sympy.Symbol], Any]) -> Component:
         """Return a component with other noises where the function gives one."""
         domains = {s.symbol: s.domain for s in self.statistics}
+        if isinstance(component, Extended):
+            raise TrueupError(
+                "a noise scale per row cannot be combined with the condition "
+                f"{', '.join(map(str, component.tied))}: what is best beyond it depends on the "
+                "scale",
+                "make one estimator per noise level, and debias the rows of each level with it",
+            )
 
         def replaced(cell: Cell) -> Cell:
             other = noise(cell.symbol)

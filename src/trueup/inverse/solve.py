@@ -14,7 +14,7 @@ from trueup.exact import symbolic
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.formula.unkinked import without_kinks
-from trueup.inverse import on_integers, spectral
+from trueup.inverse import joint, on_integers, spectral
 from trueup.inverse.compared import check_compared
 from trueup.inverse.component import Cell, Component, Coordinate, Wave
 from trueup.inverse.existence import check, check_points, domain_of, is_rough, unproved
@@ -25,6 +25,7 @@ from trueup.inverse.removable import Steady, steadied
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from trueup.formula.linear import Condition
     from trueup.inverse.separation import Products
     from trueup.noise.base import Noise
 
@@ -60,13 +61,23 @@ class Inverse:
 
 
 def invert(
-    f: sympy.Expr, statistics: Iterable[Statistic], extension: object = "optimal"
+    f: sympy.Expr,
+    statistics: Iterable[Statistic],
+    extension: object = "optimal",
+    tied: Sequence[Condition] = (),
+    prior: object = None,
 ) -> Inverse:
-    """Return the inverse of the noise applied to f, or refuse with the reason."""
+    """Return the inverse of the noise applied to f, or refuse with the reason.
+
+    ``tied`` are conditions between statistics of f; ``prior`` weighs the true values where they
+    leave a choice.
+    """
     known = {s.symbol: s for s in statistics}
     pinned = {s.symbol: symbolic(s.domain.low) for s in known.values() if s.domain.is_point}
-    terms = connected(_pinned(f, pinned), set(known))
-    parts = [_component(term, known, extension) for term in terms]
+    tied = [c.at({s.name: value for s, value in pinned.items()}) for c in tied]
+    groups = [{s for s in known if s.name in c.names} for c in tied]
+    terms = connected(_pinned(f, pinned), set(known), groups)
+    parts = [_component(term, known, extension, tied, prior) for term in terms]
     infinite = [reason for part in parts if (reason := _checked(part, known))]
     theorems = [t for part in parts for t in _theorems(part)]
     if pinned:
@@ -115,8 +126,10 @@ def _pinned(f: sympy.Expr, known: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Ex
     return found
 
 
-def connected(f: sympy.Expr, symbols: set[sympy.Symbol]) -> list[sympy.Expr]:
-    """Split f into sums of terms that share no statistic.
+def connected(
+    f: sympy.Expr, symbols: set[sympy.Symbol], groups: Sequence[set[sympy.Symbol]] = ()
+) -> list[sympy.Expr]:
+    """Split f into sums of terms that share no statistic, and no group of them.
 
     Examples
     --------
@@ -128,7 +141,8 @@ def connected(f: sympy.Expr, symbols: set[sympy.Symbol]) -> list[sympy.Expr]:
     home: dict[sympy.Symbol | None, int] = {}
     members: dict[int, list[sympy.Symbol | None]] = {}
     for number, term in enumerate(sympy.Add.make_args(f)):
-        used = list(term.free_symbols & symbols) or [None]
+        used: list[sympy.Symbol | None] = list(term.free_symbols & symbols) or [None]
+        used += [s for group in groups if group & term.free_symbols for s in group]
         terms[number], members[number] = [term], []
         for old in sorted({home[s] for s in used if s in home}):
             terms[number] = terms.pop(old) + terms[number]
@@ -139,10 +153,18 @@ def connected(f: sympy.Expr, symbols: set[sympy.Symbol]) -> list[sympy.Expr]:
 
 
 def _component(
-    f: sympy.Expr, known: Mapping[sympy.Symbol, Statistic], extension: object
+    f: sympy.Expr,
+    known: Mapping[sympy.Symbol, Statistic],
+    extension: object,
+    tied: Sequence[Condition] = (),
+    prior: object = None,
 ) -> Component:
     f = _settled(_cancelled(f), known, extension)
     used = [s for s in known.values() if s.symbol in f.free_symbols]
+    own = [c for c in tied if c.names & {s.symbol.name for s in used}]
+    if own:
+        names = {s.symbol.name for s in used}.union(*(c.names for c in own))
+        return joint.component(f, [s for s in known.values() if s.symbol.name in names], own, prior)
     chosen = on_integers.chosen(f, used, extension)
     if chosen is not None:
         return _tensor(f, *chosen, known, extension)

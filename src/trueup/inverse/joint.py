@@ -1,0 +1,241 @@
+"""Statistics that are tied by conditions: which extension of f beyond them makes the estimator.
+
+Under discrete Laplace noise a condition leaves out finitely many points of the box, holes at a
+corner (:mod:`trueup.inverse.holes`), or infinitely many beyond a slanted bound
+(:mod:`trueup.inverse.slanted`). Whatever f̃ is there, T[f̃] is unbiased where f̃ = f.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import sympy
+
+from trueup.errors import NoUnbiasedEstimator, TrueupError
+from trueup.exact import symbolic
+from trueup.formula.binding import by_name
+from trueup.formula.grammar import parse
+from trueup.formula.substitution import at
+from trueup.formula.text import text
+from trueup.inverse import holes, slanted
+from trueup.inverse.component import Cell, Component, Coordinate
+from trueup.inverse.extended import DIGITS, Corner, Extended, exact_values
+from trueup.kernels.evaluate import evaluate
+from trueup.noise.discrete_laplace import DiscreteLaplace
+from trueup.noise.laplace import Laplace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from trueup.formula.linear import Condition
+    from trueup.inverse.holes import Axis, Point
+    from trueup.inverse.solve import Statistic
+
+_MOST_HOLES = 500  # points in a corner: L ≤ 31 for two statistics
+_PIECES = 30  # holes of a function of further statistics: each is a case of its own
+
+
+def component(
+    f: sympy.Expr,
+    statistics: Sequence[Statistic],
+    tied: Sequence[Condition],
+    prior: object = None,
+) -> Component:
+    """Return the estimator of f under conditions that tie its statistics."""
+    _check_noises(f, statistics, tied)
+    coordinates = tuple(
+        Coordinate(s.symbol, (Cell(s.symbol, operator, s.noise),))
+        for s in statistics
+        for operator in [s.noise.inverse(s.domain, "optimal")]
+        if operator is not None
+    )
+    joint = Joint(f, coordinates, {s.symbol.name: s for s in statistics}, tuple(tied))
+    if not joint.is_whole:
+        _no_prior(prior, "under continuous noise")
+        return slanted.continuous(joint)
+    corners = joint.corners()
+    if corners is None:
+        _no_prior(prior, "beyond a slanted bound")
+        return slanted.on_integers(joint)
+    return _holed(joint, corners, prior)
+
+
+class Joint:
+    """A function, its statistics, and what ties them."""
+
+    def __init__(
+        self,
+        f: sympy.Expr,
+        coordinates: tuple[Coordinate, ...],
+        statistics: Mapping[str, Statistic],
+        tied: tuple[Condition, ...],
+    ) -> None:
+        self.f, self.coordinates, self.statistics, self.tied = f, coordinates, statistics, tied
+        names = set().union(*(c.names for c in tied))
+        self.own = [s for name, s in statistics.items() if name in names]
+        self.symbols = [s.symbol for s in self.own]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all statistics that are tied are integers under discrete noise."""
+        return all(s.noise.lattice for s in self.own)
+
+    def corners(self) -> list[tuple[list[Axis], set[Point]]] | None:
+        """Return the corners that the conditions cut off, None if one of them does more."""
+        by_corner: dict[tuple[int, ...], list[Condition]] = {}
+        for condition in self.tied:
+            signs = dict(condition.terms)
+            corner = tuple(int(sympy.sign(signs.get(s.symbol.name, 0))) for s in self.own)
+            by_corner.setdefault(corner, []).append(condition)
+        found = []
+        for corner, conditions in by_corner.items():
+            axes = [_axis(s, inward or 1) for s, inward in zip(self.own, corner, strict=True)]
+            own = holes.holes_of(axes, self._violated(conditions), _MOST_HOLES)
+            if own is None or 0 in corner:
+                return None
+            found.append((axes, own))
+        return found
+
+    def _violated(self, conditions: Sequence[Condition]) -> Callable[[Point], bool]:
+        names = [s.symbol.name for s in self.own]
+
+        def violated(point: Point) -> bool:
+            values = dict(zip(names, point, strict=True))
+            return any(c.excess(values) < 0 for c in conditions)
+
+        return violated
+
+    def extended(
+        self,
+        outer: sympy.Expr,
+        near: sympy.Basic,
+        corners: Sequence[Corner],
+        theorem: str,
+    ) -> Extended:
+        """Return the component of f with an extension."""
+        return Extended(
+            self.f,
+            self.coordinates,
+            (),
+            _plain(self.f),
+            outer=Component(outer, self.coordinates, (), _plain(outer)),
+            near=near,
+            tied=self.tied,
+            corners=tuple(corners),
+            theorem=theorem,
+        )
+
+
+def _plain(f: sympy.Expr) -> dict[Any, Any]:
+    return {(): (f, sympy.Integer(0))}
+
+
+def _axis(s: Statistic, inward: int) -> Axis:
+    low, high = (None if b is None else int(b) for b in s.domain.bounds)
+    with mpmath.workdps(DIGITS):
+        scale = symbolic(s.noise.scale)  # type: ignore[attr-defined]
+        number = mpmath.mpf(sympy.Float(1 / scale, DIGITS)._mpf_)
+        return holes.Axis(mpmath.exp(-number), low, high, inward)
+
+
+_FAR = "the far rule extends f to what cannot be, best for true values far from the corner"
+
+
+def _holed(joint: Joint, corners: list[tuple[list[Axis], set[Point]]], prior: object) -> Extended:
+    """Return the estimator with holes at corners of the box."""
+    words = ", ".join(map(str, joint.tied))
+    how = _FAR if prior is None else "the values there are best on average over the prior"
+    theorem = f"discrete Laplace noises on a box minus holes ({words}): {how}"
+    if {s.symbol for s in joint.own} >= joint.f.free_symbols:
+        with mpmath.workdps(DIGITS):
+            f = exact_values(joint.f, joint.symbols)
+            for axes, own in corners:
+                f = _filled(f, axes, own, prior, joint)
+            tables = [Corner(f, axes, own, joint.symbols) for axes, own in corners]
+        return joint.extended(joint.f, sympy.false, tables, theorem)
+    _no_prior(prior, "of a function of further statistics")
+    pieces: list[tuple[sympy.Expr, sympy.Basic]] = []
+    near: list[sympy.Basic] = []
+    for axes, own in corners:
+        if len(own) > _PIECES:
+            raise TrueupError(
+                f"{len(own)} points are left out by {words}, and {text(joint.f)} has further "
+                f"statistics: at most {_PIECES} are possible then",
+                "loosen the condition: it hardly matters for true values far from it",
+            )
+        pieces += _formulas(joint, axes, own)
+        near.append(Corner(lambda p: p, axes, own, joint.symbols).near)
+    outer = sympy.Piecewise(*pieces, (joint.f, True), evaluate=False)
+    return joint.extended(outer, sympy.Or(*near), (), theorem)
+
+
+def _filled(
+    f: Callable[[Point], Any], axes: list[Axis], own: set[Point], prior: object, joint: Joint
+) -> Callable[[Point], Any]:
+    if prior is None:
+        return holes.extended(f, axes, own)
+    return holes.best_extended(f, axes, own, _weights(prior, joint))
+
+
+def _formulas(
+    joint: Joint, axes: list[Axis], own: set[Point]
+) -> list[tuple[sympy.Expr, sympy.Basic]]:
+    """Return f in the holes as formulas of the further statistics."""
+    scales = [symbolic(s.noise.scale) for s in joint.own]  # type: ignore[attr-defined]
+    exact = [a._replace(alpha=sympy.exp(-1 / b)) for a, b in zip(axes, scales, strict=True)]
+
+    def value(point: Point) -> sympy.Expr:
+        return at(joint.f, dict(zip(joint.symbols, map(sympy.Integer, point), strict=True)))
+
+    filled = holes.extended(value, exact, own)
+    return [
+        (filled(e), sympy.And(*map(sympy.Eq, joint.symbols, map(sympy.Integer, e))))
+        for e in sorted(own)
+    ]
+
+
+def _weights(prior: object, joint: Joint) -> Callable[..., Any]:
+    """Return a prior as a function of arrays of true values."""
+    hint = 'give a formula of the statistics, e.g. prior="1/(1 + a + b)", or a function of them'
+    if callable(prior):
+        return by_name(prior, [s.name for s in joint.symbols])
+    if not isinstance(prior, str):
+        raise TrueupError(f"prior must be weights of the true values, got {prior!r}", hint)
+    weight = parse(prior)
+    strange = {s.name for s in weight.free_symbols} - {s.name for s in joint.symbols}
+    if strange:
+        raise TrueupError(f"the prior names {', '.join(sorted(strange))}", hint)
+
+    def weights(*columns: Any) -> Any:
+        flat = {s: c.ravel() for s, c in zip(joint.symbols, columns, strict=True)}
+        return evaluate(weight, flat).reshape(columns[0].shape)
+
+    return weights
+
+
+def _no_prior(prior: object, where: str) -> None:
+    if prior is not None:
+        raise TrueupError(
+            f"prior= is for finitely many points that cannot be, not {where}", "leave it out"
+        )
+
+
+def _check_noises(
+    f: sympy.Expr, statistics: Sequence[Statistic], tied: Sequence[Condition]
+) -> None:
+    """Refuse noises under which conditions between statistics are not known to help."""
+    names = set().union(*(c.names for c in tied))
+    for s in statistics:
+        known = isinstance(s.noise, DiscreteLaplace) or (
+            isinstance(s.noise, Laplace) and not s.domain.lattice
+        )
+        if known or (s.symbol.name not in names and s.noise.inverse(s.domain, "optimal")):
+            continue
+        raise NoUnbiasedEstimator(
+            f"no unbiased estimator of {text(f)} that uses {', '.join(map(str, tied))} was found "
+            f"under {s.noise!r} of {s.symbol.name}",
+            "conditions between statistics are for Laplace and DiscreteLaplace noise; leave them "
+            "out otherwise",
+            proved=False,
+        )
