@@ -438,3 +438,19 @@ def test_expectation_below_a_bound(
     expected = c * (1 - far / 2) + far * (f - c / 2)
     got = tu.unbiased(formula, tu.Laplace(1), (low, None)).expectation(q)
     assert math.isclose(got, expected, rel_tol=1e-9, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("formula", "b", "c"),
+    [
+        ("where(b > -2, a, c**(1/3))", tu.DiscreteLaplace(2), tu.DiscreteLaplace(1)),
+        ("where(b > -2 and not (c == 0), a, c**(1/3))", tu.DiscreteLaplace(2), tu.Laplace(1)),
+    ],
+)
+def test_a_case_that_others_leave_aside_needs_no_value_at_a_bound(formula, b, c):
+    """The limit at the bound is taken in every case, not in one of them whatever holds."""
+    bounds = {"b": (-1, None), "c": (-4, -1)}
+    est = tu.unbiased(formula, {"a": tu.Laplace(0.5), "b": b, "c": c}, bounds)
+    for published in (-7.0, -4.0, -2.0, -1.0, 3.0):
+        assert est(a=101.0, b=4.0, c=published) == pytest.approx(101.0, rel=1e-12)
+        assert est.variance(a=101.0, b=4.0, c=published) == pytest.approx(0.5, rel=1e-9)

@@ -19,6 +19,7 @@ from math import comb
 from typing import TYPE_CHECKING
 
 import sympy
+from sympy.core.relational import Relational
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import known_values
@@ -204,20 +205,42 @@ class Jet:
         )
         if not placed.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
             return placed
-        for symbol, (value, side) in self.point.items():
-            if value.is_number:
-                expr = _limit(expr, symbol, value, side)
-        return at(expr, {symbol: value for symbol, (value, _) in self.point.items()})
+        return self._limit(expr)
+
+    def _limit(self, expr: sympy.Expr) -> sympy.Expr:
+        """Return the limit from inside, in every case that other statistics may pick.
+
+        sympy's own limit of cases takes one of them, whatever their conditions are.
+        """
+        place = {symbol: value for symbol, (value, _) in self.point.items()}
+        tests = {t for case in expr.atoms(sympy.Piecewise) for t in case.atoms(Relational)}
+        open_tests = sorted((t for t in tests if at(t, place).free_symbols), key=str)
+        if len(open_tests) > _MOST_TESTS:
+            return sympy.nan
+        cases = []
+        for truths in product((sympy.true, sympy.false), repeat=len(open_tests)):
+            found = at(expr, dict(zip(open_tests, truths, strict=True)))
+            for symbol, (value, side) in self.point.items():
+                if value.is_number:
+                    found = _limit(found, symbol, value, side)
+            held = (t if true else sympy.Not(t) for t, true in zip(open_tests, truths, strict=True))
+            cases.append((at(found, place), at(sympy.And(*held), place)))
+        return sympy.Piecewise(*cases, evaluate=False) if open_tests else cases[0][0]
+
+
+_MOST_TESTS = 4
+"""Conditions on other statistics in an expression whose limit is sought: sixteen cases."""
 
 
 def _limit(expr: sympy.Expr, symbol: sympy.Symbol, value: sympy.Expr, side: str) -> sympy.Expr:
-    """Return a one-sided limit, nan where sympy finds none."""
+    """Return a one-sided limit, nan where sympy finds none or it is not real."""
     if is_long(expr, _LONGEST):
         return sympy.nan
     try:
-        return sympy.limit(expr, symbol, value, side)
+        found = sympy.limit(expr, symbol, value, side)
     except (NotImplementedError, ValueError, TypeError, ArithmeticError, RecursionError):
         return sympy.nan
+    return sympy.nan if found.has(sympy.I) else found
 
 
 @lru_cache(maxsize=4096)
