@@ -211,3 +211,10 @@ def test_intricate_constants_become_floats():
         nested = f"sqrt({nested} + {k})"
     assert parse(nested).is_Float
     assert parse("sqrt(2)/pi + 1") == sympy.sqrt(2) / sympy.pi + 1
+
+
+def test_a_constant_that_a_power_makes_in_one_case_is_refused_as_it_is_alone():
+    """Written out it could not be read back: where(q < 0, q**2, (-1)**(1/3)) is refused too."""
+    for text in ("where(q < 0, q**2, 0 - 1)**(1/3)", "where(q < 0, q**2, (0 - 1)**(1/3))"):
+        with pytest.raises(FormulaError, match="not a finite real number"):
+            parse(text)

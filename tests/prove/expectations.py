@@ -88,9 +88,10 @@ def expect(
     h: Integrand, law: Law, q: float, marks: Sequence[float] = (), growth: float = 0.0
 ) -> list[Answer]:
     """Return E h(q + Z) for every row of h; ``growth`` is the rate at which h may grow."""
-    if law.lattice:
-        return _sum(h, law, q, growth)
-    return _integral(h, law, q, marks, growth)
+    with np.errstate(all="ignore"):  # what overflows is not settled
+        if law.lattice:
+            return _sum(h, law, q, growth)
+        return _integral(h, law, q, marks, growth)
 
 
 # -- sums ------------------------------------------------------------------------------------------

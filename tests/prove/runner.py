@@ -11,17 +11,18 @@ import dataclasses
 import multiprocessing
 import signal
 import time
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
 
 from prove.checks import Finding, Report, examine
 from prove.grammar import Case, draw
 from prove.shrink import shrunk
 
 SECONDS = 20
-"""Processor time (not time by the clock) after which a case counts as one that never returns."""
+"""Processor time (not time by the clock) after which a question counts as one that never ends."""
+CASE = 10
+"""Seconds for all questions of a case together: what is not asked by then is not settled."""
 PER_WORKER = 400
 """Cases after which a process is replaced: sympy's caches grow with every formula."""
 
@@ -59,43 +60,67 @@ def first_of_each(findings: list[Finding]) -> list[Finding]:
     return list({f.check: f for f in reversed(findings)}.values())
 
 
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Interrupt what takes more processor time than this."""
+class Clock:
+    """Interrupts a case after some seconds of processor time, but for a question under way.
 
-    def stop(*_: Any) -> None:
-        raise TooLongError
+    That is waited for, and is a finding if it takes as many seconds as no question should.
+    """
 
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.began = seconds, 0.0
+        self.question: FrameType | None = None
+        self.endless = False
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        """Raise TooLongError in what takes too long."""
+        before = signal.signal(signal.SIGVTALRM, self._look)
+        signal.setitimer(signal.ITIMER_VIRTUAL, min(CASE, self.seconds), min(1.0, self.seconds))
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, before)
+            self.question = None
+
+    def _look(self, _: int, frame: FrameType | None) -> None:
+        asked = _question(frame)
+        if asked is None or self.question not in (None, asked):
+            raise TooLongError
+        if self.question is None:
+            self.question, self.began = asked, time.process_time()
+        elif time.process_time() - self.began >= self.seconds:
+            self.endless = True
+            raise TooLongError
+
+
+def _question(frame: FrameType | None) -> FrameType | None:
+    """Return the outermost call of the library, unless it is one value of an integral."""
+    found = None
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.endswith("expectations.py"):
+            return None
+        if "/trueup/" in name or frame.f_code.co_name == "build":
+            found = frame
+        frame = frame.f_back
+    return found
 
 
 def examined(case: Case, seconds: float = SECONDS, thorough: bool = True) -> Report:
-    """Return the report of a case; one that does not come to an end is a finding."""
+    """Return the report of a case; a question that does not come to an end is a finding."""
+    clock = Clock(seconds)
     try:
-        with limited(seconds):
+        with clock.limited():
             return examine(case, thorough)
-    except TooLongError as error:
+    except TooLongError:
         report = Report("too long")
-        if _in_the_library(error):
+        if clock.endless:
             expected = f"an answer within {seconds} s"
             report.findings.append(Finding("too long", case, "", expected, "none"))
         else:
-            report.unsettled["the oracle takes too long"] += 1
+            report.unsettled["not asked for want of time"] += 1
         return report
-
-
-def _in_the_library(error: BaseException) -> bool:
-    """Whether one question took so long, not the thousands of values of an integral."""
-    frames = traceback.extract_tb(error.__traceback__)
-    if any(f.filename.endswith("expectations.py") for f in frames):
-        return False
-    return any("/trueup/" in f.filename or f.name == "build" for f in frames)
 
 
 def by_seed(seed: int) -> Report:

@@ -89,7 +89,8 @@ def _on_integers(
             except UndefinedError:
                 if math.isfinite(reading.values(tree, {name: np.array([float(k)])})[0]):
                     return Verdict("open", "infinite part", k)  # max(1, log(0)) may be read as 1
-                if all(side(tree, name, {}, k, s).value.how == "finite" for s in (-1, 1)):
+                ways = [s for s in (-1, 1) if _inside(exact(k), s, ends)]
+                if all(side(tree, name, {}, k, s).value.how == "finite" for s in ways):
                     return Verdict("open", "removable", k)  # q/q may be read as 1
                 return Verdict("none", "undefined", k)
     if len(law.laplaces) != 1:

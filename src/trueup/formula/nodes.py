@@ -102,9 +102,15 @@ def evaluated(build: Callable[[], sympy.Basic]) -> sympy.Basic:
         expr = build()
     except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
         raise not_a_number() from error
-    if is_foreign(expr):
+    if is_foreign(expr) or _has_case_without_value(expr):
         raise not_a_number()
     return expr
+
+
+def _has_case_without_value(expr: sympy.Basic) -> bool:
+    """Tell whether a power, taken case by case, made a constant that is not real."""
+    cases = expr.args if isinstance(expr, sympy.Piecewise) else ()
+    return any(not v.free_symbols and v.is_extended_real is False for v, _ in cases)
 
 
 def is_foreign(expr: sympy.Basic) -> bool:

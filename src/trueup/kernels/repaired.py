@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.formula.opaque import Opaque
+from trueup.kernels import exponents
 from trueup.kernels.arrays import ArrayProgram
 from trueup.kernels.digits import DigitsProgram
 from trueup.kernels.range_errors import doubtful
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Block = NDArray[Any]
+
+
+_FEW = 256
+"""Nodes of an integral that are computed with more digits: some tenths of a second."""
 
 
 class RepairedProgram:
@@ -53,7 +58,11 @@ class RepairedProgram:
         rows: Block | None = None,
         most: int | None = None,
     ) -> None:
-        """Compute one block into ``out``; only some rows are looked at again, at most so many."""
+        """Compute one block into ``out``; only some rows are looked at again.
+
+        With ``most`` they are nodes of an integral: many of them are looked at in doubles that do
+        not overflow, and at most so many with more digits.
+        """
         raised: list[str] = []
         with np.errstate(all="call", call=lambda kind, flag: raised.append(kind)):
             self.array.run(columns, out)
@@ -71,6 +80,8 @@ class RepairedProgram:
             return
         given = [c[some] for c in columns]
         at = np.flatnonzero(doubtful(self.tape, given))
+        if most is not None and len(at) > _FEW:
+            at = self._without_overflow(given, at, out, some)
         if not len(at) or (most is not None and len(at) > most) or self.digits is None:
             return
         points = np.stack([c[at] for c in given])
@@ -78,3 +89,14 @@ class RepairedProgram:
         found = np.array([self.digits(point) for point in unique.T.tolist()])[back.ravel()]
         kept = ~np.isnan(found)
         out[some[at[kept]]] = found[kept]
+
+    def _without_overflow(
+        self, given: Sequence[Block], at: Block, out: Block, some: Block
+    ) -> Block:
+        """Compute rows in doubles that do not overflow; return those that are no numbers still."""
+        if not exponents.possible(self.tape):
+            return at
+        found = exponents.run(self.tape, [c[at] for c in given])
+        kept = np.isfinite(found)
+        out[some[at[kept]]] = found[kept]
+        return at[~kept]
