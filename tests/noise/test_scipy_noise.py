@@ -360,3 +360,10 @@ def test_the_tail_of_a_law_whose_quartiles_are_one_integer(p):
     noise = Noise.from_scipy(ss.geom(p))
     assert noise.quantile(0.25) == noise.quantile(0.75)
     assert noise.tail_rates[1] == pytest.approx(-math.log(1 - p), rel=1e-9)
+
+
+def test_a_generating_function_beyond_the_doubles_is_refused_without_a_warning() -> None:
+    """E e^{50Z} is e^(2e^50 − …) under Skellam noise."""
+    noise = tu.Noise.from_scipy(ss.skellam(2, 2))
+    with pytest.raises(tu.NoUnbiasedEstimator, match="does not settle"):
+        tu.unbiased("2/exp(-50*(s - 7))", noise, (None, 7))

@@ -10,6 +10,7 @@ they stay as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 
 import sympy
 from sympy.core.relational import Relational
@@ -17,6 +18,7 @@ from sympy.core.relational import Relational
 Values = Mapping[sympy.Basic, sympy.Expr]
 
 _DIGITS = 30  # twice those of a double: what differs by less is the same
+_LONGEST = 1000  # denominator of an exponent: polynomials of such a degree are still multiplied
 _PARTIAL = (sympy.log, sympy.asin, sympy.acos, sympy.acosh, sympy.atanh)
 """Functions that leave the real numbers, like powers that are not whole."""
 
@@ -36,6 +38,26 @@ def at(expr: sympy.Expr, values: Values) -> sympy.Expr:
     """
     try:
         return _Putting(values).of(expr)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return sympy.nan
+
+
+def rational(expr: sympy.Expr) -> sympy.Expr:
+    """Return an expression with every float as the fraction that it is.
+
+    An exponent is the short fraction that is written as the same double, or stays: sympy takes a
+    polynomial in q^(p/2⁵⁵), of degree p, for one that it can write out.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> rational(0.5 * q + q**0.1)
+    q/2 + q**(1/10)
+    """
+    floats = expr.atoms(sympy.Float)
+    exact = {x: sympy.Rational(*float(x).as_integer_ratio()) for x in floats}
+    try:
+        return _Exact(exact).of(expr)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         return sympy.nan
 
@@ -142,6 +164,20 @@ class _Putting:
         if left[0][1] == sympy.true:
             return self.of(left[0][0])
         return sympy.Piecewise(*((self.of(v), t) for v, t in left), evaluate=False)
+
+
+class _Exact(_Putting):
+    """Fractions on their way in, for floats."""
+
+    def put(self, expr: sympy.Basic) -> sympy.Basic:
+        if isinstance(expr, sympy.Pow) and expr.exp.is_Float:
+            return self.of(expr.base) ** _short(expr.exp)
+        return super().put(expr)
+
+
+def _short(exponent: sympy.Float) -> sympy.Expr:
+    fraction = Fraction(float(exponent)).limit_denominator(_LONGEST)
+    return sympy.Rational(fraction) if float(fraction) == float(exponent) else exponent
 
 
 class _Needed(_Putting):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import sympy
 
+from trueup.formula.substitution import rational
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,8 +31,7 @@ def derivatives(f: sympy.Expr, n: sympy.Symbol) -> Iterator[sympy.Expr]:
     >>> list(islice(derivatives(sympy.log(q), q), 4))
     [log(q), 1/q, -1/q**2, 2/q**3]
     """
-    floats = {x: sympy.Rational(*float(x).as_integer_ratio()) for x in f.atoms(sympy.Float)}
-    f = f.xreplace(floats)
+    f = rational(f)
     yield f
     if f.is_rational_function(n) and f.free_symbols <= {n}:
         steps = _of_quotient(f, n)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import sympy
 
 from trueup.formula.enclosure import zeros
-from trueup.formula.substitution import at, real_at
+from trueup.formula.substitution import at, rational, real_at
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.approach import Approach, approach, integrable, size
 from trueup.inverse.cases import beside, value_at
@@ -186,10 +186,10 @@ def classify(
     order: int = 2,
 ) -> Singularity:
     """Return what happens to f, in one variable, at a zero of a guard, seen from inside."""
-    exact = polish(_rational(guard), symbol, point)
+    exact = polish(rational(guard), symbol, point)
     if exact is None:
         return Singularity(point, "undecided")
-    smooth = without_kinks(_rational(f))
+    smooth = without_kinks(rational(f))
     places = [(beside(smooth, {symbol: (exact, side)}), side) for side in _sides(exact, domain)]
     values = [approach(case, symbol, exact, side) for case, side in places]
     if any(side.diverges for side in values):
@@ -211,9 +211,7 @@ def classify(
         kind = "wild"
     middle = 0.0 if jumps[0] is None else _mean(found[0])
     if kind in ("mild", "kink") and f.has(sympy.Piecewise, sympy.sign):
-        kind = (
-            "point" if _apart(value_at(_rational(f), {symbol: exact}), middle, sizes[0]) else kind
-        )
+        kind = "point" if _apart(value_at(rational(f), {symbol: exact}), middle, sizes[0]) else kind
     exponent = min((side.exponent for side in found[order]), default=0.0)
     jump, slope = jumps[0] or 0.0, jumps[1] or 0.0
     return Singularity(float(exact), kind, jump, slope, middle, exponent, exact)
@@ -247,12 +245,6 @@ def _apart(value: sympy.Expr, limit: float, scale: float) -> bool:
     if not number.is_real:
         return True
     return bool(abs(float(number) - limit) > _ALIKE * max(scale, abs(limit)))
-
-
-def _rational(expr: sympy.Expr) -> sympy.Expr:
-    """Return the expression with every float as the fraction that it is."""
-    floats = expr.atoms(sympy.Float)
-    return expr.xreplace({x: sympy.Rational(*float(x).as_integer_ratio()) for x in floats})
 
 
 def _jump(sides: list[Approach], scale: float) -> float | None:

@@ -131,7 +131,7 @@ def _exact(value: Any) -> sympy.Rational:
 def _in_doubles(expr: sympy.Expr) -> sympy.Expr:
     """Return an expression with doubles for the fractions that stand for them."""
     fractions = [r for r in expr.atoms(sympy.Rational) if r.q > _PLAIN]
-    return expr.xreplace({r: sympy.Float(r) for r in fractions})
+    return at(expr, {r: sympy.Float(r) for r in fractions})
 
 
 class _Slope(NamedTuple):

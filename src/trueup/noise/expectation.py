@@ -82,7 +82,7 @@ def _gauss(f: Integrand, lows: Floats, highs: Floats) -> Any:
 def summed(f: Integrand, low: float, high: float, start: float) -> Any:
     """Return Σ f over the integers from low to high, outwards from the start.
 
-    None if the terms do not become negligible.
+    None if the terms do not become negligible, or exceed the doubles.
 
     Examples
     --------
@@ -100,8 +100,11 @@ def _side(f: Integrand, start: float, end: float, step: int) -> Any:
         count = min(size, max(int((end - first) * step) + 1, 0)) if math.isfinite(end) else size
         with np.errstate(all="ignore"):
             block = np.nan_to_num(f(first + step * np.arange(float(count))))
-        total = total + block.sum(axis=-1)
-        if count < size or (np.abs(block).sum(axis=-1) <= 1e-18 * np.abs(total)).all():
+            total = total + block.sum(axis=-1)
+            sizes = np.abs(block).sum(axis=-1)
+        if not np.isfinite(total).all():
+            return None
+        if count < size or (sizes <= 1e-18 * np.abs(total)).all():
             return total
         first, size = first + step * count, size * 2
     return None
