@@ -52,7 +52,7 @@ def rational(expr: sympy.Expr) -> sympy.Expr:
     --------
     >>> q = sympy.Symbol("q", real=True)
     >>> rational(0.5 * q + q**0.1)
-    q/2 + q**(1/10)
+    q**(1/10) + q/2
     """
     floats = expr.atoms(sympy.Float)
     exact = {x: sympy.Rational(*float(x).as_integer_ratio()) for x in floats}
