@@ -454,3 +454,30 @@ def test_a_case_that_others_leave_aside_needs_no_value_at_a_bound(formula, b, c)
     for published in (-7.0, -4.0, -2.0, -1.0, 3.0):
         assert est(a=101.0, b=4.0, c=published) == pytest.approx(101.0, rel=1e-12)
         assert est.variance(a=101.0, b=4.0, c=published) == pytest.approx(0.5, rel=1e-9)
+
+
+# -- what repeats without end --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("domain", [None, (0.5, None), (None, 8)])
+@pytest.mark.parametrize("f", ["(1 - cos(q))**1.5", "abs(sin(q/2))**3 + cos(q)"])
+def test_a_function_that_repeats_is_looked_at_for_two_periods(f: str, domain: Any) -> None:
+    """Its curvature has a corner in every period, at 2πk: the sum over panels breaks there."""
+    est, q = tu.unbiased(f, tu.Laplace(1), domain), 7.5
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    marks = [q, 0.5, 8, *(k * math.pi / 2 for k in range(-30, 36))]
+    total = 0.0
+    for a, b in itertools.pairwise(sorted(marks)):
+        x = (a + b) / 2 + (b - a) / 2 * nodes
+        total += (b - a) / 2 * weights @ (np.exp(-np.abs(x - q)) / 2 * est(x))
+    right = {"(": (1 - math.cos(q)) ** 1.5, "a": abs(math.sin(q / 2)) ** 3 + math.cos(q)}[f[0]]
+    assert total == pytest.approx(right, abs=1e-11)
+    with pytest.raises(tu.TrueupError, match="in every period"):
+        est.sd(q)
+
+
+def test_a_kink_or_pole_in_every_period_is_one() -> None:
+    for f in ("abs(sin(q))", "max(sin(q), cos(q))", "1/(1 + cos(q))", "tan(3*q)"):
+        with pytest.raises(tu.NoUnbiasedEstimator) as e:
+            tu.unbiased(f, tu.Laplace(1), (0.1, None))
+        assert e.value.proved

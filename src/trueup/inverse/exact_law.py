@@ -10,6 +10,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.formula.text import text
 from trueup.inverse.component import Component
 from trueup.inverse.existence import domain_of, growing, grows_like_f, is_rough
 from trueup.inverse.expectation import (
@@ -22,7 +23,7 @@ from trueup.inverse.expectation import (
 from trueup.inverse.growth import growth
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.on_values import OnValues
-from trueup.inverse.regularity import Singularity, singularities
+from trueup.inverse.regularity import Singularity, repeats, singularities
 from trueup.kernels.evaluate import evaluate
 from trueup.kernels.tape import MAX_OPERATIONS, parts_of
 
@@ -221,11 +222,17 @@ class Part:
     @cached_property
     def _breaks(self) -> dict[sympy.Symbol, tuple[Singularity, ...]]:
         """Points inside the domain at which f″ may jump, per single cell."""
-        return {
-            c.cells[0].symbol: tuple(singularities(self.component.f, c.symbol, domain_of(c)))
-            for c in self.component.coordinates
-            if len(c.cells) == 1 and is_rough(c)
-        }
+        f, found = self.component.f, {}
+        for c in self.component.coordinates:
+            if len(c.cells) == 1 and is_rough(c):
+                domain = domain_of(c)
+                found[c.cells[0].symbol] = tuple(singularities(f, c.symbol, domain))
+                if found[c.cells[0].symbol] and repeats(f, c.symbol, domain):
+                    raise TrueupError(
+                        f"{text(f)} has a point in every period that an integral must break at",
+                        "ask for it on a bounded domain, a hundred scales of the noise wide",
+                    )
+        return found
 
 
 def _infinite(points: Sequence[Singularity]) -> list[sympy.Expr]:

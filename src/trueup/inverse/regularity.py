@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import sympy
 
 from trueup.formula.enclosure import zeros
+from trueup.formula.period import period
 from trueup.formula.substitution import at, rational, real_at
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.approach import Approach, approach, integrable, size
@@ -136,7 +137,7 @@ def _singularities(
     f: sympy.Expr, held: sympy.Expr, symbol: sympy.Symbol, domain: Interval, order: int
 ) -> Iterator[Singularity]:
     """Yield what happens to f in one scene, ``held`` being f with the scene's values put in."""
-    low, high = float(domain.low), float(domain.high)
+    low, high = _window(f, symbol, domain)
     places: dict[float, list[Guard]] = {}
     own = [guard for guard in guards(f) if guard.expr.free_symbols == {symbol}]
     for guard in own:
@@ -152,6 +153,22 @@ def _singularities(
         if found.kind == "mild" and any(guard.divides for guard in here):
             found = dataclasses.replace(found, kind="removable")
         yield found
+
+
+def _window(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> tuple[float, float]:
+    """Return where to look: all of a domain, or two periods of what repeats on one without end."""
+    low, high = float(domain.low), float(domain.high)
+    turn = float(repeats(f, symbol, domain) or math.inf)
+    if math.isinf(turn):
+        return low, high
+    start = low if math.isfinite(low) else high - 2 * turn if math.isfinite(high) else -turn
+    return start, start + 2 * turn
+
+
+def repeats(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> sympy.Expr | None:
+    """Return the period of what repeats on a domain without end, None if it does not."""
+    endless = math.isinf(domain.low) or math.isinf(domain.high)
+    return period(rational(f), symbol) if endless else None
 
 
 def _undefined(
