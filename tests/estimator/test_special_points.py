@@ -481,3 +481,12 @@ def test_a_kink_or_pole_in_every_period_is_one() -> None:
         with pytest.raises(tu.NoUnbiasedEstimator) as e:
             tu.unbiased(f, tu.Laplace(1), (0.1, None))
         assert e.value.proved
+
+
+@pytest.mark.parametrize("noise", [tu.Laplace(0.5), tu.Laplace(0.6) + tu.Laplace(0.3)])
+def test_a_point_that_is_no_short_number_of_bits_is_removable_too(noise: tu.Noise) -> None:
+    """E^(a − 0.1) is 1 at the double 0.1, whatever e^−0.1 is rounded to: φ(z) = (e^z − 1)/z."""
+    est = tu.unbiased("(exp(a - 0.1) - 1)/(a - 0.1)", noise, (0.1, None))
+    shifted = tu.unbiased("(exp(a) - 1)/a", noise, (0, None))
+    for x in (-1.0, 0.1, 0.1000001, 0.5, 2.0):
+        assert est(x) == pytest.approx(shifted(x - 0.1), rel=1e-9)

@@ -185,6 +185,8 @@ def call(name: str, argument: Value) -> Value:
     degree = 0 if value is not None else max(1, argument.degree)
     if name == "abs":
         return checked(lambda: absolute(argument.expr), value, degree)
+    if name == "exp":
+        return checked(lambda: exponential(argument.expr), value, degree)
     return checked(lambda: function.symbolic(argument.expr), value, degree)
 
 
@@ -192,6 +194,18 @@ def absolute(expr: sympy.Expr) -> sympy.Expr:
     """Return |expr|; sympy's own answer may speak of complex parts, then leave it as it is."""
     evaluated = sympy.Abs(expr)
     return sympy.Abs(expr, evaluate=False) if is_foreign(evaluated) else evaluated
+
+
+def exponential(expr: sympy.Expr) -> sympy.Expr:
+    """Return e^expr; sympy would round e^0.1 in e^(q − 0.1), which then is not 1 at 0.1.
+
+    Examples
+    --------
+    >>> exponential(sympy.Symbol("q", real=True) - 0.125)
+    exp(q - 1/8)
+    """
+    terms = (sympy.Rational(t) if t.is_Float else t for t in sympy.Add.make_args(expr))
+    return sympy.exp(sympy.Add(*terms) if expr.is_Add else expr)
 
 
 def extremum(name: str, values: Sequence[Value]) -> Value:

@@ -12,6 +12,7 @@ from trueup.formula.tokens import is_word
 from trueup.formula.words import NAMES, RESERVED
 
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _POWER, _ATOM = range(8)
+_SHORT = 2**10  # denominator that is written as such: those of decimals are 2⁵⁰ and more
 
 
 def text(expr: sympy.Basic) -> str:
@@ -51,6 +52,8 @@ def _write(expr: sympy.Basic) -> tuple[str, int]:
         return _cases(list(expr.args)), _ATOM
     if isinstance(expr, (sympy.Min, sympy.Max)):
         return _call("min" if isinstance(expr, sympy.Min) else "max", expr.args), _ATOM
+    if isinstance(expr, sympy.exp):
+        return _call("exp", [_decimal(expr.args[0])]), _ATOM
     if type(expr) in NAMES:
         return _call(NAMES[type(expr)], expr.args), _ATOM
     if isinstance(expr, sympy.Function):
@@ -69,6 +72,16 @@ def _name(name: str) -> str:
     if name not in RESERVED and is_word(name):
         return name
     return "`" + name.replace("`", "``") + "`"
+
+
+def _decimal(exponent: sympy.Expr) -> sympy.Expr:
+    """Return a − 0.1 for a less the fraction that the double 0.1 is: reading makes it one again."""
+    constant, rest = exponent.as_coeff_Add()
+    if not rest or not constant.is_Rational or constant.q <= _SHORT:
+        return exponent
+    if sympy.Rational(float(constant)) != constant:
+        return exponent
+    return sympy.Add(sympy.Float(constant), rest)
 
 
 def _number(expr: sympy.Number) -> tuple[str, int]:

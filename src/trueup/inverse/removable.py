@@ -16,7 +16,7 @@ import sympy
 
 from trueup.formula.enclosure import zeros
 from trueup.formula.opaque import Opaque
-from trueup.formula.substitution import at
+from trueup.formula.substitution import at, rational
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.approach import approach
 from trueup.inverse.cases import beside
@@ -92,7 +92,7 @@ def _around(
             continue
         case = beside(h, {symbol: (point, side)})
         if _divides(case, symbol, point):
-            if approach(case, symbol, point, side).limit is None:
+            if approach(rational(case), symbol, point, side).limit is None:
                 return None
             series = _series(case, symbol, point, reach)
             if series is None:
@@ -134,7 +134,7 @@ def _series(
     case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, reach: float
 ) -> _Series | None:
     """Return the power series on the largest circle tried on which it converges fast."""
-    radius = min(1.0, reach)
+    case, radius = rational(case), min(1.0, reach)
     found, size = _on_circle(case, symbol, point, radius)
     halvings = 0
     while found is None:
