@@ -13,6 +13,7 @@ import sympy
 import trueup as tu
 from trueup.errors import TrueupError
 from trueup.inverse.growth import growth
+from trueup.inverse.jets import short_derivative
 from work import at_most
 
 CALLS = 16_000_000
@@ -214,3 +215,30 @@ def test_the_sd_of_a_product_needs_the_laws_of_its_factors_only():
     second, fourth = v + moment(2), 3 * v**2 + 6 * v * moment(2) + moment(4)
     two = 4 * 1.5**2 * second + fourth - second**2  # Var u², odd moments of the noise being 0
     assert sd == pytest.approx(math.sqrt(one * two + one * 1.5**4 + two * 2**2), rel=1e-9)
+
+
+LITTLE = 1_500_000
+"""500,000 were counted at most; before, circles were halved for half a minute."""
+
+
+@pytest.mark.parametrize(
+    ("formula", "noise", "domain", "reason"),
+    [
+        ("log(q - 1)/(q - 1/(q*q))", tu.Uniform(1), None, "not a real number"),
+        ("q*log((7/4)/q)", tu.Laplace(10), (None, 40.5), "not a real number"),
+        ("tanh((q*q - (q - 100))/sin(-2.5*q))", tu.Laplace(2), (-3, 3), "jumps"),
+    ],
+    ids=["logarithm in a quotient", "logarithm of a quotient", "jumps at poles"],
+)
+def test_no_power_series_is_sought_where_there_is_no_limit(formula, noise, domain, reason):
+    with at_most(LITTLE), pytest.raises(tu.NoUnbiasedEstimator, match=reason):
+        tu.unbiased(formula, noise, domain)
+
+
+def test_a_sixth_derivative_is_studied_with_like_terms_collected():
+    q = sympy.Symbol("q", real=True)
+    found = short_derivative(sympy.exp(q / (sympy.exp(q) - 1)), q, 6)
+    assert sum(1 for _ in sympy.preorder_traversal(found)) < 2500  # 1,611; not collected, 47,394
+    with mpmath.workdps(30):
+        known = mpmath.diff(lambda x: mpmath.exp(x / mpmath.expm1(x)), 2, 6)
+    assert float(found.subs(q, 2)) == pytest.approx(float(known), rel=1e-9)

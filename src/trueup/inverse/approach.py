@@ -7,11 +7,13 @@ decide; a limit that is approached too slowly to be told from a divergence is le
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import NamedTuple
 
 import sympy
 
+from trueup.formula.complex_values import NotAnalyticError, real_value
 from trueup.formula.substitution import at, real_at
 from trueup.inverse.growth import Growth, growth
 
@@ -94,7 +96,7 @@ def _oscillates(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side:
 def _measured(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: int) -> Approach:
     values = []
     for step in _STEPS:
-        value = real_at(expr, {symbol: point + side * step}, _DIGITS, 400)
+        value = _value(expr, symbol, point + side * step, _DIGITS, 400)
         if value is None:
             return Approach(None, True, -math.inf)
         values.append(value)
@@ -105,6 +107,15 @@ def _measured(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: i
     if third > 1.05 * first and third > 1e-6 * size(expr, symbol, point):
         return Approach(None, exponent < -_SLOW, exponent)
     return Approach(_limit(*values), False, exponent)
+
+
+def _value(
+    expr: sympy.Expr, symbol: sympy.Symbol, place: sympy.Expr, digits: int = 15, most: int = 100
+) -> sympy.Expr | None:
+    if place.is_Number:
+        with contextlib.suppress(NotAnalyticError):
+            return real_value(expr, symbol, place, digits)
+    return real_at(expr, {symbol: place}, digits, most)
 
 
 def _limit(first: sympy.Expr, second: sympy.Expr, third: sympy.Expr) -> sympy.Expr | None:
@@ -121,7 +132,7 @@ def size(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr) -> float:
     """Return how large an expression is near a point, the measure of what is small there."""
     sizes = [0.0]
     for step in (sympy.Rational(1, 1000), sympy.Rational(-1, 1000)):
-        value = real_at(expr, {symbol: point + step})
+        value = _value(expr, symbol, point + step)
         if value is not None:
             sizes.append(abs(float(value)))
     return max(sizes)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from math import comb
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from trueup.errors import TrueupError
 from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at
 from trueup.formula.text import text
+from trueup.inverse.high_derivatives import derivatives
 from trueup.inverse.tidy import is_tidy
 from trueup.kernels.tape import is_long, parts_of
 from trueup.noise.operator import IDENTITY, Key, Taps
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _LONGEST = 200  # parts of an expression whose limit is sought: one of 100 takes sympy a second
 
 _MOST_PARTS = 6000  # of all derivatives of one function: sympy makes some thousand in a second
+
+_GROWTH = 3  # times as many parts has the derivative of a long expression, at the least
 
 Keys = tuple[Key, ...]
 """One functional per coordinate; a pure shift (0, s) stands for the difference δₛ."""
@@ -184,7 +187,8 @@ class Jet:
             found = derivative(expr, symbol, n)
             if found not in self._parts:
                 self._parts[found] = parts_of(found, _MOST_PARTS)
-            if sum(self._parts.values()) > _MOST_PARTS:
+            grows = n < order and _GROWTH * self._parts[found] > _MOST_PARTS
+            if grows or sum(self._parts.values()) > _MOST_PARTS:
                 raise TrueupError(
                     f"the derivatives of {text(self.f)} by {len(self.symbols)} statistics at once "
                     f"have more than {_MOST_PARTS} parts",
@@ -249,3 +253,16 @@ def derivative(expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr
     if order == 0:
         return expr
     return sympy.factor_terms(derivative(expr, symbol, order - 1).diff(symbol))
+
+
+def short_derivative(expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr:
+    """Return a derivative to be studied near a point, with like terms collected if it is long.
+
+    Differentiated again and again, a formula grows by a factor each time. What is collected has
+    powers of exponentials that overflow far out, and is no formula for an estimator.
+    """
+    if any(is_long(derivative(expr, symbol, n), _LONGEST) for n in range(2, order)):
+        found = next(islice(derivatives(expr, symbol), order, None), None)
+        if found is not None:
+            return found
+    return derivative(expr, symbol, order)

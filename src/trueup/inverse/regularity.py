@@ -23,7 +23,7 @@ from trueup.formula.substitution import at, rational, real_at
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.approach import Approach, approach, integrable, size
 from trueup.inverse.cases import beside, value_at
-from trueup.inverse.jets import derivative
+from trueup.inverse.jets import short_derivative
 from trueup.inverse.scenes import scenes
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def classify(
     if any(side.diverges for side in values):
         exponent = min(side.exponent for side in values)
         return Singularity(float(exact), "pole", exponent=exponent, exact=exact)
-    slopes = [[derivative(case, symbol, n) for case, _ in places] for n in range(order + 1)]
+    slopes = [[short_derivative(case, symbol, n) for case, _ in places] for n in range(order + 1)]
     found = [values]
     found += [
         [approach(expr, symbol, exact, side) for expr, (_, side) in zip(row, places, strict=True)]

@@ -9,14 +9,17 @@ the absence of negative powers, that the circle is small enough in the decay of 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mpmath
 import sympy
 
+from trueup.formula.complex_values import NotAnalyticError, complex_values
 from trueup.formula.enclosure import zeros
 from trueup.formula.opaque import Opaque
-from trueup.formula.substitution import at, rational
+from trueup.formula.substitution import at, rational, real_at
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.approach import approach
 from trueup.inverse.cases import beside
@@ -32,6 +35,8 @@ _NODES = 64
 _DEGREE = 28
 """Terms kept; what follows is below 1e-18 of the largest, so 1e-15 in second derivatives."""
 
+_BESIDE = sympy.Rational(1, 10**20)  # from a point: nothing else happens so near to it
+_ALIKE = 1e-9  # limits that differ by less are the same
 _NEGLIGIBLE = mpmath.mpf("1e-18")
 _DIGITS = 30
 _HALVINGS, _DOUBLINGS = 40, 16
@@ -85,23 +90,39 @@ def _around(
     h: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, domain: Interval
 ) -> sympy.Expr | None:
     """Return h with its series beside a point of the domain, None if it has none."""
-    reach = _reach(h, symbol, point, domain)
+    sides = [s for s, end in ((-1, domain.low), (1, domain.high)) if not same(point, end)]
+    beside_it = {side: beside(h, {symbol: (point, side)}) for side in sides}
+    divided = {s: case for s, case in beside_it.items() if _divides(case, symbol, point)}
+    if not _agree([_limit(case, symbol, point, side) for side, case in divided.items()]):
+        return None
+    reach = _reach(h, symbol, point, domain) if divided else 0.0
     cases: list[tuple[sympy.Expr, sympy.Basic]] = []
-    for side, bound in ((-1, domain.low), (1, domain.high)):
-        if same(point, bound):
-            continue
-        case = beside(h, {symbol: (point, side)})
-        if _divides(case, symbol, point):
-            if approach(rational(case), symbol, point, side).limit is None:
-                return None
-            series = _series(case, symbol, point, reach)
-            if series is None:
-                return None
-            radius = sympy.Float(series.radius)
-            near = symbol - point <= radius if side > 0 else symbol - point >= -radius
-            beyond = symbol >= point if side > 0 else symbol <= point
-            cases.append((series.polynomial(symbol, point), sympy.And(near, beyond)))
+    for side, case in divided.items():
+        series = _series(case, symbol, point, reach)
+        if series is None:
+            return None
+        radius = sympy.Float(series.radius)
+        near = symbol - point <= radius if side > 0 else symbol - point >= -radius
+        beyond = symbol >= point if side > 0 else symbol <= point
+        cases.append((series.polynomial(symbol, point), sympy.And(near, beyond)))
     return sympy.Piecewise(*cases, (h, True)) if cases else h
+
+
+def _limit(
+    case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: int
+) -> sympy.Expr | None:
+    """Return what a case tends to, None if it has no real values beside the point, or no limit."""
+    exact = rational(case)
+    if real_at(exact, {symbol: point + side * _BESIDE}) is None:
+        return None
+    return approach(exact, symbol, point, side).limit
+
+
+def _agree(limits: list[sympy.Expr | None]) -> bool:
+    """Whether all are the same number."""
+    numbers = [float(limit) for limit in limits if limit is not None]
+    close = all(math.isclose(x, y, rel_tol=_ALIKE, abs_tol=_ALIKE) for x, y in pairwise(numbers))
+    return close and None not in limits
 
 
 def _divides(case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr) -> bool:
@@ -159,17 +180,19 @@ def _on_circle(
     The second number is the size of f on the circle.
     """
     with mpmath.workdps(_DIGITS):
-        turns = [mpmath.expjpi(mpmath.mpf(2 * j + 1) / _NODES) for j in range(_NODES // 2)]
-        values = []
-        for turn in turns:
-            unit = sympy.Float(turn.real, _DIGITS) + sympy.I * sympy.Float(turn.imag, _DIGITS)
-            z = point + sympy.Float(radius) * unit
-            value = case.xreplace({symbol: z}).evalf(_DIGITS, maxn=400)
-            if not value.is_number or not value.is_finite:
-                return None, math.inf
-            values.append(mpmath.mpmathify(value))
+        roots = _roots()
+        centre = mpmath.mpf(sympy.Float(point, _DIGITS)._mpf_)
+        circle = [centre + radius * roots[2 * j + 1] for j in range(_NODES // 2)]
+        try:
+            values = complex_values(case, symbol, circle)
+        except NotAnalyticError:
+            return None, math.inf
         terms = [
-            2 * mpmath.fsum((v * t**-k).real for v, t in zip(values, turns, strict=True)) / _NODES
+            2
+            * mpmath.fsum(
+                _real_part(v, roots[-(2 * j + 1) * k % (2 * _NODES)]) for j, v in enumerate(values)
+            )
+            / _NODES
             for k in range(-_NODES // 4, 3 * _NODES // 4)
         ]
         size = float(max(map(abs, values)))
@@ -182,3 +205,15 @@ def _on_circle(
         powers = [t / mpmath.mpf(radius) ** k for k, t in enumerate(exact)]
         numbers = [sympy.Float(str(c), 25) if c else sympy.S.Zero for c in powers]
         return _Series(tuple(numbers), radius), size
+
+
+@cache
+def _roots() -> list[Any]:
+    """Return e^{iπj/64} for every j: the nodes of the circle, and their powers."""
+    with mpmath.workdps(_DIGITS):
+        return [mpmath.expjpi(mpmath.mpf(j) / _NODES) for j in range(2 * _NODES)]
+
+
+def _real_part(v: Any, w: Any) -> Any:
+    """Return the real part of a product."""
+    return v.real * w.real - v.imag * w.imag
