@@ -20,7 +20,7 @@ from mpmath import mpf
 
 from prove import reading
 from prove.laws import Law
-from prove.reading import DIGITS, exact
+from prove.reading import DIGITS, BeyondError, exact
 
 STEP = mpf("1e-30")
 """Differences over it are wrong by its square and keep 140 of 200 digits."""
@@ -53,6 +53,8 @@ def operator(law: Law, low: float | None, high: float | None, x: float) -> tuple
         return _beyond(law, b, exact(low), 1)
     if high is not None and x >= high:
         return _beyond(law, b, exact(high), -1)
+    if any(0 < abs(place - exact(end)) < 1000 * STEP for end in (low, high) if end is not None):
+        raise BeyondError("closer to a bound than differences reach")
     if law.lattice:
         alpha = mpmath.exp(-1 / b)
         weight = alpha / (1 - alpha) ** 2

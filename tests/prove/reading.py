@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import contextvars
 import functools
 import itertools
 import math
@@ -152,10 +153,23 @@ def parts(tree: ast.expr, at: Mapping[str, float]) -> Iterator[float]:
 # -- many digits -----------------------------------------------------------------------------------
 
 
+_DOUBLES = contextvars.ContextVar("numbers are doubles", default=False)
+
+
+@contextlib.contextmanager
+def as_doubles() -> Iterator[None]:
+    """Read 0.1 as the double next to a tenth, as the library does."""
+    token = _DOUBLES.set(True)
+    try:
+        yield
+    finally:
+        _DOUBLES.reset(token)
+
+
 def exact(bound: float) -> mpf:
     """Return a number as it is written: 0.1 is a tenth, in formulas and as a bound."""
     with mpmath.workdps(DIGITS):
-        return mpf(repr(bound))
+        return mpf(bound) if _DOUBLES.get() else mpf(repr(bound))
 
 
 def value(tree: ast.expr, at: Mapping[str, Any]) -> mpf:
@@ -189,9 +203,11 @@ def derivatives(tree: ast.expr, at: Mapping[str, Any], along: str, order: int) -
 
 
 def _series(node: ast.expr, at: Mapping[str, Series], n: int) -> Series:
+    if _DOUBLES.get() and isinstance(node, ast.BinOp) and not names(node):
+        return _constant(exact(float(_float(node, {}))), n)  # so is what is made of numbers
     match node:
         case ast.Constant(value=value):
-            return _constant(mpf(repr(value)), n)
+            return _constant(exact(value), n)
         case ast.Name(id="pi"):
             return _constant(+mp.pi, n)
         case ast.Name(id=name):
@@ -397,6 +413,18 @@ _MANY: dict[str, Callable[..., Series]] = {
     "min": _best(-1),
     "max": _best(1),
 }
+
+
+def nullifies(tree: ast.expr) -> bool:
+    """Whether a part is multiplied by 0: then it may be left out, also where it is no number."""
+    products = (
+        n for n in ast.walk(tree) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)
+    )
+    return any(_is_zero(side) for n in products for side in (n.left, n.right))
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return not names(node) and float(_float(node, {})) == 0
 
 
 # -- guards ----------------------------------------------------------------------------------------

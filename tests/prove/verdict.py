@@ -29,6 +29,10 @@ SAME = mpf("1e-10")
 to 1e-12 at least, as the last distance is 1e-48 and f′ may go like its fourth root."""
 
 
+LAST = 1e-15
+"""A few units in the last place: what lies so close beside a bound may be at the bound."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Verdict:
     """What is true, and why."""
@@ -116,7 +120,8 @@ def _on_line(
         at_end = (
             any(abs(float(point) - e) < 1e-12 for e in ends) and not law.laplaces
         )  # E g need not reach beyond an end
-        if found.answer == "none" and found.reason in kinds and not at_end:
+        beside = any(0 < abs(point - exact(e)) <= LAST * abs(e) for e in ends if math.isfinite(e))
+        if found.answer == "none" and found.reason in kinds and not at_end and not beside:
             return found
         doubtful |= found.answer != "exists"
     if doubtful or len(law.laplaces) != 1 or law.lattice:

@@ -40,6 +40,9 @@ def confirmed(e: Any, message: str) -> bool | None:
             return None
         name, place = named
         seen = any(_wrong(e, name, place, others) for others in _others(e, name, message))
+        if not seen:
+            with reading.as_doubles():
+                seen = any(_wrong(e, name, place, others) for others in _others(e, name, message))
     except BeyondError:
         return None
     return True if seen else False if e.single and _decides(e) else None

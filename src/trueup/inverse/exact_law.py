@@ -68,8 +68,8 @@ class ExactLaw:
 
     def bias(self, truth: Truth) -> float:
         """Return E g − f; where f is 0/0, minus its limit."""
-        f = _value(self.inverse.f, truth)
-        return self.expectation(truth) - (_value(self.inverse.estimand, truth) if f != f else f)
+        f = exactly(self.inverse.f, truth)
+        return self.expectation(truth) - (exactly(self.inverse.estimand, truth) if f != f else f)
 
     def sd(self, truth: Truth) -> float:
         """Return the root of E (g − E g)²."""
