@@ -254,11 +254,12 @@ def expect_jointly(
         return None
     answer = _tensor(h, fine)
     if all(law.lattice for law in laws.values()):
-        return [Answer(m, s, 1e-13 * s) for m, s in answer]
+        return [Answer(m, s, 1e-13 * s + edge) for m, s, edge in answer]
     other = {name: _rule(law, q[name], marks[name], 1.7) for name, law in laws.items()}
     rough = _tensor(h, other)
     return [
-        Answer(m, s, abs(m - n) + 1e-13 * s) for (m, s), (n, _) in zip(answer, rough, strict=True)
+        Answer(m, s, abs(m - n) + 1e-13 * s + edge)
+        for (m, s, edge), (n, _, _) in zip(answer, rough, strict=True)
     ]
 
 
@@ -290,15 +291,28 @@ def _coarse(a: float, b: float, law: Law, coarse: float) -> Array:
 
 def _tensor(
     h: Callable[..., Array], rules: Mapping[str, tuple[Array, Array]]
-) -> list[tuple[float, float]]:
+) -> list[tuple[float, float, float]]:
+    """Return the mean, E|h|, and the part of E|h| at the edge: more than lies beyond it."""
     names = list(rules)
     mesh = np.meshgrid(*(rules[n][0] for n in names), indexing="ij")
-    weight = 1.0
+    weight, edge = np.ones(()), np.zeros((), bool)
     for i, name in enumerate(names):
         shape = [1] * len(names)
         shape[i] = -1
         weight = weight * rules[name][1].reshape(shape)
+        edge = edge | _at_edge(rules[name][0]).reshape(shape)
     rows = np.atleast_2d(h(**{n: m.ravel() for n, m in zip(names, mesh, strict=True)}))
     flat = np.broadcast_to(weight, mesh[0].shape).ravel()
     with np.errstate(all="ignore"):
-        return [(float(row @ flat), float(np.abs(row) @ flat)) for row in rows]
+        outer = np.where(np.broadcast_to(edge, mesh[0].shape).ravel(), flat, 0.0)
+        return [
+            (float(row @ flat), float(np.abs(row) @ flat), float(np.abs(row) @ outer))
+            for row in rows
+        ]
+
+
+def _at_edge(nodes: Array) -> NDArray[np.bool_]:
+    """Return the nodes in the outermost sixteenth of the range on each side."""
+    low, high = nodes[0], nodes[-1]
+    width = (high - low) / 16
+    return (nodes < low + width) | (nodes > high - width)

@@ -280,15 +280,18 @@ def _domain(rng: random.Random, anchor: Number) -> Bounds:
     if rng.random() < 0.03:
         low = high = rng.choice((anchor, anchor + 1, -1))
     if rng.random() < 0.04 and low is not None:
-        low = rng.choice(
-            (math.nextafter(low, math.inf), math.nextafter(low, -math.inf), low + 1e-9)
-        )
+        low = rng.choice((_beside(low, 1), _beside(low, -1), low + 1e-9))
     if low is not None and high is not None and low > high:
         low, high = high, low
     whole = all(b is None or float(b).is_integer() for b in (low, high))
     if whole and rng.random() < 0.08:
         return (low, high, "integers")
     return (low, high)
+
+
+def _beside(number: Number, side: int) -> float:
+    """Return the next double on a side; beside 0 it is so small that its square is none."""
+    return math.nextafter(number, side * math.inf) if number else side * 1e-30
 
 
 # -- where to ask ----------------------------------------------------------------------------------

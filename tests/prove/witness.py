@@ -45,7 +45,9 @@ def confirmed(e: Any, message: str) -> bool | None:
                 seen = any(_wrong(e, name, place, others) for others in _others(e, name, message))
     except BeyondError:
         return None
-    return True if seen else False if e.single and _decides(e) else None
+    if seen or not e.single or not _decides(e) or _has_no_value(e, name, place):
+        return True if seen else None
+    return False
 
 
 def _place(e: Any, message: str) -> tuple[str, float] | None:
@@ -72,6 +74,15 @@ def _others(e: Any, name: str, message: str) -> Iterator[dict[str, float]]:
 def _decides(e: Any) -> bool:
     """Whether a place in the domain is all that can be wrong: not so under whole true values."""
     return e.laws is not None and not e.on_integers(e.names[0])
+
+
+def _has_no_value(e: Any, name: str, place: float) -> bool:
+    """Whether f is 0/0 at the place itself: read as 1 or not, its limit may differ from it."""
+    try:
+        reading.value(e.tree, {name: exact(place)})
+    except (UndefinedError, BeyondError):
+        return True
+    return False
 
 
 def _wrong(e: Any, name: str, place: float, others: dict[str, float]) -> bool:
