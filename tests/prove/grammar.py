@@ -5,7 +5,8 @@ A :class:`Case` is text and numbers only::
     Case(
         formula="where(q > 1, 1/q, 7)",             # what unbiased() is given
         noises={"q": "Laplace(2)"},                 # statistic: noise, written as its repr is
-        domain={"q": (1, None)},                    # (low, high) or (low, high, "integers")
+        domain={"q": (1, None)},                    # (low, high) or (low, high, "integers");
+                                                    # "s + n": (1, None) ties two of them
         seed=3000017,                               # draw(seed) is this very case
     )
 
@@ -90,6 +91,8 @@ def draw(seed: int) -> Case:
     alone = rng.random() < 1 / 3
     formula = writer.feature(writer.name()) if alone else writer.value(rng.choice((2, 3, 4)))
     used = [name for name in names if re.search(rf"\b{name}\b", formula)] or names[:1]
+    if len(used) > 1 and rng.random() < 0.15:
+        return _tied(rng, formula, {name: plan[name] for name in used}, seed)
     noises = {name: _noise(rng) for name in used}
     domain = {name: _domain(rng, plan[name]) for name in used}
     return Case(formula, noises, domain, seed)
@@ -287,6 +290,21 @@ def _domain(rng: random.Random, anchor: Number) -> Bounds:
     if whole and rng.random() < 0.08:
         return (low, high, "integers")
     return (low, high)
+
+
+def _tied(rng: random.Random, formula: str, anchors: dict[str, Number], seed: int) -> Case:
+    """Return a case of counts with a condition between two of them: a hole, or a slanted bound."""
+    lows = {name: math.ceil(a) + rng.choice((0, 0, 1)) for name, a in anchors.items()}
+    noises = {name: f"DiscreteLaplace({rng.choice(('1', '2', '0.5', '1/3'))})" for name in lows}
+    domain: dict[str, Bounds] = {
+        name: (low, rng.choice((None, None, low + 6))) for name, low in lows.items()
+    }
+    one, two = rng.sample(list(lows), 2)
+    if rng.random() < 0.5:
+        domain[f"{one} + {two}"] = (lows[one] + lows[two] + rng.choice((1, 1, 2)), None)
+    else:
+        domain[f"{two} - {one}"] = (lows[two] - lows[one], None)
+    return Case(formula, noises, domain, seed)
 
 
 def _beside(number: Number, side: int) -> float:

@@ -65,10 +65,9 @@ def written(
             "",
             "Cases are drawn from a grammar (formulas with kinks, guards, poles, values at single",
             "points, steep and flat parts; all noise families and sums; bounds on, beside and far",
-            "from special points), put to the library, and every answer is compared with an oracle",
-            "that shares no code with it (`tests/prove/`). What takes long is asked of a share of",
-            "the cases, drawn with the case. Bounds that tie statistics together are not offered",
-            "yet and not drawn.",
+            "from special points, on sums and differences of two counts), put to the library, and",
+            "every answer is compared with an oracle that shares no code with it (`tests/prove/`).",
+            "What takes long is asked of a share of the cases, drawn with the case.",
             "",
             f"{figures.cases:,} cases, seed {figures.seed}, {figures.seconds / 60:.0f} minutes on "
             f"{figures.processes} processes.",

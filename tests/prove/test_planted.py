@@ -27,6 +27,12 @@ PRODUCT = Case(
     {"s": (0, None), "n": (1, None)},
     4,
 )
+TIED = Case(
+    "b/(a + b)",
+    {"a": "DiscreteLaplace(1)", "b": "DiscreteLaplace(2)"},
+    {"a": (0, None), "b": (0, None), "a + b": (1, None)},
+    7,
+)
 
 
 class Planted:
@@ -56,7 +62,7 @@ def planted(case: Case, monkeypatch: pytest.MonkeyPatch, **faults: Callable[...,
     return {f.check for f in checks.examine(case).findings}
 
 
-@pytest.mark.parametrize("case", [INVERSE, COUNT, NARROW, PRODUCT], ids=lambda c: c.formula)
+@pytest.mark.parametrize("case", [INVERSE, COUNT, NARROW, PRODUCT, TIED], ids=lambda c: c.formula)
 def test_nothing_is_found_where_nothing_is_planted(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +101,15 @@ def test_a_slope_from_the_wrong_side(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Case, "build", lambda _: Planted(right, call=call))
     assert {"value", "unbiased"} <= {f.check for f in checks.examine(case).findings}
+
+
+def test_another_value_in_a_hole_that_is_no_mere_extension(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(est: Any, a: Any, b: Any) -> Any:
+        corner = (np.asarray(a) <= 0) & (np.asarray(b) <= 0)
+        wrong = est(a=a, b=b) + 0.01 * corner
+        return wrong if np.ndim(a) else float(wrong)
+
+    assert {"unbiased", "expectation"} <= planted(TIED, monkeypatch, call=call)
 
 
 def test_a_kink_that_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
