@@ -36,6 +36,9 @@ import trueup as tu
 
 _CASES_PER_SEED = 10_000_000  # more than any run draws, so that two seeds share no case
 
+TIES = 0.0
+"""The part of the cases in several statistics that have a condition between two of them."""
+
 Number = int | float
 Bounds = tuple[Any, ...]
 
@@ -91,7 +94,7 @@ def draw(seed: int) -> Case:
     alone = rng.random() < 1 / 3
     formula = writer.feature(writer.name()) if alone else writer.value(rng.choice((2, 3, 4)))
     used = [name for name in names if re.search(rf"\b{name}\b", formula)] or names[:1]
-    if len(used) > 1 and rng.random() < 0.15:
+    if len(used) > 1 and rng.random() < TIES:
         return _tied(rng, formula, {name: plan[name] for name in used}, seed)
     noises = {name: _noise(rng) for name in used}
     domain = {name: _domain(rng, plan[name]) for name in used}

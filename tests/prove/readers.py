@@ -301,10 +301,10 @@ _OPENDP_WORDS = (
 _TRANSFORMS = ("root:2", "root:3", "log", "root:1", "root:10")
 
 READERS = (
-    Reader("formula", 400_000, parse, _formula, _FORMULA_WORDS),
+    Reader("formula", 350_000, parse, _formula, _FORMULA_WORDS),
     Reader("noise", 180_000, read_noise, lambda rng: rng.choice(_NOISES), _NOISE_WORDS),
     Reader(
-        "bounds and names", 190_000, _read_option, lambda rng: rng.choice(_BOUNDS), _BOUND_WORDS
+        "bounds and names", 262_000, _read_option, lambda rng: rng.choice(_BOUNDS), _BOUND_WORDS
     ),
     Reader(
         "transform",
@@ -323,7 +323,7 @@ READERS = (
     ),
     Reader(
         "estimator in JSON",
-        40_000,
+        30_000,
         tu.Estimator.from_json,
         _estimator,
         _JSON_WORDS,
@@ -331,7 +331,7 @@ READERS = (
     ),
     Reader(
         "OpenDP's JSON",
-        46_000,
+        45_000,
         tu.from_opendp,
         _measurement,
         _OPENDP_WORDS,
@@ -339,7 +339,7 @@ READERS = (
     ),
     Reader(
         "header of a CSV file",
-        41_000,
+        31_000,
         _read_header,
         lambda rng: rng.choice(_TABLES),
         _TABLE_WORDS,
@@ -347,7 +347,7 @@ READERS = (
     ),
     Reader(
         "CSV file, to CSV and Parquet",
-        3_000,
+        2_000,
         _read_table,
         lambda rng: rng.choice(_TABLES),
         _TABLE_WORDS,
