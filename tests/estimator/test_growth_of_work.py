@@ -14,6 +14,7 @@ import trueup as tu
 from trueup.errors import TrueupError
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import short_derivative
+from trueup.inverse.tidy import over_one_denominator
 from work import at_most
 
 CALLS = 16_000_000
@@ -242,3 +243,14 @@ def test_a_sixth_derivative_is_studied_with_like_terms_collected():
     with mpmath.workdps(30):
         known = mpmath.diff(lambda x: mpmath.exp(x / mpmath.expm1(x)), 2, 6)
     assert float(found.subs(q, 2)) == pytest.approx(float(known), rel=1e-9)
+
+
+@at_most(LITTLE)
+def test_a_long_numerator_in_two_statistics_is_multiplied_out_and_not_factored():
+    a, b = sympy.symbols("a b", real=True)
+    f = (a**2 + b / a) ** 9
+    change = f.subs(a, a + 1) - 2 * f + f.subs(a, a - 1)
+    found = over_one_denominator(change)
+    place = {a: sympy.Rational(7, 3), b: sympy.Rational(-2, 5)}
+    assert found.is_Mul
+    assert found.subs(place) == change.subs(place)

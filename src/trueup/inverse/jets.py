@@ -26,7 +26,7 @@ from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse.high_derivatives import derivatives
-from trueup.inverse.tidy import is_tidy
+from trueup.inverse.tidy import is_tidy, over_one_denominator
 from trueup.kernels.tape import is_long, parts_of
 from trueup.noise.operator import IDENTITY, Key, Taps
 
@@ -168,7 +168,7 @@ class Jet:
         total = sympy.Add(*(self[keys] for keys in several))
         if len(several) == 1 or not total.free_symbols or not is_tidy(self.f):
             return total
-        return self._place(sympy.factor(sympy.Add(*map(self._applied, several))))
+        return self._place(over_one_denominator(sympy.Add(*map(self._applied, several))))
 
     def _applied(self, keys: Keys) -> sympy.Expr:
         """Return a functional of f as a function of the coordinates."""
@@ -200,7 +200,8 @@ class Jet:
     def _difference(self, moved: sympy.Expr, expr: sympy.Expr) -> sympy.Expr:
         """Return a difference; of quotients over one denominator, so that no digits cancel."""
         change = moved - expr
-        return sympy.factor(change) if is_tidy(self.f) and not change.is_polynomial() else change
+        tidy = is_tidy(self.f) and not change.is_polynomial()
+        return over_one_denominator(change) if tidy else change
 
     def _place(self, expr: sympy.Expr) -> sympy.Expr:
         """Return expr at the point; where substitution fails (0·log 0), its limit from inside."""

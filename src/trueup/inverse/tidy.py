@@ -15,6 +15,9 @@ import sympy
 MOST_TERMS = 1000
 """Terms of a common numerator: sympy factors so many in some tenths of a second."""
 
+MOST_FACTORED = 40
+"""Terms of a numerator in several statistics that is factored: one of 150 takes sympy minutes."""
+
 _NEIGHBOURS = 3  # x − 1, x and x + 1, along every statistic
 
 
@@ -33,6 +36,24 @@ def is_tidy(f: sympy.Expr) -> bool:
     above, below = _degrees(f)
     shape = [above.get(s, 0) + below.get(s, 0) + 1 for s in f.free_symbols]
     return math.prod(shape) <= MOST_TERMS
+
+
+def over_one_denominator(change: sympy.Expr) -> sympy.Expr:
+    """Return a quotient of polynomials with its numerator multiplied out, and factored if short.
+
+    Examples
+    --------
+    >>> n = sympy.Symbol("n", real=True)
+    >>> over_one_denominator(1 / (n + 1) - 2 / n + 1 / (n - 1))
+    2/(n*(n - 1)*(n + 1))
+    """
+    if len(change.free_symbols) < 2:
+        return sympy.factor(change)
+    above, below = sympy.fraction(sympy.together(change))
+    numerator = sympy.Poly(above, *sorted(change.free_symbols, key=str))
+    if len(numerator.terms()) <= MOST_FACTORED:
+        return sympy.factor(change)
+    return numerator.as_expr() / below
 
 
 _Degrees = dict[sympy.Basic, int]
