@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import re
 import warnings
@@ -16,9 +17,12 @@ import sympy
 
 from trueup.domain import Interval
 from trueup.errors import BoundWarning, TrueupError
+from trueup.exact import number, symbolic
 from trueup.formula import given_derivatives, source
+from trueup.formula.denominators import by_convention, denominators
 from trueup.formula.linear import conditions, tightened
 from trueup.formula.text import text
+from trueup.inverse.definite import definite
 from trueup.inverse.solve import Statistic
 from trueup.kernels.precision import at_bounds
 from trueup.noise.base import Noise
@@ -356,6 +360,50 @@ def used_conditions(
                 f"the condition {condition} is used only for the bounds that follow from it: the "
                 f"formula does not read {missing}",
                 BoundWarning,
-                stacklevel=2,
+                stacklevel=4,  # unbiased() is called by the user
             )
     return tuple(c for c in tied if c.names <= names)
+
+
+def with_convention(
+    src: source.Source,
+    empty: object,
+    statistics: Sequence[Statistic],
+    tied: Sequence[Condition] = (),
+) -> source.Source:
+    """Return a formula with a value for empty cells, where its denominator is 0."""
+    value = symbolic(number(empty, "empty"))
+    found = denominators(src.expr)
+    if not found:
+        raise TrueupError(
+            f"{text(src.expr)} divides by nothing, so no cell is empty for it",
+            "leave empty out, or give a quotient such as 's/n'",
+        )
+    whole = {s.symbol for s in statistics if s.noise.lattice}
+    for d in found:
+        if not d.free_symbols <= whole:
+            raise TrueupError(
+                f"empty={empty!r} says what {text(src.expr)} is where {text(d)} = 0, which needs "
+                "integer noise: under continuous noise an estimate cannot jump there",
+                f"use DiscreteLaplace noise, or bound {text(d)} away from 0",
+            )
+    box = {s.symbol.name: s.domain for s in statistics}
+    for d in found:
+        if _excludes(d, box, tied):
+            raise TrueupError(
+                f"empty={empty!r} is what {text(src.expr)} is where {text(d)} = 0, but the stated "
+                "bounds exclude that",
+                f"let the bounds reach 0, e.g. {text(d)} >= 0, or leave empty out",
+            )
+    expr = by_convention(src.expr, value)
+    return dataclasses.replace(src, expr=expr, record=src.record and text(expr))
+
+
+def _excludes(d: sympy.Expr, box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
+    """Whether bounds or conditions keep a denominator from being 0."""
+    named = {symbol: box[symbol.name] for symbol in d.free_symbols}
+    return bool(definite(d, named)) or any(
+        c.low > 0 and sympy.expand(c.excess({s.name: s for s in d.free_symbols}) + c.low - d) == 0
+        for c in tied
+        if c.names == {s.name for s in d.free_symbols}
+    )

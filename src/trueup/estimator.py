@@ -21,11 +21,13 @@ from trueup.arguments import (
     read_known,
     used_conditions,
     values_of,
+    with_convention,
     with_mask,
 )
 from trueup.domain import Integers, Interval
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.exact import read_exact
+from trueup.formula.denominators import denominators
 from trueup.formula.objections import objections
 from trueup.formula.text import text
 from trueup.inverse import display
@@ -50,6 +52,7 @@ def unbiased(
     extension: str | int = "optimal",
     derivatives: Sequence[Callable[..., Any]] | None = None,
     *,
+    empty: object = None,
     prior: object = None,
 ) -> Estimator:
     """Return the unbiased estimator of f(q) from x = q + noise.
@@ -74,6 +77,9 @@ def unbiased(
         paper's polynomial extension of degree k.
     derivatives
         First and second derivative of a Python function.
+    empty
+        What f is, by convention, where its denominator is 0: the estimate is then unbiased for
+        empty cells too. For integer noise.
     prior
         Where conditions leave out finitely many points, weights of the true values over which the
         variance is to be least on average: a formula or a function of the statistics.
@@ -87,7 +93,7 @@ def unbiased(
     >>> est.expectation(5.0), est.bias(5.0)
     (0.2, 0.0)
     """
-    return Estimator(f, noise, domain, extension, derivatives, prior)
+    return Estimator(f, noise, domain, extension, derivatives, prior, empty)
 
 
 class Estimator:
@@ -105,10 +111,13 @@ class Estimator:
         extension: str | int = "optimal",
         derivatives: Sequence[Callable[..., Any]] | None = None,
         prior: object = None,
+        empty: object = None,
     ) -> None:
-        self._recipe = (f, noise, domain, extension, derivatives, prior)
+        self._recipe = (f, noise, domain, extension, derivatives, prior, empty)
         box, tied = read_known(domain, noise)
         self._source, self._statistics = read_arguments(f, noise, box, derivatives)
+        if empty is not None:
+            self._source = with_convention(self._source, empty, self._statistics, tied)
         self._tied, self._prior = used_conditions(tied, self._statistics), prior
         self._inverse: Inverse = self._invert(extension)
         self.extension = extension
@@ -452,13 +461,29 @@ class Estimator:
         tree = statement(self, dialect, output, columns, scales)
         return written(tree, dialect, pretty=pretty)
 
+    def with_empty(self, empty: object) -> Estimator:
+        """Return the estimator with a value for empty cells; itself if it divides by nothing.
+
+        Examples
+        --------
+        >>> from trueup import DiscreteLaplace, unbiased
+        >>> noise = {"s": DiscreteLaplace(2), "n": DiscreteLaplace(2)}
+        >>> unbiased("s/n", noise, "s >= 0, n >= 0", empty=1).with_empty(0).estimand
+        Piecewise((0, Eq(n, 0)), (s/n, True))
+        """
+        f, noise, domain, extension, derivatives, prior, _ = self._recipe
+        if not denominators(self._source.expr):
+            return self
+        return Estimator(f, noise, domain, extension, derivatives, prior, empty)
+
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {sympy.latex(self.formula)}$"
 
     def __repr__(self) -> str:
         given = ", ".join(f"{s.symbol.name}: {s.noise!r} on {s.domain}" for s in self._statistics)
         kind = "" if self.extension == "optimal" else f", extension={self.extension}"
-        return f"<unbiased estimator of {text(self.estimand)} ({given}{kind})>"
+        known = "".join(f", {condition}" for condition in self.conditions)
+        return f"<unbiased estimator of {text(self.estimand)} ({given}{known}{kind})>"
 
     # -- writing down and reading back -------------------------------------------------------------
 
@@ -476,15 +501,22 @@ class Estimator:
                 "an estimator made from a Python function or from noisy values has no JSON form",
                 "write it as a formula, or as a table {k: value}",
             )
-        return json.dumps(
-            {
-                "trueup": 1,
-                "formula": self._source.record,
-                "noise": {s.symbol.name: to_record(s.noise) for s in self._statistics},
-                "domain": {s.symbol.name: _bounds_record(s.domain) for s in self._statistics},
-                "extension": self.extension,
-            }
-        )
+        if not (self._prior is None or isinstance(self._prior, str)):
+            raise TrueupError(
+                "an estimator whose prior is a Python function has no JSON form",
+                "write the prior as a formula",
+            )
+        record = {
+            "trueup": 1,
+            "formula": self._source.record,
+            "noise": {s.symbol.name: to_record(s.noise) for s in self._statistics},
+            "domain": {s.symbol.name: _bounds_record(s.domain) for s in self._statistics},
+            "extension": self.extension,
+        }
+        if self._tied:
+            record["domain"] |= {c.key: [str(c.low), None] for c in self._tied}
+            record["prior"] = self._prior
+        return json.dumps(record)
 
     @classmethod
     def from_json(cls, data: str) -> Estimator:
@@ -497,7 +529,8 @@ class Estimator:
                 formula = {low + i: v for i, v in enumerate(values)}
             noise = {name: from_record(n) for name, n in record["noise"].items()}
             domain = {name: _read_bounds(b) for name, b in record["domain"].items()}
-            return cls(formula, noise, domain, record["extension"])
+            prior = record.get("prior")
+            return cls(formula, noise, domain, record["extension"], prior=prior)
         except TrueupError:
             raise
         except (

@@ -52,6 +52,12 @@ class Condition:
         """The statistics it ties together."""
         return {name for name, _ in self.terms}
 
+    @property
+    def key(self) -> str:
+        """The sum as a formula, as a domain has it for a key."""
+        terms = (c * sympy.Symbol(name, real=True) for name, c in self.terms)
+        return text(sympy.Add(*terms))
+
     def at(self, known: Mapping[str, sympy.Expr]) -> Condition:
         """Return the condition with numbers for some statistics."""
         terms = tuple((name, c) for name, c in self.terms if name not in known)

@@ -11,6 +11,7 @@ from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque, Table
 from trueup.formula.substitution import real
 from trueup.formula.text import text
+from trueup.inverse.extended import Extended
 from trueup.inverse.on_integers import OnIntegers
 from trueup.kernels.tape import is_long
 from trueup.noise.extension import LaguerreExtension
@@ -69,6 +70,7 @@ def explain(estimator: Any) -> str:
         ("published", f"{s.symbol.name} + {s.noise!r}, true value in {s.domain}")
         for s in estimator._statistics
     ]
+    rows += [("known", condition) for condition in estimator.conditions]
     rows += [("theorem", theorem) for theorem in inverse.theorems]
     rows += [("estimate", line) for line in _lines(inverse, "value")]
     if inverse.infinite:
@@ -134,15 +136,34 @@ def _lines(inverse: Inverse, what: str, most: int = 9) -> list[str]:
         for region in islice(regions, most):
             where = _condition(component, region)
             expr = getattr(component.plain, what)(region)
-            formula = (
-                _named(expr, component.words)
-                if isinstance(component, OnIntegers)
-                else _readable(expr)
-            )
+            formula = _shown(component, expr)
             lines.append(formula if where == sympy.true else f"{formula}   where {where}")
         if len(regions) > most:
             lines.append(f"… and {len(regions) - most} more cases")
     return lines if len(inverse.components) == 1 else [f"+ {line}" for line in lines]
+
+
+def _shown(component: Component, expr: sympy.Expr) -> str:
+    """Write an expression, or name what is long of it."""
+    if isinstance(component, OnIntegers):
+        return _named(expr, component.words)
+    if isinstance(component, Extended):
+        return "; ".join(_near_and_far(component, expr))
+    return _readable(expr)
+
+
+def _near_and_far(component: Extended, expr: sympy.Expr) -> Iterator[str]:
+    """Yield the formula away from the conditions, then what is different near and beyond them."""
+    if not isinstance(expr, sympy.Piecewise):
+        yield _readable(expr) if not is_long(expr, _LONG) else "long, see the formula"
+        return
+    *near, (far, _) = expr.args
+    yield _readable(far)
+    for value, test in near:
+        what = "a table" if value.has(Opaque) else "another formula"
+        if not value.has(Opaque) and not is_long(value, _LONG):
+            what = _readable(value)
+        yield f"{what} where {text(test)}"
 
 
 def _named(expr: sympy.Expr, words: str) -> str:

@@ -20,10 +20,12 @@ from trueup.inverse.expectation import (
     exactly,
     fewest_nodes,
 )
+from trueup.inverse.extended import Extended
 from trueup.inverse.growth import growth
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.on_values import OnValues
 from trueup.inverse.regularity import Singularity, repeats, singularities
+from trueup.inverse.tied_law import TiedLaw
 from trueup.kernels.evaluate import evaluate
 from trueup.kernels.tape import MAX_OPERATIONS, parts_of
 
@@ -95,6 +97,8 @@ def part_of(component: Component, unit: sympy.Expr = sympy.S.One) -> Part:
     """Return a component, times a unit, with its integrals, or with those of its factors."""
     if isinstance(component, OnIntegers):
         return ProductPart(component, unit)
+    if isinstance(component, Extended) and component.breaks_along_a_line:
+        return TiedPart(component, unit)
     factors = component.factors
     return FactoredPart(component, factors, unit) if len(factors) > 1 else Part(component, unit)
 
@@ -238,6 +242,37 @@ class Part:
 def _infinite(points: Sequence[Singularity]) -> list[sympy.Expr]:
     """Return where the curvature is infinite, but integrable."""
     return [p.exact for p in points if p.exact is not None and p.exponent < 0]
+
+
+class TiedPart(Part):
+    """Two statistics that a condition ties, one of them at least under continuous noise."""
+
+    component: Extended
+
+    @cached_property
+    def _tied(self) -> TiedLaw:
+        return TiedLaw(self.component)
+
+    def mean(self, truth: Truth) -> float:
+        """Return E g."""
+        return self._moments(truth)[0] * float(self.unit)
+
+    def check(self, truth: Truth) -> None:
+        """Nothing is lost in sums around f."""
+
+    def spread(self, truth: Truth) -> float:
+        """Return E (g − E g)²."""
+        return self._moments(truth)[1] * float(self.unit) ** 2
+
+    def _moments(self, truth: Truth) -> tuple[float, float]:
+        at = tuple(truth.values())
+        if self._known is None or self._known[0] != at:
+            f = _value(self.component.f, truth)
+            found = self._tied.moments(truth, f if math.isfinite(f) else 0.0)
+            self._known = at, found
+        return self._known[1]
+
+    _known: tuple[tuple[float, ...], tuple[float, float]] | None = None
 
 
 class FactoredPart(Part):

@@ -12,6 +12,7 @@ import sympy
 
 from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
+from trueup.formula.denominators import denominators
 from trueup.formula.enclosure import zeros
 from trueup.formula.opaque import Opaque
 from trueup.formula.substitution import at, real_at
@@ -31,6 +32,7 @@ from trueup.kernels.evaluate import evaluate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from trueup.formula.linear import Condition
     from trueup.inverse.component import Component, Coordinate
     from trueup.noise.base import Noise
 
@@ -131,11 +133,42 @@ def _tied(component: Extended) -> Iterator[str]:
     """Check f where its statistics fulfil the conditions that tie them."""
     _real_powers(component)
     box = {c.symbol: domain_of(c) for c in component.coordinates}
+    lattice = {c.symbol for c in component.coordinates if is_lattice(c)}
+    for guard in guards(component.f):
+        if guard.expr.free_symbols & (set(box) - lattice) and not _harmless_if_tied(
+            guard, box, component.tied
+        ):
+            raise refusal(
+                text(component.f),
+                f"{text(guard.expr)} may be 0 where {', '.join(map(str, component.tied))}, a pole "
+                "or kink there",
+                f"bound the statistics so that {text(guard.expr)} keeps one sign",
+                proved=False,
+            )
     for coordinate in component.coordinates:
-        if is_lattice(coordinate):
+        if coordinate.symbol in lattice:
             _digits(component.f, coordinate)
-    _finite(component, box, {c.symbol for c in component.coordinates if not is_lattice(c)})
+    if lattice:
+        _finite(component, box, set(box) - lattice)
     yield from ()
+
+
+def _harmless_if_tied(
+    guard: Guard, box: dict[sympy.Symbol, Interval], tied: tuple[Condition, ...]
+) -> bool:
+    """Whether a guard keeps its sign where conditions hold, with their excess as a statistic."""
+    if _harmless(guard, box):
+        return True
+    excess = sympy.Dummy("t", real=True)
+    for condition in tied:
+        for name, c in condition.terms:
+            symbol = sympy.Symbol(name, real=True)
+            others = {s.name: s for s in box} | {name: sympy.Integer(0)}
+            put = sympy.expand((excess - condition.excess(others)) / c)
+            moved = guard._replace(expr=sympy.expand(guard.expr.xreplace({symbol: put})))
+            if _harmless(moved, {**box, excess: Interval(0, None)}):
+                return True
+    return False
 
 
 def _digits(f: sympy.Expr, coordinate: Coordinate) -> None:
@@ -396,7 +429,12 @@ def _finite(
         raise refusal(
             text(component.f),
             f"it is not a finite number at {at} (a pole inside the domain, or undefined)",
-            "bound the domain to where the formula is finite",
+            "bound the domain to where the formula is finite"
+            + (
+                ", or say what it is in empty cells: empty=value"
+                if denominators(component.f)
+                else ""
+            ),
             proved=True,
         )
 

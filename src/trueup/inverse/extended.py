@@ -13,10 +13,8 @@ import mpmath
 import numpy as np
 import sympy
 
-from trueup.errors import TrueupError
 from trueup.formula.opaque import Table, known_values, opaque
 from trueup.formula.substitution import at
-from trueup.formula.text import text
 from trueup.inverse.component import Component, Region
 from trueup.inverse.holes import inverted, neighbours
 
@@ -36,20 +34,29 @@ DIGITS = 60
 class Extended(Component):
     """A component whose statistics are tied by conditions.
 
-    ``outer`` is the component of the extension, ``near`` the condition, in the coordinates, that
-    the inverse reads it; ``corners`` are tables of the values near holes.
+    ``outer`` is the component of the extension, None if that has no formula; ``near`` is the
+    condition, in the coordinates, that the inverse reads it; ``corners`` are tables of the values
+    near holes; ``far`` is f away from a case of its own, such as an empty cell.
     """
 
     outer: Component | None = None
     near: sympy.Basic = sympy.false
     tied: tuple[Condition, ...] = ()
     corners: tuple[Corner, ...] = ()
+    far: sympy.Expr | None = None
     theorem: str = ""
 
     @property
     def main(self) -> Component:
         """The component of f as it stands, for true values far from the conditions."""
-        return Component(self.f, self.coordinates, self.waves, self.modes, removed=self.removed)
+        f = self.f if self.far is None else self.far
+        return Component(f, self.coordinates, (), {(): (f, sympy.Integer(0))})
+
+    @property
+    def breaks_along_a_line(self) -> bool:
+        """Whether a condition ties statistics of which one at least is a real number."""
+        names = set().union(*(c.names for c in self.tied))
+        return any(c.symbol.name in names and not c.noise.lattice for c in self.cells)
 
     @property
     def facts(self) -> list[str]:
@@ -65,12 +72,10 @@ class Extended(Component):
         return self._chosen(region, "variance")
 
     def covariance(self, other: Component, region: Region) -> sympy.Expr:
-        """Return T[f₁]·T[f₂] − T[f₁·f₂]; the same extension serves both."""
-        raise TrueupError(
-            f"rows of {text(self.f)} that share a statistic cannot be added up under the condition "
-            f"{'; '.join(map(str, self.tied))}",
-            "leave the condition out for totals: their error hardly depends on it",
-        )
+        """Return T[f₁]·T[f₂] − T[f₁·f₂] of extensions."""
+        own, others = self.outer, getattr(other, "outer", None)
+        assert own is not None and others is not None  # noqa: S101, PT018
+        return own.covariance(others, region)
 
     def holds(self, columns: Mapping[sympy.Symbol, np.ndarray]) -> np.ndarray:
         """Return where true values fulfil the conditions."""
@@ -83,14 +88,13 @@ class Extended(Component):
     def _chosen(self, region: Region, what: str) -> sympy.Expr:
         place = {symbol: value for symbol, (value, _) in self._point(region).items()}
         cases = [(c.looked_up(place, what), at(c.near, place)) for c in self.corners]
-        assert self.outer is not None  # noqa: S101
         near = at(self.near, place)
         if near != sympy.false:
             cases.append((getattr(self.outer, what)(region), near))
-        return _first_that_holds(cases, lambda: getattr(self.main, what)(region))
+        return first_that_holds(cases, lambda: getattr(self.main, what)(region))
 
 
-def _first_that_holds(
+def first_that_holds(
     cases: Sequence[tuple[sympy.Expr, sympy.Basic]], otherwise: Callable[[], sympy.Expr]
 ) -> sympy.Expr:
     """Return the cases that can hold; the last one is worked out only if it can occur."""
@@ -128,11 +132,16 @@ class Corner:
         self._tables: dict[str, Table] = {}
 
     def looked_up(self, place: Symbols, what: str) -> sympy.Expr:
-        """Return what the table holds at a place."""
+        """Return the value or the variance at a place, or f itself."""
         index: sympy.Expr = sympy.Integer(0)
         for symbol, first, size in zip(self.symbols, self.first, self.sizes, strict=True):
             index = index * size + (place[symbol] - first)
         return known_values(opaque("table", self._table(what))(index))
+
+    @property
+    def piece(self) -> tuple[sympy.Expr, sympy.Basic]:
+        """F near the holes, and in them, as a case of a formula."""
+        return self.looked_up({s: s for s in self.symbols}, "f"), self.near
 
     def _table(self, what: str) -> Table:
         if what not in self._tables:
@@ -141,6 +150,8 @@ class Corner:
         return self._tables[what]
 
     def _at(self, y: Point, what: str) -> mpmath.mpf:
+        if what == "f":
+            return self.f(y)
         value = inverted(self.f, self.axes, y)
         if what == "value":
             return value

@@ -2,7 +2,8 @@
 
 Under discrete Laplace noise a condition leaves out finitely many points of the box, holes at a
 corner (:mod:`trueup.inverse.holes`), or infinitely many beyond a slanted bound
-(:mod:`trueup.inverse.slanted`). Whatever f̃ is there, T[f̃] is unbiased where f̃ = f.
+(:mod:`trueup.inverse.slanted`). Whatever f̃ is there, T[f̃] is unbiased where f̃ = f. Under Laplace
+noise f̃ must be smooth across the bound (:mod:`trueup.inverse.additive`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from trueup.formula.binding import by_name
 from trueup.formula.grammar import parse
 from trueup.formula.substitution import at
 from trueup.formula.text import text
-from trueup.inverse import holes, slanted
+from trueup.inverse import additive, holes, slanted
 from trueup.inverse.component import Cell, Component, Coordinate
 from trueup.inverse.extended import DIGITS, Corner, Extended, exact_values
 from trueup.kernels.evaluate import evaluate
@@ -51,13 +52,13 @@ def component(
         if operator is not None
     )
     joint = Joint(f, coordinates, {s.symbol.name: s for s in statistics}, tuple(tied))
-    if not joint.is_whole:
+    if not any(s.noise.lattice for s in joint.own):
         _no_prior(prior, "under continuous noise")
-        return slanted.continuous(joint)
-    corners = joint.corners()
+        return additive.component(joint)
+    corners = joint.corners() if joint.is_whole else None
     if corners is None:
         _no_prior(prior, "beyond a slanted bound")
-        return slanted.on_integers(joint)
+        return slanted.bent(joint)
     return _holed(joint, corners, prior)
 
 
@@ -112,6 +113,7 @@ class Joint:
         near: sympy.Basic,
         corners: Sequence[Corner],
         theorem: str,
+        far: sympy.Expr | None = None,
     ) -> Extended:
         """Return the component of f with an extension."""
         return Extended(
@@ -123,6 +125,7 @@ class Joint:
             near=near,
             tied=self.tied,
             corners=tuple(corners),
+            far=far,
             theorem=theorem,
         )
 
@@ -153,7 +156,8 @@ def _holed(joint: Joint, corners: list[tuple[list[Axis], set[Point]]], prior: ob
             for axes, own in corners:
                 f = _filled(f, axes, own, prior, joint)
             tables = [Corner(f, axes, own, joint.symbols) for axes, own in corners]
-        return joint.extended(joint.f, sympy.false, tables, theorem)
+        outer = sympy.Piecewise(*(t.piece for t in tables), (joint.f, True), evaluate=False)
+        return joint.extended(outer, sympy.false, tables, theorem)
     _no_prior(prior, "of a function of further statistics")
     pieces: list[tuple[sympy.Expr, sympy.Basic]] = []
     near: list[sympy.Basic] = []

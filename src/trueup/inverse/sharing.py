@@ -24,6 +24,7 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.formula.text import text
 from trueup.inverse.component import Component, Wave
+from trueup.inverse.extended import Extended
 from trueup.inverse.grids import bounds_of, reads_of
 from trueup.inverse.jets import compose, on_product, tensor
 from trueup.inverse.on_integers import OnIntegers
@@ -273,6 +274,8 @@ def sharing(
     scales: Mapping[sympy.Symbol, sympy.Symbol] | None = None,
 ) -> Sharing:
     """Return the covariance of two rows that share these statistics, or refuse it."""
+    if isinstance(component, Extended) and component.outer is not None:
+        component = component.outer
     common = shared & set(component.statistics)
     if type(component) is Component or not common:
         return Sharing(component, shared, statistics, scales)

@@ -4,7 +4,8 @@ Let b be the bound of s that the other statistics give, and k = s − b > 0 the 
 On the integers f̃ = f(b) + δ·e/(1 + θ·e/b), with e = e_k, δ = f(b) − f(b − 1) and
 θ = min(1, √(U·ε_s·ε_n)): for s/n that is 1 + e_k/(n + θ·e_k). The e_k are the best extension of
 d ↦ d to d = −k under the noise of n − s. Any values there are unbiased; these have a small variance
-on both sides of the bound.
+on both sides of the bound. With continuous noise of one of them f̃ must be C¹: δ is the
+slope, and e_k = k. With continuous noise of both it must be C³: see :mod:`trueup.inverse.additive`.
 """
 
 from __future__ import annotations
@@ -50,26 +51,55 @@ class Side(NamedTuple):
         return self.side * (self.symbol - self.bound)
 
 
-def on_integers(joint: Joint) -> Extended:
-    """Return the estimator of integer statistics with slanted bounds."""
+def bent(joint: Joint) -> Extended:
+    """Return the estimator with slanted bounds, at most one of the noises being continuous."""
     sides = [side_of(joint, c) for c in joint.tied]
-    pieces = [(_across(joint, side), side.beyond > 0) for side in sides]
+    far, empty = _apart(joint)
+    near = [_near(c, joint) for c in joint.tied]
+    pieces = []
+    for side in sides:
+        across, beyond = _across(joint, far, side), side.beyond > 0
+        if empty is not None:
+            pieces.append((_continued(joint, across, empty), sympy.And(beyond, sympy.Eq(empty, 0))))
+        pieces.append((across, beyond))
+    if empty is not None:
+        near.append(empty <= 1)
     outer = sympy.Piecewise(*pieces, (joint.f, True), evaluate=False)
     _check_finite(joint, outer)
     words = ", ".join(str(s.condition) for s in sides)
     theorem = (
-        f"discrete Laplace noises with a slanted bound ({words}): f goes on beyond it, bent so "
-        "that the variance at the bound is small"
+        f"slanted bound ({words}): f goes on beyond it, bent so that the variance at the bound is "
+        "small"
     )
-    return joint.extended(
-        outer, sympy.Or(*map(_near, joint.tied, [joint] * len(sides))), (), theorem
-    )
+    return joint.extended(outer, sympy.Or(*near), (), theorem, far)
+
+
+def _apart(joint: Joint) -> tuple[sympy.Expr, sympy.Symbol | None]:
+    """Return f without its value in empty cells, and the count that is 0 there."""
+    f = joint.f
+    if isinstance(f, sympy.Piecewise) and len(f.args) == 2 and isinstance(f.args[0].cond, sympy.Eq):
+        count, zero = f.args[0].cond.args
+        domain = joint.statistics[count.name].domain if count.is_Symbol else None
+        if zero == 0 and domain is not None and domain.low == 0 and f.args[1].cond == True:  # noqa: E712
+            return f.args[1].expr, count
+    return f, None
+
+
+def _continued(joint: Joint, across: sympy.Expr, count: sympy.Symbol) -> sympy.Expr:
+    """Return an extension where a count is 0: as if it were known not to be.
+
+    (1 − S)(1 − αS) f̃ = 0 there is the constant branch below a bound of 1.
+    """
+    scale = _scales(joint)[count.name]
+    alpha = sympy.Float(math.exp(-1 / scale))
+    return (1 + alpha) * at(across, {count: count + 1}) - alpha * at(across, {count: count + 2})
 
 
 def _near(condition: Condition, joint: Joint) -> sympy.Basic:
-    """Return whether a neighbour of a point is beyond a bound."""
+    """Return whether a neighbour of a point, on the integers, is beyond a bound."""
     symbols = {s.symbol.name: s.symbol for s in joint.own}
-    reach = sum(abs(c) for _, c in condition.terms)
+    whole = {s.symbol.name for s in joint.own if s.noise.lattice}
+    reach = sum(abs(c) for name, c in condition.terms if name in whole)
     return condition.excess(symbols) < reach
 
 
@@ -79,12 +109,8 @@ def side_of(joint: Joint, condition: Condition) -> Side:
     whole = sympy.ilcm(*(c.q for c in (*terms.values(), condition.low)))
     if joint.is_whole:
         whole = whole // sympy.igcd(*(int(c * whole) for c in (*terms.values(), condition.low)))
-    candidates = [
-        s
-        for s in joint.own
-        if s.symbol.name in terms
-        and (abs(terms[s.symbol.name] * whole) == 1 if joint.is_whole else not s.noise.lattice)
-    ]
+    own = [s for s in joint.own if s.symbol.name in terms]
+    candidates = [s for s in own if not joint.is_whole or abs(terms[s.symbol.name] * whole) == 1]
     if not candidates:
         raise NoUnbiasedEstimator(
             f"no unbiased estimator of {text(joint.f)} that uses {condition} was found: no whole "
@@ -100,12 +126,15 @@ def side_of(joint: Joint, condition: Condition) -> Side:
     return Side(chosen, sympy.expand((condition.low - rest) / c), -int(sympy.sign(c)), condition)
 
 
-def _across(joint: Joint, side: Side) -> sympy.Expr:
+def _across(joint: Joint, f: sympy.Expr, side: Side) -> sympy.Expr:
     """Return f beyond a bound."""
-    edge, before = (at(joint.f, {side.symbol: side.bound - k * side.side}) for k in (0, 1))
-    steps = _steps(joint, side)
-    bent = steps / (1 + bend(joint, side) * steps / _size(joint, side))
-    return edge + (edge - before) * bent
+    edge, before = (at(f, {side.symbol: side.bound - k * side.side}) for k in (0, 1))
+    if joint.is_whole:
+        step, e = edge - before, _steps(joint, side)
+    else:  # C¹ along both: the slope of k is that of the bound
+        step = side.side * at(f.diff(side.symbol), {side.symbol: side.bound})
+        e = side.beyond
+    return edge + step * e / (1 + bend(joint, side) * e / _size(joint, side))
 
 
 def bend(joint: Joint, side: Side) -> sympy.Expr:
@@ -180,8 +209,8 @@ def outward(own: float, other: float, factor: float = 1.0) -> tuple[float, float
         return float(weight @ (given - matrix @ e) ** 2)
 
     rate = 1 / max(own, step * other)
-    start = np.log([1.0, 0.4 * rate, 1.5 / rate])
-    fine = {"xatol": 1e-4, "fatol": 1e-7 * loss(start), "maxiter": 2000}
+    start = np.log([1.2, 0.4 * rate, 1.7 / rate])
+    fine: Any = {"xatol": 1e-4, "fatol": 1e-7 * loss(start), "maxiter": 2000}
     found = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=fine)
     beta, gamma, c = map(float, np.exp(found.x))
     return beta, gamma / coarse, c * coarse
@@ -214,6 +243,8 @@ def _mass(scale: float, z: NDArray[Any]) -> NDArray[np.float64]:
 def _check_finite(joint: Joint, outer: sympy.Expr) -> None:
     """Refuse an extension that is not a number at integers near the bounds."""
     axes = []
+    if not joint.is_whole:
+        return
     for s in joint.statistics.values():
         low, high = s.domain.bounds
         start = low if low is not None else high - 40 if high is not None else -20
@@ -231,13 +262,3 @@ def _check_finite(joint: Joint, outer: sympy.Expr) -> None:
             "cells: empty=value",
             proved=False,
         )
-
-
-def continuous(joint: Joint) -> Extended:
-    """Return the estimator under continuous noise."""
-    raise NoUnbiasedEstimator(
-        f"no unbiased estimator of {text(joint.f)} that uses "
-        f"{', '.join(map(str, joint.tied))} was found under continuous noise",
-        "use DiscreteLaplace noise, or leave the condition out",
-        proved=False,
-    )
