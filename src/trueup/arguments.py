@@ -207,8 +207,8 @@ def read_known(domain: object, noise: object) -> tuple[object, tuple[Condition, 
     Examples
     --------
     >>> noise = {"s": Laplace(1), "n": Laplace(1)}
-    >>> read_known("0 <= s <= n, n >= 1", noise)[0]
-    {'n': Interval(1, None), 's': Interval(0, None)}
+    >>> sorted(read_known("0 <= s <= n, n >= 1", noise)[0].items())
+    [('n', Interval(1, None)), ('s', Interval(0, None))]
     """
     names = set(noise) if isinstance(noise, Mapping) else set()
     if isinstance(domain, str):

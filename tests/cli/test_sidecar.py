@@ -172,3 +172,57 @@ def test_lists_without_end_are_refused(tmp_path):
     spec.write_text(f"[noise.n]\nfamily = 'moments'\nmoments = {'[' * 50_000}")
     with pytest.raises(TrueupError, match="not TOML"):
         read_spec(spec)
+
+
+JOINT = """
+conditions = ["0 <= s <= n"]
+
+[noise]
+s = "discrete_laplace(2)"
+n = "discrete_laplace(2)"
+
+[estimate]
+mean = "s/n"
+count = "n"
+
+[empty]
+mean = 0.5
+"""
+
+
+def test_conditions_and_empty_cells(tmp_path, capsys):
+    path = tmp_path / "release.toml"
+    path.write_text(JOINT)
+    made = read_spec(path).estimators()
+    noise = {"s": tu.DiscreteLaplace(2), "n": tu.DiscreteLaplace(2)}
+    python = tu.unbiased("s/n", noise, "0 <= s <= n", empty=0.5)
+    assert made["mean"](s=3, n=2) == python(s=3, n=2)
+    assert made["count"].domain["n"].low == 0
+    assert "the formula does not read s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('conditions = "0 <= s <= n"', "conditions are a list of texts"),
+        ('conditions = ["s*n >= 0"]', "conditions: 's\\*n >= 0' is no linear condition"),
+        ('empty = "nothing"', "a value in empty cells is a number"),
+        ("empty = {other = 0}", "there is no estimate 'other'"),
+    ],
+)
+def test_conditions_and_values_are_checked(spec, line, reason):
+    spec.write_text(line + "\n" + SPEC)
+    with pytest.raises(TrueupError, match=reason):
+        read_spec(spec).estimators()
+
+
+def test_options_tie_statistics_too(spec):
+    noise = ["s=discrete_laplace(2)", "n=discrete_laplace(2)"]
+    spec.write_text('[noise]\ns = "laplace(2)"\n')
+    given = options(spec, noise=noise, domain=["0 <= s <= n", "n <= 500"], empty=["mean=1/4"])
+    made = read_release(given, ["mean = s/n"]).estimators()["mean"]
+    assert made.conditions == ("s <= n",)
+    assert made.domain == {"n": tu.Integers(0, 500), "s": tu.Integers(0, 500)}
+    assert made.expectation(s=0, n=0) == pytest.approx(0.25, abs=1e-10)
+    with pytest.raises(TrueupError, match="no formula reads the statistic 't'"):
+        read_release(options(spec, noise=noise, domain=["s <= t"]), ["mean = s/n"]).estimators()

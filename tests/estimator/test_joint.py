@@ -70,6 +70,11 @@ class TestFormulasOnTheIntegers:
         est = tu.unbiased("1/(2*a - 2*b + 1)", noise)
         assert moments(est, {"a": 4, "b": 4}, (1, 1))[0] == pytest.approx(1, abs=1e-12)
 
+    def test_a_pole_is_found_though_another_statistic_has_no_bounds(self):
+        noise = {"s": tu.DiscreteLaplace(1), "n": tu.DiscreteLaplace(1)}
+        with pytest.raises(tu.NoUnbiasedEstimator, match="n = 0"):
+            tu.unbiased("(s + 1)/n", noise, {"n": (0, None)})
+
     @pytest.mark.parametrize("f", ["1/(a + 3*b - 1000)", "log(a - b)", "1/((a - 70)*b - 4)"])
     def test_what_is_undefined_at_whole_numbers_is_refused(self, f):
         noise = {"a": tu.DiscreteLaplace(1), "b": tu.DiscreteLaplace(1)}

@@ -6,6 +6,7 @@
     DiscreteLaplace(2)              discrete_laplace(2)
     Fraction(1, 2)                  1/2
     sd(q) at …                      trueup explain --at …
+    empty=value                     --empty VALUE
     nearly_unbiased(…)              in Python: tu.nearly_unbiased(…)
 
 This is the one place that knows both: whoever words a hint writes it for Python.
@@ -30,6 +31,7 @@ _WORDS: list[tuple[str, Callable[[str], str]]] = [
     (rf"nearly_unbiased{_NEST}", lambda call: f"(in Python) tu.{call}"),
     (r"domain=\{[^{}]*\}", lambda text: _options(text.removeprefix("domain="))),
     (rf"\b(?:{'|'.join(_FAMILIES)})\b(?!\.)", lambda name: _FAMILIES[name]),
+    (r"\bempty=value\b", lambda _: "--empty VALUE"),
     (r"\bFraction\(-?\d+, \d+\)", lambda text: text[9:-1].replace(", ", "/")),
     (r"\bsd\((?:q|\.\.\.)\) at", lambda _: "trueup explain --at"),
 ]

@@ -21,6 +21,10 @@ noise:
 
 bounds on the true value:
   --domain "n>=1"    --domain "1<=n<=500"    --domain "n in [1, 500]"
+  --domain "0 <= s <= n"    --domain "a + b >= 1"    --domain "s <= 300*n"    between statistics
+
+cells that may be empty (integer noise):
+  --empty 0          what every quotient is where its denominator is 0; --empty mean=0 for one
 """
 
 SPEC_HELP = """\
@@ -35,6 +39,9 @@ sidecar (--spec release.toml); options override it:
   s = "laplace(2)"                  # short form
   [estimate]
   mean = "s/n"                      # used when the command line has no formula
+  [empty]
+  mean = 0                          # what mean is where its denominator is 0; or empty = 0
+conditions = ["0 <= s <= n"]        # between statistics; before the first table
 """
 
 
@@ -54,6 +61,13 @@ def add_release(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="BOUND",
         help="what is known of a true value, e.g. 'n>=1'; repeatable",
+    )
+    group.add_argument(
+        "--empty",
+        action="append",
+        default=[],
+        metavar="VALUE",
+        help="what a quotient is where its denominator is 0, or 'mean=0' for one; repeatable",
     )
     group.add_argument("--spec", type=Path, metavar="TOML", help="sidecar that describes the noise")
 

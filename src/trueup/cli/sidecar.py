@@ -15,6 +15,11 @@ The sidecar describes each noisy statistic, and what to estimate from them::
     [estimate]
     mean = "s/n"
 
+    [empty]
+    mean = 0                        # what mean is, by convention, where its denominator is 0
+
+and, before the first table, ``conditions = ["0 <= s <= n"]`` between statistics.
+
 Options override it, statistic by statistic; formulas given on the command line replace
 ``[estimate]``.
 """
@@ -23,12 +28,25 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
+import sys
 import tomllib
+import warnings
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli.notation import Name, Number, assignment, make_noise, read_domain, read_noise, split
+from trueup.cli.notation import (
+    Bound,
+    Name,
+    Number,
+    assignment,
+    make_noise,
+    read_domain,
+    read_noise,
+    read_numbers,
+    split,
+)
 from trueup.domain import Interval
-from trueup.errors import TrueupError
+from trueup.errors import FormulaError, TrueupError
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
@@ -37,6 +55,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trueup.estimator import Estimator
+    from trueup.formula.linear import Condition
     from trueup.noise import Noise
 
 _OWN = ("family", "bounds", "column", "scale_column")
@@ -59,12 +78,15 @@ class Statistic:
 class Release:
     """The noisy statistics by name, and the formulas to estimate.
 
-    ``default`` is the noise of every statistic that has none of its own; ``options`` are the
-    statistics that an option speaks of.
+    ``conditions`` are between statistics; ``empty`` are the values of estimates in empty cells, ""
+    for all of them. ``default`` is the noise of every statistic that has none of its own;
+    ``options`` are the statistics that an option speaks of.
     """
 
     statistics: dict[str, Statistic] = dataclasses.field(default_factory=dict)
     estimates: dict[str, str] = dataclasses.field(default_factory=dict)
+    conditions: list[str] = dataclasses.field(default_factory=list)
+    empty: dict[str, Number] = dataclasses.field(default_factory=dict)
     default: Noise | None = None
     options: set[str] = dataclasses.field(default_factory=set)
 
@@ -76,11 +98,18 @@ class Release:
     def estimators(self) -> dict[str, Estimator]:
         """Return one estimator for each formula."""
         self.check_used(self.estimates.values())
-        return {name: self.estimator(formula) for name, formula in self.estimates.items()}
+        strange = sorted({*self.empty} - {"", *self.estimates})
+        if strange:
+            raise TrueupError(
+                f"there is no estimate {quoted(strange[0])} to be given a value in empty cells",
+                f"the estimates are {', '.join(self.estimates)}",
+            )
+        return {name: self.estimator(f, name) for name, f in self.estimates.items()}
 
-    def estimator(self, formula: str) -> Estimator:
+    def estimator(self, formula: str, estimate: str = "") -> Estimator:
         """Return the estimator of a formula."""
         from trueup.estimator import unbiased
+        from trueup.formula.denominators import denominators
         from trueup.formula.grammar import parse
 
         names = sorted(s.name for s in parse(formula).free_symbols)
@@ -88,8 +117,33 @@ class Release:
         missing = [name for name in names if name not in noises]
         if missing or not names:
             raise self._no_noise(formula, missing)
-        domain = {name: s.bounds for name, s in self.statistics.items() if name in noises}
-        return unbiased(formula, noises, domain)
+        domain: dict[str, Any] = {
+            name: s.bounds for name, s in self.statistics.items() if name in noises
+        }
+        box, tied = self._known_together(names)
+        domain = {n: _both(domain.get(n, (None, None)), box.get(n)) for n in {*domain, *box}}
+        for condition in tied:
+            noises |= {n: law for n in condition.names if (law := self._noise(n)) is not None}
+            for n in condition.names - {*domain}:
+                domain[n] = _both(self._known(n).bounds, box.get(n))
+            low, high = domain.get(condition.key, (None, None))
+            domain[condition.key] = (max(condition.low, -math.inf if low is None else low), high)
+        quotient = estimate in self.empty or bool(denominators(parse(formula)))
+        empty = self.empty.get(estimate, self.empty.get("")) if quotient else None
+        with warnings.catch_warnings(record=True) as caught:
+            made = unbiased(formula, noises, domain, empty=empty)
+        for warning in caught:
+            print(f"trueup: warning: {warning.message}", file=sys.stderr)
+        return made
+
+    def _known_together(self, names: Iterable[str]) -> tuple[dict[str, Interval], list[Condition]]:
+        """Return the bounds and the conditions that speak of some statistics."""
+        from trueup.formula.linear import conditions
+
+        box, tied = conditions(", ".join(self.conditions))
+        own = [c for c in tied if c.names & {*names}]
+        spoken = {*names}.union(*(c.names for c in own))
+        return {name: domain for name, domain in box.items() if name in spoken}, own
 
     def columns(self, statistics: Iterable[str]) -> dict[str, str]:
         """Return the column of each statistic."""
@@ -150,6 +204,9 @@ def read_release(args: argparse.Namespace, formulas: Iterable[str]) -> Release:
             statistic = release.given(of)
             statistic.noise = read_noise(law, scaled=statistic.scale_column is not None)
     _read_bounds(release, args.domain)
+    for text in getattr(args, "empty", []):
+        of, value = assignment(text)
+        (release.empty[of or ""],) = read_numbers(value)
     estimates = _read_formulas(formulas)
     release.estimates = estimates or release.estimates
     return release
@@ -159,7 +216,9 @@ def _read_bounds(release: Release, texts: Iterable[str]) -> None:
     """Set the bounds; two texts on the two sides of one statistic add up."""
     given: dict[str, list[Number | None]] = {}
     for text in texts:
-        bound = read_domain(text)
+        bound = _bound_of(release, text)
+        if bound is None:
+            continue
         sides = given.setdefault(bound.name, [None, None])
         for side, value in enumerate((bound.low, bound.high)):
             if value is None:
@@ -172,6 +231,32 @@ def _read_bounds(release: Release, texts: Iterable[str]) -> None:
             sides[side] = value
     for name, (low, high) in given.items():
         release.given(name).bounds = (low, high)
+
+
+def _bound_of(release: Release, text: str) -> Bound | None:
+    """Return the bound of one statistic; a condition between several is kept for the release."""
+    from trueup.formula.linear import conditions
+
+    try:
+        return read_domain(text)
+    except FormulaError as error:
+        try:
+            box, tied = conditions(text)
+        except TrueupError:
+            raise error from None
+    release.options |= set(box).union(*(c.names for c in tied))
+    release.conditions.append(text)
+    return None
+
+
+def _both(bounds: tuple[Number | None, Number | None], further: Interval | None) -> tuple[Any, Any]:
+    """Return the narrower of two bounds on each side."""
+    if further is None:
+        return bounds
+    low, high = (Interval(*bounds) if bounds != (None, None) else Interval()).bounds
+    lows = [b for b in (low, further.bounds[0]) if b is not None]
+    highs = [b for b in (high, further.bounds[1]) if b is not None]
+    return max(lows, default=None), min(highs, default=None)
 
 
 def _pair(text: str, option: str, example: str) -> tuple[str, str]:
@@ -204,8 +289,10 @@ def read_spec(path: Path) -> Release:
         data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, numbers or nests without end
         raise TrueupError(f"{path} is not TOML: {error}", _SPEC_HINT) from None
-    _check_keys(path, "the file", data, ("noise", "estimate"))
+    _check_keys(path, "the file", data, ("noise", "estimate", "conditions", "empty"))
     release = Release()
+    release.conditions = _conditions(path, data.get("conditions", []))
+    release.empty = _empty(path, data.get("empty", {}))
     for name, entry in _table(path, data, "noise").items():
         try:
             release.statistics[name] = _statistic(path, name, entry)
@@ -221,6 +308,33 @@ def read_spec(path: Path) -> Release:
             )
         release.estimates[name] = formula
     return release
+
+
+def _conditions(path: Path, value: Any) -> list[str]:
+    from trueup.formula.linear import conditions
+
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise TrueupError(
+            f"{path}: conditions are a list of texts, got {value!r}",
+            'write conditions = ["0 <= s <= n"]',
+        )
+    for text in value:
+        try:
+            conditions(text)
+        except TrueupError as error:
+            raise TrueupError(f"{path}, conditions: {error.message}", error.hint) from None
+    return value
+
+
+def _empty(path: Path, value: Any) -> dict[str, Number]:
+    values = value if isinstance(value, dict) else {"": value}
+    for name, number in values.items():
+        if isinstance(number, bool) or not isinstance(number, (int, float)):
+            raise TrueupError(
+                f"{path}, empty: a value in empty cells is a number, got {number!r}",
+                f"write [empty] and {name or 'mean'} = 0",
+            )
+    return values
 
 
 def _table(path: Path, data: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -156,7 +156,7 @@ class Component:
         if len(self.independent) > 1:
             return sympy.Mul(*(part.value(own) for part, own in self._parts_in(region)))
         if self.is_untidy_lattice:
-            return self._on_lattice(region).value
+            return self.on_lattice(region).value
         modes: dict[Frequencies, Complex] = {}
         for c, given in self.modes.items():
             mode = self._raised(c, given)
@@ -176,7 +176,7 @@ class Component:
         if len(self.independent) > 1:
             return self._product_variance(region)
         if self.is_untidy_lattice:
-            return self._on_lattice(region).variance
+            return self.on_lattice(region).variance
         return self.covariance(self, region)
 
     @property
@@ -188,9 +188,10 @@ class Component:
     def check_work(self) -> None:
         """Refuse an estimator that would take too long to write down."""
         if self.is_untidy_lattice and len(self.independent) < 2:
-            self._on_lattice(next(self.regions())).check_value()
+            self.on_lattice(next(self.regions())).check_value()
 
-    def _on_lattice(self, region: Region) -> OnLattice:
+    def on_lattice(self, region: Region) -> OnLattice:
+        """Return what reads f at integers, for statistics that are all integers."""
         place = {symbol: value for symbol, (value, _) in self._point(region).items()}
         return OnLattice(self.f, self._taps(region), place)
 

@@ -498,7 +498,7 @@ def _near(guard: Guard, box: dict[sympy.Symbol, Interval]) -> Iterator[tuple[sym
 def _probes(domain: Interval, marks: list[float]) -> list[float]:
     """Return integers of a domain at which f is tried."""
     ends = [float(b) for b in domain.bounds if b is not None]
-    near = {float(math.floor(m) + k) for m in (*ends, *marks) for k in range(-20, 22)}
+    near = {float(math.floor(m) + k) for m in (*ends, *marks, 0.0) for k in range(-20, 22)}
     return sorted(k for k in near if k in domain)
 
 

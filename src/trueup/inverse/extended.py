@@ -36,7 +36,8 @@ class Extended(Component):
 
     ``outer`` is the component of the extension, None if that has no formula; ``near`` is the
     condition, in the coordinates, that the inverse reads it; ``corners`` are tables of the values
-    near holes; ``far`` is f away from a case of its own, such as an empty cell.
+    near holes. ``count`` is a statistic at whose lower bound f is a convention, for an empty cell;
+    away from there f is ``far``, and its extension that of ``filled``.
     """
 
     outer: Component | None = None
@@ -44,6 +45,8 @@ class Extended(Component):
     tied: tuple[Condition, ...] = ()
     corners: tuple[Corner, ...] = ()
     far: sympy.Expr | None = None
+    filled: Component | None = None
+    count: sympy.Symbol | None = None
     theorem: str = ""
 
     @property
@@ -85,13 +88,33 @@ class Extended(Component):
             allowed &= sum(float(k) * named[n] for n, k in c.terms) >= float(c.low)
         return allowed
 
+    @property
+    def _low(self) -> sympy.Expr:
+        return next(c.operator.low for c in self.cells if c.symbol == self.count)
+
     def _chosen(self, region: Region, what: str) -> sympy.Expr:
         place = {symbol: value for symbol, (value, _) in self._point(region).items()}
         cases = [(c.looked_up(place, what), at(c.near, place)) for c in self.corners]
-        near = at(self.near, place)
+        outer, near = self.outer, at(self.near, place)
+        if self.filled is not None:
+            if place[self.count] != self.count:  # at or below the bound
+                return _worked_out(outer, what, region)
+            first = place[self.count] - 1 - self._low
+            one = at(_worked_out(outer, what, region), {self.count: self._low + 1})
+            cases.append((one, first <= 0))
+            outer = self.filled
         if near != sympy.false:
-            cases.append((getattr(self.outer, what)(region), near))
+            cases.append((_worked_out(outer, what, region), near))
         return first_that_holds(cases, lambda: getattr(self.main, what)(region))
+
+
+def _worked_out(outer: Component | None, what: str, region: Region) -> sympy.Expr:
+    """Return the value or the variance of an extension, which is long: read as seldom as can be."""
+    assert outer is not None  # noqa: S101
+    if what == "variance" and all(c.noise.lattice for c in outer.cells):
+        return outer.on_lattice(region).short_variance
+    found: sympy.Expr = getattr(outer, what)(region)
+    return found
 
 
 def first_that_holds(

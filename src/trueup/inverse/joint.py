@@ -58,7 +58,7 @@ def component(
     corners = joint.corners() if joint.is_whole else None
     if corners is None:
         _no_prior(prior, "beyond a slanted bound")
-        return slanted.bent(joint)
+        return slanted.component(joint)
     return _holed(joint, corners, prior)
 
 
@@ -76,6 +76,7 @@ class Joint:
         names = set().union(*(c.names for c in tied))
         self.own = [s for name, s in statistics.items() if name in names]
         self.symbols = [s.symbol for s in self.own]
+        self.count: sympy.Symbol | None = None  # that may be 0, where f is a convention
 
     @property
     def is_whole(self) -> bool:
@@ -107,13 +108,16 @@ class Joint:
 
         return violated
 
+    def plain(self, f: sympy.Expr) -> Component:
+        """Return the component of a function on the whole box."""
+        return Component(f, self.coordinates, (), _plain(f))
+
     def extended(
         self,
         outer: sympy.Expr,
         near: sympy.Basic,
         corners: Sequence[Corner],
         theorem: str,
-        far: sympy.Expr | None = None,
     ) -> Extended:
         """Return the component of f with an extension."""
         return Extended(
@@ -121,11 +125,10 @@ class Joint:
             self.coordinates,
             (),
             _plain(self.f),
-            outer=Component(outer, self.coordinates, (), _plain(outer)),
+            outer=self.plain(outer),
             near=near,
             tied=self.tied,
             corners=tuple(corners),
-            far=far,
             theorem=theorem,
         )
 

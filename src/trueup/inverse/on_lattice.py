@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import product
 
 import sympy
 
@@ -76,6 +77,24 @@ class OnLattice:
         """g² − T[f²]."""
         self._check("the variance", _VARIANCE)
         return sympy.Add(*(self._outer(depth, ()) for depth in range(len(self.symbols))))
+
+    @property
+    def short_variance(self) -> sympy.Expr:
+        """g² − T[f²] as (Σ wₖδₖf)² − Σ wₖ(δₖf)² over all neighbours.
+
+        It reads f less often, and loses the digits of λ where mixed differences cancel.
+        """
+        axes = [
+            {0: identity - sympy.Add(*(w for _, w in own)), **dict(own)}
+            for identity, own in zip(self.identities, self.weights, strict=True)
+        ]
+        middle = self._averaged((0,) * len(axes))
+        changes = [
+            (sympy.Mul(*(axis[s] for axis, s in zip(axes, steps, strict=True))), steps)
+            for steps in product(*axes)
+            if any(steps)
+        ]
+        return _bracket([(w, self._averaged(steps) - middle) for w, steps in changes])
 
     def check_value(self) -> None:
         """Refuse an estimator that would take too long to write down."""

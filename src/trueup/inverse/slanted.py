@@ -10,6 +10,7 @@ slope, and e_k = k. With continuous noise of both it must be C³: see :mod:`true
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import defaultdict
 from functools import lru_cache
@@ -23,6 +24,7 @@ from trueup.errors import NoUnbiasedEstimator
 from trueup.exact import symbolic
 from trueup.formula.substitution import at
 from trueup.formula.text import text
+from trueup.inverse.tidy import is_tidy
 from trueup.kernels.evaluate import evaluate
 
 if TYPE_CHECKING:
@@ -51,19 +53,17 @@ class Side(NamedTuple):
         return self.side * (self.symbol - self.bound)
 
 
-def bent(joint: Joint) -> Extended:
+def component(joint: Joint) -> Extended:
     """Return the estimator with slanted bounds, at most one of the noises being continuous."""
     sides = [side_of(joint, c) for c in joint.tied]
     far, empty = _apart(joint)
+    joint.count = empty
     near = [_near(c, joint) for c in joint.tied]
-    pieces = []
-    for side in sides:
-        across, beyond = _across(joint, far, side), side.beyond > 0
-        if empty is not None:
-            pieces.append((_continued(joint, across, empty), sympy.And(beyond, sympy.Eq(empty, 0))))
-        pieces.append((across, beyond))
+    bent = [(_across(joint, far, side), side.beyond > 0) for side in sides]
+    pieces = list(bent)
     if empty is not None:
-        near.append(empty <= 1)
+        none = sympy.Eq(empty, 0)
+        pieces = [(_continued(joint, e, empty), sympy.And(b, none)) for e, b in bent] + bent
     outer = sympy.Piecewise(*pieces, (joint.f, True), evaluate=False)
     _check_finite(joint, outer)
     words = ", ".join(str(s.condition) for s in sides)
@@ -71,7 +71,11 @@ def bent(joint: Joint) -> Extended:
         f"slanted bound ({words}): f goes on beyond it, bent so that the variance at the bound is "
         "small"
     )
-    return joint.extended(outer, sympy.Or(*near), (), theorem, far)
+    extended = joint.extended(outer, sympy.Or(*near), (), theorem)
+    if empty is None:
+        return extended
+    filled = sympy.Piecewise(*bent, (far, True), evaluate=False)
+    return dataclasses.replace(extended, far=far, filled=joint.plain(filled), count=empty)
 
 
 def _apart(joint: Joint) -> tuple[sympy.Expr, sympy.Symbol | None]:
@@ -127,14 +131,21 @@ def side_of(joint: Joint, condition: Condition) -> Side:
 
 
 def _across(joint: Joint, f: sympy.Expr, side: Side) -> sympy.Expr:
-    """Return f beyond a bound."""
+    """Return f beyond a bound: f(b) + δ·e/(1 + θ·e/b), e a quotient of polynomials in k."""
     edge, before = (at(f, {side.symbol: side.bound - k * side.side}) for k in (0, 1))
     if joint.is_whole:
-        step, e = edge - before, _steps(joint, side)
+        step, (above, below) = edge - before, _steps(joint, side)
     else:  # C¹ along both: the slope of k is that of the bound
         step = side.side * at(f.diff(side.symbol), {side.symbol: side.bound})
-        e = side.beyond
-    return edge + step * e / (1 + bend(joint, side) * e / _size(joint, side))
+        above, below = side.beyond, sympy.Integer(1)
+    size, theta = _size(joint, side), bend(joint, side)
+    if size is sympy.oo:
+        return _tidied(edge) + _tidied(step) * above / below
+    return _tidied(edge) + _tidied(step * size) * above / (below * size + theta * above)
+
+
+def _tidied(expr: sympy.Expr) -> sympy.Expr:
+    return sympy.factor(expr) if is_tidy(expr) else expr
 
 
 def bend(joint: Joint, side: Side) -> sympy.Expr:
@@ -152,16 +163,17 @@ def _size(joint: Joint, side: Side) -> sympy.Expr:
     for symbol in poly.gens:
         c, domain = poly.coeff_monomial(symbol), joint.statistics[symbol.name].domain
         least += c * symbolic(domain.low if c > 0 else domain.high)
+        least += c * (symbol == joint.count)  # f goes on as if there were no empty cells
     if least >= 1:
         return side.bound
     return sympy.Max(side.bound, 1) if least >= 0 else sympy.oo
 
 
-def _steps(joint: Joint, side: Side) -> sympy.Expr:
-    """Return e_k = k·(k + c)/(β·(k + c) + γ·k²) for the noises of the statistics."""
-    k, scales = side.beyond, _scales(joint)
-    beta, gamma, c = map(sympy.Float, outward(scales[side.symbol.name], *_others(joint, side)))
-    return k * (k + c) / (beta * (k + c) + gamma * k**2)
+def _steps(joint: Joint, side: Side) -> tuple[sympy.Expr, sympy.Expr]:
+    """Return e_k = k·(k + c)/(β·(k + c) + γ·k²) for the noises, as numerator and denominator."""
+    k, own = side.beyond, _scales(joint)[side.symbol.name]
+    beta, gamma, c = map(sympy.Float, outward(own, *_others(joint, side)))
+    return k * (k + c), (gamma * k + beta) * k + beta * c
 
 
 def _scales(joint: Joint) -> dict[str, float]:

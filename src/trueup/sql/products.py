@@ -214,6 +214,8 @@ class _Rewriting(Emitter):
         """Return the terms with like ones added up."""
         found: dict[object, _Product] = {}
         for term in terms:
+            if not term.c:
+                continue
             key = (frozenset(term.above.items()), frozenset(term.below.items()))
             found[key] = _scaled(term, 1 + found[key].c / term.c) if key in found else term
         return list(found.values())
