@@ -46,7 +46,7 @@ from trueup.cli.notation import (
     split,
 )
 from trueup.domain import Interval
-from trueup.errors import FormulaError, TrueupError
+from trueup.errors import BoundWarning, FormulaError, TrueupError
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ class Release:
         quotient = estimate in self.empty or bool(denominators(parse(formula)))
         empty = self.empty.get(estimate, self.empty.get("")) if quotient else None
         with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", BoundWarning)
             made = unbiased(formula, noises, domain, empty=empty)
         for warning in caught:
             print(f"trueup: warning: {warning.message}", file=sys.stderr)
