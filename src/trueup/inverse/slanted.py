@@ -55,9 +55,9 @@ class Side(NamedTuple):
 
 def component(joint: Joint) -> Extended:
     """Return the estimator with slanted bounds, at most one of the noises being continuous."""
-    sides = [side_of(joint, c) for c in joint.tied]
     far, empty = _apart(joint)
     joint.count = empty
+    sides = [side_of(joint, far, c) for c in joint.tied]
     near = [_near(c, joint) for c in joint.tied]
     bent = [(_across(joint, far, side), side.beyond > 0) for side in sides]
     pieces = list(bent)
@@ -107,7 +107,7 @@ def _near(condition: Condition, joint: Joint) -> sympy.Basic:
     return condition.excess(symbols) < reach
 
 
-def side_of(joint: Joint, condition: Condition) -> Side:
+def side_of(joint: Joint, f: sympy.Expr, condition: Condition) -> Side:
     """Return a condition as a bound of a statistic whose coefficient divides all others."""
     terms = dict(condition.terms)
     whole = sympy.ilcm(*(c.q for c in (*terms.values(), condition.low)))
@@ -122,7 +122,7 @@ def side_of(joint: Joint, condition: Condition) -> Side:
             "give a condition such as s <= 2*n, with a factor 1 on one side",
             proved=False,
         )
-    chosen = min(candidates, key=lambda s: not joint.f.is_polynomial(s.symbol)).symbol
+    chosen = min(candidates, key=lambda s: not f.is_polynomial(s.symbol)).symbol
     c = terms[chosen.name]
     rest = sympy.Add(
         *(k * sympy.Symbol(n, real=True) for n, k in terms.items() if n != chosen.name)
