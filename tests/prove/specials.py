@@ -78,6 +78,8 @@ def specials(
 
 def _grid(centres: set[float], low: float, high: float) -> np.ndarray:
     parts = [_LINEAR, *([c, *(c + _LOGARITHMIC), *(c - _LOGARITHMIC)] for c in sorted(centres))]
+    if math.isfinite(low) and math.isfinite(high):
+        parts.append(np.linspace(low, high, 401))
     grid = np.unique(np.concatenate(parts))
     margin = 1e-9 * (1 + abs(grid))  # a bound may be a rounded special point
     return grid[(grid >= low - margin) & (grid <= high + margin)]

@@ -26,6 +26,7 @@ Row = Mapping[str, float]
 
 def disagreements(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row, float, Any]]:
     """Yield (target, point, what scalars say, what the target says)."""
+    points = [x for x in points if not _is_at_the_last_digit(e, x)] or points[:1]
     scalars = [_scalar(est, x) for x in points]
     columns = {n: np.array([x[n] for x in points]) for n in e.names}
     with np.errstate(all="ignore"):
@@ -39,6 +40,12 @@ def disagreements(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str
                 yield name, x, truth, got
     yield from _single(e, est, points)
     yield from _masked(e, est, columns)
+
+
+def _is_at_the_last_digit(e: Any, x: Row) -> bool:
+    """Whether a value is a bound but for its last digit, which engines may read as the bound."""
+    ends = ((v, end) for n, v in x.items() for end in e.ends(n) if math.isfinite(end))
+    return any(0 < abs(v - end) <= 1e-15 * abs(end) for v, end in ends)
 
 
 def _scalar(est: Any, x: Row) -> float:
@@ -136,6 +143,8 @@ ENGINES = {"duckdb": _duckdb, "sqlite": _sqlite}
 
 def _single(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row, float, Any]]:
     """Yield where float32 arrays disagree with doubles: a value at a bound is at the bound."""
+    if any(len({np.float32(b) for b in e.ends(n)}) < len(set(e.ends(n))) for n in e.names):
+        return  # two bounds that are one in single precision
     columns = {n: np.array([x[n] for x in points], np.float32) for n in e.names}
     answers = np.asarray(est(**columns), float)
     for i, got in enumerate(answers):
