@@ -414,3 +414,9 @@ def test_an_integer_taken_for_a_real_number_proves_nothing() -> None:
     with pytest.raises(tu.NoUnbiasedEstimator, match="was found") as told:
         tu.unbiased(f, noises, {"b": tu.Integers(0, None)})
     assert not told.value.proved
+
+
+@pytest.mark.parametrize("f", ["1/sin(q - 100)", "1/tan(2*q + 500)", "log(1 - cos(q - 77))"])
+def test_a_pole_at_an_integer_many_periods_away_is_found(f):
+    with pytest.raises(tu.NoUnbiasedEstimator, match="not a finite number at q = "):
+        tu.unbiased(f, tu.DiscreteLaplace(2))

@@ -63,8 +63,13 @@ SHARES = {
 asked of all. A kept case is asked everything."""
 
 
-LIMITS = ("have more than 6000 parts", "too many to write down", "parts in all are possible")
-"""What is said of what is too long to be written down, when it is first needed."""
+LIMITS = (
+    "have more than 6000 parts",
+    "too many to write down",
+    "parts in all are possible",
+    "has a point in every period that an integral must break at",
+)
+"""What is said of what is too long to be written down or integrated, when it is first needed."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -490,9 +490,15 @@ def _near(guard: Guard, box: dict[sympy.Symbol, Interval]) -> Iterator[tuple[sym
     for symbol in guard.expr.free_symbols & set(box):
         domain = box[symbol]
         if guard.expr.free_symbols == {symbol}:
-            for point in zeros(guard.expr, symbol, float(domain.low), float(domain.high)).points:
-                yield symbol, point
+            for expr in (guard.expr, *_phases(guard.expr)):
+                for point in zeros(expr, symbol, float(domain.low), float(domain.high)).points:
+                    yield symbol, point
         yield symbol, _inner(domain)
+
+
+def _phases(expr: sympy.Expr) -> list[sympy.Expr]:
+    """Return the arguments of waves: at integers 1/sin(q − 100) has its pole where they vanish."""
+    return [wave.args[0] for wave in expr.atoms(sympy.sin, sympy.cos, sympy.tan)]
 
 
 def _probes(domain: Interval, marks: list[float]) -> list[float]:
