@@ -308,6 +308,11 @@ class Examination:
         most = max(1.0, 1e3 * sizes[len(sizes) * 3 // 4 if len(sizes) > 1 else 0])
         return max((s for s in sizes if s <= most), default=0.0)
 
+    @property
+    def least(self) -> float:
+        """Below it two ways to compute the same differ by rounding."""
+        return self.rounding + ROUNDING * self.typical
+
     def is_beside_a_mark(self, x: Mapping[str, float]) -> bool:
         """Whether a value is so close to a special point that formulas cancel."""
         return any(0 < abs(v - m) < 1e-3 for n, v in x.items() for m in self.marks[n])

@@ -128,5 +128,5 @@ def _compared(
             continue
         e.report.compared[check] += 1
         size = float(reading.sizes(e.tree, {n: np.float64(v) for n, v in x.items()}))
-        if not same(truth, got, size if math.isfinite(size) else 0.0, e.rounding):
+        if not same(truth, got, size if math.isfinite(size) else 0.0, e.least):
             yield check, x, truth, got

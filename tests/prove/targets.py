@@ -36,7 +36,7 @@ def disagreements(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str
             e.report.compared[name] += 1
             if name in ENGINES and got is None and _runs_out(e, x):
                 e.report.unsettled["NULL in SQL where doubles run out"] += 1
-            elif not same(truth, got, 0 if math.isnan(size) else size, e.rounding):
+            elif not same(truth, got, 0 if math.isnan(size) else size, e.least):
                 yield name, x, truth, got
     yield from _single(e, est, points)
     yield from _masked(e, est, columns)
@@ -160,7 +160,7 @@ def _single(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row,
         e.report.compared["float32"] += 1
         slack = SINGLE * (abs(truths[0]) + size) + 8 * (max(truths) - min(truths))
         slack += 8 * _moved(e, x, {n: float(c[i]) for n, c in columns.items()})
-        if not abs(got - truths[0]) <= slack + e.rounding:
+        if not abs(got - truths[0]) <= slack + e.least:
             yield "float32", x, truths[0], got
 
 

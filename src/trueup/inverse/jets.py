@@ -39,6 +39,9 @@ _MOST_PARTS = 6000  # of all derivatives of one function: sympy makes some thous
 
 _GROWTH = 3  # times as many parts has the derivative of a long expression, at the least
 
+_HOPELESS = 9000
+"""Parts of a derivative of which factoring leaves too many in any case, after seconds."""
+
 Keys = tuple[Key, ...]
 """One functional per coordinate; a pure shift (0, s) stands for the difference δₛ."""
 
@@ -253,7 +256,8 @@ def derivative(expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr
     """Return the derivative of the given order, each one found once and kept."""
     if order == 0:
         return expr
-    return sympy.factor_terms(derivative(expr, symbol, order - 1).diff(symbol))
+    found = derivative(expr, symbol, order - 1).diff(symbol)
+    return found if is_long(found, _HOPELESS) else sympy.factor_terms(found)
 
 
 def short_derivative(expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr:
