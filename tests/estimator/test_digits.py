@@ -60,7 +60,7 @@ def test_small_is_not_smooth(f: str, reason: str) -> None:
     ],
 )
 def test_poles_far_from_the_bounds_are_found(f: str, domain: dict[str, tuple[int, None]]) -> None:
-    with pytest.raises(tu.NoUnbiasedEstimator, match="can be 0"):
+    with pytest.raises(tu.NoUnbiasedEstimator, match=r"at a = (500|1000), b = \1"):
         tu.unbiased(f, {"a": tu.DiscreteLaplace(1), "b": tu.DiscreteLaplace(1)}, domain)
 
 
