@@ -389,7 +389,7 @@ def with_convention(
             )
     box = {s.symbol.name: s.domain for s in statistics}
     for d in found:
-        if _excludes(d, box, tied):
+        if excludes(d, box, tied):
             raise TrueupError(
                 f"empty={empty!r} is what {text(src.expr)} is where {text(d)} = 0, but the stated "
                 "bounds exclude that",
@@ -399,7 +399,7 @@ def with_convention(
     return dataclasses.replace(src, expr=expr, record=src.record and text(expr))
 
 
-def _excludes(d: sympy.Expr, box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
+def excludes(d: sympy.Expr, box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
     """Whether bounds or conditions keep a denominator from being 0."""
     named = {symbol: box[symbol.name] for symbol in d.free_symbols}
     return bool(definite(d, named)) or any(

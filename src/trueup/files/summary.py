@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trueup.extras import optional
 from trueup.tables.bounds import SAMPLE, bounds_of
+from trueup.tables.empty import empties_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from trueup.files.query import Statement
     from trueup.tables.bounds import Bound
+    from trueup.tables.empty import Empty
     from trueup.tables.request import Request
 
 
@@ -57,7 +60,13 @@ class Tally:
             if output == "value":
                 f = plug_in(request, s.numbers, s.dialect)
                 columns[self._bias(request)] = f"({f}) - ({columns[name]})"
+        for i, empty in enumerate(self._empties):
+            columns[f"{s.prefix}empty_{i}"] = s.output(empty.indicator, "value")
         return columns
+
+    @cached_property
+    def _empties(self) -> list[Empty]:
+        return empties_of(self.statement.requests)
 
     def _bias(self, request: Request) -> str:
         return f"{self.statement.prefix}bias_{request.name}"
@@ -66,6 +75,11 @@ class Tally:
         counts, quote = {"rows": "COUNT(*)"}, self.statement.quote
         for i, bound in enumerate(bounds_of(self.statement.requests)):
             counts |= {f"{name} {i}": sql for name, sql in self._looked_at(bound).items()}
+        for i in range(len(self._empties)):
+            e = quote(f"{self.statement.prefix}empty_{i}")
+            counts |= {f"empty {i}": f"SUM({e})", f"squares {i}": f"SUM({e} * {e})"}
+            counts[f"cells {i}"] = f"COUNT({e})"
+            counts[f"some {i}"] = self._gathered(e, [f"{e} IS NOT NULL"])
         for name, (request, output) in self.statement.written.items():
             if output != "variance":
                 counts[f"known {name}"] = f"COUNT({quote(name)})"
@@ -83,27 +97,29 @@ class Tally:
         if bound.side > 0:
             sign, most = ">", "MAX"
         number = f"{x} <= CAST('Infinity' AS DOUBLE)"  # NaN is above
-        chosen = [number]
-        if self.rows > SAMPLE:
-            chosen.append(f"{quote(f'{s.prefix}chance')} < {SAMPLE / self.rows!r}")
         columns = {"values": x}
         if bound.scale is not None:
             columns["scales"] = quote(s.scales[bound.scale])
-        gather = "COLLECT_LIST" if s.dialect == "spark" else "LIST"
         return {
             "known": f"COUNT({x})",
             "beyond": f"COUNT_IF({x} {sign} {bound.value!r} AND {number})",
             "farthest": f"{most}({x}) FILTER (WHERE {number})",
-            **{
-                name: f"{gather}({column}) FILTER (WHERE {' AND '.join(chosen)})"
-                for name, column in columns.items()
-            },
+            **{name: self._gathered(column, [number]) for name, column in columns.items()},
         }
+
+    def _gathered(self, column: str, chosen: list[str]) -> str:
+        """Return the list of a column's values at a sample of the rows that are chosen."""
+        s, gather = self.statement, "LIST"
+        if s.dialect == "spark":
+            gather = "COLLECT_LIST"
+        if self.rows > SAMPLE:
+            chosen = [*chosen, f"{s.quote(f'{s.prefix}chance')} < {SAMPLE / self.rows!r}"]
+        return f"{gather}({column}) FILTER (WHERE {' AND '.join(chosen)})"
 
     def read(self, row: tuple[Any, ...]) -> Summary:
         """Return the summary that a row of counts makes."""
         counts = dict(zip(self._counts(), row, strict=True))
-        return Summary(self.statement, counts)
+        return Summary(self.statement, counts, self._empties)
 
 
 def plug_in(request: Request, numbers: Mapping[str, str], dialect: str) -> str:
@@ -131,6 +147,7 @@ class Summary:
 
     statement: Statement
     counts: Mapping[str, Any]
+    empties: Sequence[Empty] = ()
 
     def lines(self) -> list[str]:
         """Return what to say: what was done, then the warnings."""
@@ -145,8 +162,17 @@ class Summary:
             beyond, known = found["beyond"] or 0, found["known"]
             share = f" ({100 * beyond / known:.2g} %)" if beyond else ""
             yield f"{bound.statistic}: {beyond:,}{share} {bound.where} {bound.value:g}"
+        for _, empty, numbers in self._cells():
+            yield empty.words(*numbers)
         for request in self.statement.requests:
             yield self._estimate(request.name, rows)
+
+    def _cells(self) -> Iterator[tuple[int, Empty, tuple[float, float, int]]]:
+        """Yield what was counted of empty cells, where there are rows."""
+        for i, empty in enumerate(self.empties):
+            total, squares, rows = (self.counts[f"{k} {i}"] for k in ("empty", "squares", "cells"))
+            if rows:
+                yield i, empty, (float(total), float(squares), rows)
 
     def _warnings(self) -> Iterator[str]:
         """Yield doubts about bounds that too many values lie beyond."""
@@ -155,6 +181,10 @@ class Summary:
             x, scale = (found.get(name) for name in ("values", "scales"))
             scales = None if scale is None else np.array(scale, float)
             text = bound.doubt(np.array(x or [], float), scales, found["known"], found["farthest"])
+            if text is not None:
+                yield text
+        for i, empty, numbers in self._cells():
+            text = empty.doubt(*numbers, np.array(self.counts[f"some {i}"] or [], float))
             if text is not None:
                 yield text
 

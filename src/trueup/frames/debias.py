@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from narwhals import dependencies
 
 from trueup.errors import TrueupError
+from trueup.estimator import Estimator
 from trueup.frames import eager, of_arrow, of_duckdb, of_narwhals, of_pandas, of_polars, of_spark
 from trueup.tables.request import outputs_of, read_requests
 
@@ -22,6 +23,7 @@ def debias(
     scales: Mapping[str, Any] | None = None,
     *,
     stderr: bool = True,
+    empty: Any = None,
     **estimators: Any,
 ) -> Any:
     """Return a table with a column of unbiased estimates, and one of standard errors, for each.
@@ -44,6 +46,9 @@ def debias(
     stderr
         False leaves out the standard errors. A standard error is null where the unbiased variance
         is negative, which can happen with several statistics.
+    empty
+        What quotients are, by convention, where their denominator is 0, for all estimators: see
+        :func:`trueup.unbiased`.
     **estimators
         NAME = an estimator made by :func:`trueup.unbiased`.
 
@@ -63,6 +68,13 @@ def debias(
     │ null ┆ 25  ┆ null     ┆ null        │
     └──────┴─────┴──────────┴─────────────┘
     """
+    if isinstance(empty, Estimator):  # a name like any other
+        empty, estimators = None, {"empty": empty, **estimators}
+    if empty is not None:
+        estimators = {
+            name: e.with_empty(empty) if isinstance(e, Estimator) else e
+            for name, e in estimators.items()
+        }
     if of_narwhals.is_wrapped(frame):
         native = debias(frame.to_native(), columns, scales, stderr=stderr, **estimators)
         return of_narwhals.wrapped(native, frame)

@@ -15,6 +15,7 @@ from trueup.formula.text import text
 from trueup.frames.columns import Column, either
 from trueup.kernels.grid import columns
 from trueup.tables.bounds import SAMPLE, bounds_of
+from trueup.tables.empty import empties_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,6 +151,22 @@ def _warn_beyond(requests: Sequence[Request], pieces: Sequence[Piece]) -> None:
         text = named.doubt(x, scale, rows, farthest)
         if text is not None:
             warnings.warn(text, BoundWarning, stacklevel=_calls_inside() + 1)
+    for empty in empties_of(requests):
+        if not empty.denied:
+            continue
+        g = _indicated(empty.indicator, pieces)
+        text = empty.doubt(float(g.sum()), float(g @ g), len(g), g)
+        if text is not None:
+            warnings.warn(text, BoundWarning, stacklevel=_calls_inside() + 1)
+
+
+def _indicated(indicator: Request, pieces: Sequence[Piece]) -> NDArray[np.float64]:
+    """Return estimates of an indicator at some rows, those without a whole number left out."""
+    sampled = [_sample(pieces, name) for name in indicator.inputs]
+    known = np.logical_and.reduce([np.floor(x) == x for x in sampled[: len(indicator.columns)]])
+    known &= np.logical_and.reduce([x > 0 for x in sampled[len(indicator.columns) :]] or [known])
+    (found,) = columns(indicator.value, None, [x[known] for x in sampled], ("value",))
+    return found
 
 
 def _calls_inside() -> int:

@@ -1,0 +1,117 @@
+"""How many cells of a table are empty, estimated without bias, and bounds that say none is.
+
+"The denominator is 0" is a function on the integers, so its sum over the rows has an unbiased
+estimator Σg, and an unbiased variance Σ(g² − g): the square of an indicator is itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy
+
+from trueup.arguments import excludes
+from trueup.domain import Integers
+from trueup.errors import TrueupError
+from trueup.estimator import unbiased
+from trueup.formula.denominators import denominators
+from trueup.formula.text import text
+from trueup.noise.discrete_laplace import DiscreteLaplace
+from trueup.tables.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from trueup.estimator import Estimator
+
+    Floats = NDArray[np.float64]
+
+_SURE = 5.0  # standard errors: chance takes one table of three millions there
+
+
+@dataclasses.dataclass(frozen=True)
+class Empty:
+    """Cells in which a denominator is 0: its indicator, as asked of the table.
+
+    ``denied`` says that the stated bounds exclude it.
+    """
+
+    denominator: str
+    indicator: Request
+    denied: bool
+
+    def words(self, total: float, squares: float, rows: int) -> str:
+        """Return the estimate, given Σg and Σg²."""
+        error = math.sqrt(max(squares - total, 0.0))
+        return f"{self.denominator} = 0: about {total:,.0f} ± {error:,.0f} of {rows:,} cells"
+
+    def doubt(self, total: float, squares: float, rows: int, some: Floats) -> str | None:
+        """Return what to warn of, None if there may well be no empty cell.
+
+        ``some`` are the g of some rows in their order; one that repeats the one before may be the
+        same draw, written into several cells, and is left out.
+
+        Examples
+        --------
+        >>> from trueup import DiscreteLaplace, Laplace, unbiased
+        >>> mean = unbiased("s/n", {"s": Laplace(2), "n": DiscreteLaplace(2)}, "n >= 1")
+        >>> request = Request("mean", mean, {"s": "s", "n": "emp"}, {}, ("value",))
+        >>> (empty,) = empties_of([request])
+        >>> g = np.resize([2.5, 0, 0, -1.5], 1000)
+        >>> print(empty.doubt(200.0, 900.0, 1000, g))
+        about 200 ± 26 of 1,000 cells are empty, but the stated bounds say that n is never 0
+        Hint: say what the estimate is in empty cells, empty=value (--empty VALUE), with bounds ...
+        >>> empty.doubt(2.0, 9.0, 10, g[:10])
+        """
+        anew = some[np.flatnonzero(np.diff(some, prepend=0.0))]
+        if not self.denied or anew.sum() <= _SURE * math.sqrt(float(anew @ anew)):
+            return None
+        error = math.sqrt(max(squares - total, 0.0))
+        return (
+            f"about {total:,.0f} ± {error:,.0f} of {rows:,} cells are empty, but the stated bounds "
+            f"say that {self.denominator} is never 0\n"
+            "Hint: say what the estimate is in empty cells, empty=value (--empty VALUE), with "
+            "bounds that reach 0: beyond a wrong bound estimates are biased"
+        )
+
+
+def empties_of(requests: Iterable[Request]) -> list[Empty]:
+    """Return the denominators of all estimates that integer noise lets us look at, each once."""
+    found: dict[object, Empty] = {}
+    for request in requests:
+        for d in denominators(request.estimator.estimand):
+            names = sorted(s.name for s in d.free_symbols)
+            key = (d, *((request.columns[n], request.scales.get(n)) for n in names))
+            indicator = None if key in found else _indicator(request.estimator, d)
+            if indicator is not None:
+                own = dataclasses.replace(
+                    request,
+                    name=f"empty {len(found)}",
+                    estimator=indicator,
+                    columns={n: request.columns[n] for n in indicator.statistics},
+                    scales={n: c for n, c in request.scales.items() if n in indicator.statistics},
+                    outputs=("value",),
+                )
+                box, tied = request.estimator.domain, request.estimator._tied
+                found[key] = Empty(text(d), own, excludes(d, box, tied))
+    return list(found.values())
+
+
+def _indicator(estimator: Estimator, d: sympy.Expr) -> Estimator | None:
+    """Return the estimator of "d is 0", for counts that may be 0; None where there is none."""
+    noise = {s.name: estimator.noise[s.name] for s in d.free_symbols}
+    if not all(isinstance(law, DiscreteLaplace) for law in noise.values()):
+        return None
+    box = {}
+    for name in noise:
+        low, high = estimator.domain[name].bounds
+        box[name] = Integers(low if low is None else min(low, 0), high)
+    try:
+        return unbiased(sympy.Piecewise((1, sympy.Eq(d, 0)), (0, True)), noise, box)
+    except TrueupError:  # too many statistics, say
+        return None
