@@ -106,3 +106,15 @@ def test_the_table_names_what_is_beyond():
     assert "| planted | 7 | 0.10 |  |  |  | – 99.00 | 0 |" in page
     assert "1 of 2 steps" in page
     assert "- planted, 7: sd 99.0 s" in page
+
+
+def test_a_system_as_wide_as_a_million_is_refused_before_it_is_made():
+    with pytest.raises(tu.TrueupError, match="too large a system"):
+        tu.unbiased("1/q", tu.DiscreteGaussian(2), (1, 10**6))
+
+
+def test_a_sum_of_many_scales_under_a_bound_is_refused():
+    noise = sum((tu.Laplace(k) for k in range(2, 10)), tu.Laplace(1))
+    with pytest.raises(tu.TrueupError, match="9 different scales under a bound"):
+        tu.unbiased("1/q", noise, (1, None))
+    assert tu.unbiased("q**2", noise)(3.0) == pytest.approx(9 - 2 * sum(k**2 for k in range(1, 10)))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Truth = Mapping[sympy.Symbol, float]
 
 
-_MOST_WORK = 5_000_000_000  # nodes times operations: NumPy does a thousand million in a second
+_MOST_WORK = 2_000_000_000  # nodes times operations: NumPy does a thousand million in a second
 
 _SMALLER = (0, 64, 128, 256, 480)
 """Powers of two by which g is divided where its square overflows; 4⁴⁸⁰ is still a double."""

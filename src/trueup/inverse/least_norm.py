@@ -55,6 +55,8 @@ _RIDGE = 5e-16
 _TINY = 1e-17  # what the ridge makes up for anyway
 MAX_WORK = 3e10
 """Multiplications for one factorisation."""
+MAX_SIZE = 1e7
+"""Numbers in the bands of the system: 80 MB, a few times over."""
 
 
 class Solution(NamedTuple):
@@ -70,15 +72,15 @@ class LeastNorm:
     def __init__(self, noise: Noise, domain: Interval) -> None:
         low, high = (int(b) for b in domain.bounds if b is not None)
         offset, self.masses = support(noise)
-        self.truths = np.arange(low, high + 1.0)
-        self.first = low + offset
+        self.first, count = low + offset, high - low + 1
         band = min(2 * (len(self.masses) - 1), high - low)
-        work = float(len(self.truths)) * len(self.masses) * (band + 1)
-        if work + float(len(self.truths)) * band**2 > MAX_WORK:
+        work = float(count) * len(self.masses) * (band + 1)
+        if work + float(count) * band**2 > MAX_WORK or (band + 1) * count > MAX_SIZE:
             raise TrueupError(
                 f"{noise!r} on {domain} is too large a system to solve exactly",
                 "narrow the domain, or use nearly_unbiased(f, noise, domain, max_bias=...)",
             )
+        self.truths = np.arange(low, high + 1.0)
         mixture = np.convolve(prior.weights(domain, self.truths), self.masses)
         self.reached = mixture > 0
         self._inverse = np.where(self.reached, 1 / np.where(self.reached, mixture, 1.0), 0.0)
