@@ -473,7 +473,7 @@ def value(e: Examination, est: Any) -> Iterator[Finding]:
             e.report.compared[check] += 1
             tolerance = VALUE * float(truth.size) + e.rounding
             if e.is_beside_a_mark(x):
-                tolerance += VALUE * e.typical ** (2 if check == "variance" else 1)
+                tolerance += VALUE * (_square(e.typical) if check == "variance" else e.typical)
             if not abs(got - float(truth.value)) <= tolerance and not _blurred(
                 e, bounds, x, got, check
             ):
@@ -642,12 +642,12 @@ def _spread(
     if not second.settled:
         e.report.unsettled["variance"] += 1
         return
-    variance = second.mean - (first.mean - (f or 0.0)) ** 2
-    rounding = ROUNDING * (first.size + abs(f or 0.0)) ** 2 + UNSEEN * e.typical**2
+    variance = second.mean - _square(first.mean - (f or 0.0))
+    rounding = ROUNDING * _square(first.size + abs(f or 0.0)) + UNSEEN * _square(e.typical)
     slack = SPREAD * second.size + 4 * second.error + rounding + e.rounding
     if sd is not None:
         e.report.compared["sd"] += 1
-        if not abs(sd**2 - variance) <= slack:
+        if not abs(_square(sd) - variance) <= slack:
             yield Finding("sd", e.case, q, math.sqrt(max(variance, 0)), sd)
     if within and len(answers) > 2:
         third = answers[2]
@@ -658,6 +658,11 @@ def _spread(
         slack += SPREAD * third.size + 4 * third.error
         if not abs(third.mean - variance) <= slack:
             yield Finding("estimated variance", e.case, q, variance, third.mean)
+
+
+def _square(x: float) -> float:
+    """Return x², infinite where that is no double."""
+    return x * x
 
 
 def coverage(e: Examination, est: Any) -> Iterator[Finding]:
