@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from prove import growth, hygiene, inputs, kept, privacy, published, put_back
 from prove.reliability import written
@@ -60,6 +61,12 @@ def main() -> None:
     raise SystemExit(bool(figures.findings))
 
 
+def _again(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a kept record after another look; a reason is only needed while it is open."""
+    still = any(f.check == record["check"] for f in examined(kept.case_of(record)).findings)
+    return {**{k: v for k, v in record.items() if still or k != "why"}, "open": still}
+
+
 def _timed(title: str, part: Callable[[], list[str]]) -> list[str]:
     """Return a section, and say how long it took."""
     began = time.monotonic()
@@ -70,10 +77,7 @@ def _timed(title: str, part: Callable[[], list[str]]) -> list[str]:
 
 def _keep(figures: Figures) -> None:
     """Look at the kept cases again, and keep new ones as small as they get."""
-    records = [
-        {**r, "open": any(f.check == r["check"] for f in examined(kept.case_of(r)).findings)}
-        for r in kept.kept()
-    ]
+    records = [_again(r) for r in kept.kept()]
     new = [kept.record_of(f.check, smallest(f), True) for f in figures.findings[:MOST]]
     kept.write(records + new)
 
