@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trueup.mechanisms import Mean, TwoTotalsMean
+from trueup.mechanisms import GroupMean, Mean, TwoTotalsMean
 from trueup.mechanisms.whole_numbers import Grid
 
 Seen = list[tuple[Fraction, Fraction]]
@@ -94,6 +94,12 @@ def summed_in_floats(grid: Grid, records: Any) -> int:
 
 
 # -- unbounded records -----------------------------------------------------------------------------
+
+GROUPS = {
+    "midpoint": lambda b: GroupMean(1, bounds=b),
+    "a value": lambda b: GroupMean(1, bounds=b, empty=b[0]),
+    "a promise": lambda b: GroupMean(Fraction(1, 2), bounds=b, empty="n >= 3"),
+}
 
 TRANSFORMS = {
     "root:1": ("root:1", 1, 0),

@@ -18,6 +18,7 @@ from scipy.stats import beta
 
 from mechanisms.neighbours import (
     BOUNDS,
+    GROUPS,
     MEANS,
     SIZES,
     TRANSFORMS,
@@ -34,6 +35,7 @@ from trueup.mechanisms import (
     Shares,
     SmoothSensitivityMean,
     TwoTotalsMean,
+    groups,
     means,
     per_record,
     shares,
@@ -57,6 +59,23 @@ def test_one_record_costs_at_most_epsilon(monkeypatch, name, bounds):
             largest = max(largest, loss(without, with_it))
     assert largest <= stated
     assert largest > Fraction(99, 100) * stated  # and no noise is wasted
+
+
+@pytest.mark.parametrize("uniform", [0.0, 0.4, 1.0], ids=str)
+@pytest.mark.parametrize("bounds", BOUNDS[::3], ids=str)
+@pytest.mark.parametrize("name", GROUPS)
+def test_one_record_moves_two_rounded_counts_by_one(monkeypatch, name, bounds, uniform):
+    """For every U of their common rounding; what is drawn in the corner has a test of its own."""
+    mechanism = GROUPS[name](bounds)
+    rounded = lambda bound, rng: min(bound - 1, int(uniform * bound))  # noqa: E731
+    monkeypatch.setattr(groups, "below", rounded)
+    largest = Fraction(0)
+    for data in data_sets(bounds):
+        without = before_noise(monkeypatch, groups, mechanism, data)
+        for record in beside(bounds):
+            with_it = before_noise(monkeypatch, groups, mechanism, [*data, record])
+            largest = max(largest, loss(without[:2], with_it[:2]))
+    assert Fraction(99, 100) * Fraction(mechanism.epsilon) < largest <= Fraction(mechanism.epsilon)
 
 
 @pytest.mark.parametrize("bounds", [(10**9, 10**9 + 1), (10**15, 10**15 + 1), (0.1, 0.7)], ids=str)

@@ -61,12 +61,12 @@ def _is_private(path: Path) -> bool:
     )
 
 
-def store(name: str, text: str) -> Path:
-    """Return the file of a module with this text, written at once and whole.
+def store(name: str, text: str, suffix: str = ".py") -> Path:
+    """Return the file of a module, or of data, with this text, written at once and whole.
 
     The file's time is always the same, so that what was compiled from it stays valid.
     """
-    path = directory() / f"{name}.py"
+    path = directory() / f"{name}{suffix}"
     data = text.encode()
     if not (path.is_file() and path.read_bytes() == data and path.stat().st_mtime == 0):
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{name}-", suffix=".tmp")

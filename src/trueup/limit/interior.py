@@ -112,21 +112,27 @@ class Point:
     masses: Floats
     dual: Dual
     variance: float
+    prices: Floats
+    """Of the slacks: they show how far the multipliers are from proving the variance."""
 
 
 def interior(programme: Programme, labels: Floats, tolerance: float) -> Point:
     """Return masses and multipliers within a relative tolerance, or as close as rounding allows."""
-    cone = _Cone(programme, labels)
-    size = len(programme.values)
-    masses = np.full((size, len(labels)), 1 / len(labels))
+    return descend(Cone(programme, labels), tolerance)
+
+
+def descend(cone: Cone, tolerance: float, misses: float = 1e-7) -> Point:
+    """Return masses and multipliers on a cone that meet the equations up to ``misses``."""
+    size, count = cone.off.shape
+    masses = np.repeat(cone.right[:size, None] / count, count, axis=1)
     slack = cone.slack(masses)
-    prices = np.full_like(slack, cone.costs.mean() / (programme.ratio - 1) + 1e-3)
+    prices = np.full_like(slack, cone.costs.mean() / (cone.ratio - 1) + 1e-3)
     dual = np.zeros(2 * size)
     with np.errstate(all="ignore"):
         for _ in range(_STEPS):
-            gap = float((cone.costs * masses).sum()) - dual[:size].sum()
-            misses = np.abs(right_hand_side(size) - cone.total(masses)).max()
-            if misses < 1e-7 and gap < tolerance * float((cone.costs * masses).sum()):
+            cost = float((cone.costs * masses).sum())
+            missing = np.abs(cone.right - cone.total(masses)).max()
+            if missing < misses and cost - float(cone.right @ dual) < tolerance * cost:
                 break
             step = _step(cone, masses, slack, prices, dual)
             if step is None:
@@ -134,16 +140,21 @@ def interior(programme: Programme, labels: Floats, tolerance: float) -> Point:
             masses, prices, dual = step
             slack = cone.slack(masses)
     variance = float((cone.costs * masses).sum())
-    return Point(masses, Dual(dual[:size], dual[size:]), variance)
+    return Point(masses, Dual(dual[:size], dual[size:]), variance, prices)
 
 
-class _Cone:
-    """The slacks, costs and equations of masses on given labels."""
+class Cone:
+    """The slacks, costs and equations of masses on given labels; neighbours are one apart."""
 
     def __init__(self, programme: Programme, labels: Floats) -> None:
         self.ratio = programme.ratio
         self.off = labels - programme.values[:, None]
         self.costs = programme.prior[:, None] * self.off**2
+        self.right = right_hand_side(len(programme.values))
+
+    def factored(self, weights: Floats) -> _Tridiagonal:
+        """Return the matrices slackᵀ W slack, one for each label, factored."""
+        return _Tridiagonal(self.ratio, weights)
 
     def slack(self, masses: Floats) -> Floats:
         """Return ρ p(q+1) − p(q) and ρ p(q) − p(q+1)."""
@@ -194,14 +205,18 @@ class _Tridiagonal:
     def normal(self, off: Floats) -> Floats:
         """Return Σ_y B H⁻¹ Bᵀ, the matrix of the equations."""
         size, count = off.shape
-        inverse = self.solve(np.repeat(np.eye(size)[:, :, None], count, axis=2))
-        weighted = inverse * off
-        matrix = np.empty((2 * size, 2 * size))
-        matrix[:size, :size] = inverse.sum(axis=2)
-        matrix[:size, size:] = weighted.sum(axis=2)
-        matrix[size:, :size] = matrix[:size, size:].T
-        matrix[size:, size:] = np.einsum("ijn,in->ij", weighted, off)
-        return matrix
+        return normal_matrix(self.solve(np.repeat(np.eye(size)[:, :, None], count, axis=2)), off)
+
+
+def normal_matrix(inverse: Floats, off: Floats) -> Floats:
+    """Return Σ_y B H⁻¹ Bᵀ from the inverses, one for each label along the last axis."""
+    size, weighted = len(off), inverse * off
+    matrix = np.empty((2 * size, 2 * size))
+    matrix[:size, :size] = inverse.sum(axis=2)
+    matrix[:size, size:] = weighted.sum(axis=2)
+    matrix[size:, :size] = matrix[:size, size:].T
+    matrix[size:, size:] = np.einsum("ijn,in->ij", weighted, off)
+    return matrix
 
 
 def _factored(matrix: Floats) -> tuple[Floats, object] | None:
@@ -219,26 +234,26 @@ def _factored(matrix: Floats) -> tuple[Floats, object] | None:
 
 
 def _step(
-    cone: _Cone, masses: Floats, slack: Floats, prices: Floats, dual: Floats
+    cone: Cone, masses: Floats, slack: Floats, prices: Floats, dual: Floats
 ) -> tuple[Floats, Floats, Floats] | None:
     """Return the next masses, prices and multipliers (Mehrotra's predictor and corrector)."""
-    tridiagonal = _Tridiagonal(cone.ratio, prices / slack)
-    normal = tridiagonal.normal(cone.off)
+    blocks = cone.factored(prices / slack)
+    normal = blocks.normal(cone.off)
     factor = _factored(normal)
     if factor is None:
         return None
     scale, cholesky = factor
     owed = cone.costs - cone.pulled(prices) - cone.lifted(dual)
-    missing = right_hand_side(len(masses)) - cone.total(masses)
+    missing = cone.right - cone.total(masses)
 
     def newton(target: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         aim = target / slack - prices
         gap = owed - cone.pulled(aim)
-        right = missing + cone.total(tridiagonal.solve(gap))
+        right = missing + cone.total(blocks.solve(gap))
         shift = np.zeros_like(right)
         for _ in range(3):
             shift += scale * cho_solve(cholesky, scale * (right - normal @ shift))  # type: ignore[call-overload]
-        moved = tridiagonal.solve(cone.lifted(shift) - gap)
+        moved = blocks.solve(cone.lifted(shift) - gap)
         slid = cone.slack(moved)
         return moved, slid, aim - prices * slid / slack, shift
 

@@ -175,8 +175,20 @@ def exact_table(
     the corrections, at every true value: with a probability so small that it costs nothing, yet
     so much larger than the corrections that these labels are private too.
     """
-    masses = mixture.masses(ratio)
     room = min(Fraction(1), (ratio - 1) / 2)
+    table = corrected(mixture.masses(ratio), values, room)
+    labels = sorted(table)
+    rows = (Row.of([table[y][q] for y in labels]) for q in range(len(values)))
+    return Table(tuple(truths), tuple(float(y) for y in labels), tuple(rows))
+
+
+def corrected(
+    masses: dict[Fraction, list[Fraction]], values: Sequence[Fraction], room: Fraction
+) -> dict[Fraction, list[Fraction]]:
+    """Return masses with exact totals and means, made good by two labels far out.
+
+    ``room`` is by how much more than their totals, relatively, neighbours may differ in a label.
+    """
     reach = 4 * (max(values) - min(values)) / room
     middle = (max(values) + min(values)) / 2
     low, high = Fraction(float(middle - reach)), Fraction(float(middle + reach))
@@ -190,9 +202,7 @@ def exact_table(
         upper = (shift - low * missing) / (high - low)
         table[high][q] += upper
         table[low][q] += missing - upper
-    labels = sorted(table)
-    rows = (Row.of([table[y][q] for y in labels]) for q in range(len(values)))
-    return Table(tuple(truths), tuple(float(y) for y in labels), tuple(rows))
+    return table
 
 
 def _share(error: Fraction) -> Fraction:

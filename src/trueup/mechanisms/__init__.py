@@ -1,13 +1,16 @@
 """Mechanisms: data in, private and unbiased numbers out."""
 
 from trueup.limit.optimal import OptimalRelease
+from trueup.mechanisms.groups import GroupMean, GroupShare
 from trueup.mechanisms.means import Mean, SmoothSensitivityMean, TwoTotalsMean
 from trueup.mechanisms.per_record import PerRecordSum, Policy
 from trueup.mechanisms.planning import Plan, plan
-from trueup.mechanisms.release import MeanRelease, SharesRelease, TotalRelease
+from trueup.mechanisms.release import MeanRelease, SharesRelease, Sum, TotalRelease
 from trueup.mechanisms.shares import Shares
 
 __all__ = [
+    "GroupMean",
+    "GroupShare",
     "Mean",
     "MeanRelease",
     "OptimalRelease",
@@ -17,6 +20,7 @@ __all__ = [
     "Shares",
     "SharesRelease",
     "SmoothSensitivityMean",
+    "Sum",
     "TotalRelease",
     "TwoTotalsMean",
     "plan",

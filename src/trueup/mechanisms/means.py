@@ -14,7 +14,7 @@ from trueup.estimator import unbiased
 from trueup.exact import number
 from trueup.mechanisms.contrast import Contrast
 from trueup.mechanisms.records import read_bounds, read_outside, read_records
-from trueup.mechanisms.release import MeanRelease, rounding
+from trueup.mechanisms.release import MeanRelease, root, rounding
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.whole_numbers import Grid, Whole, float_above
 from trueup.noise import DiscreteLaplace, Laplace
@@ -96,14 +96,16 @@ class Mean:
         total = Whole((grid.total(records),), self.reach / grid.steps)
         count = publish([len(records)], self.noise["n"], rng)[0]
         noisy = {"n": float(count), "s": float(publish(total, self.noise["s"], rng)[0])}
-        mean, error = float(self.middle) + self.estimator(**noisy), self.estimator.stderr(**noisy)
+        mean = float(self.middle) + self.estimator(**noisy)
+        variance = float(self.estimator.variance(**noisy))
         return MeanRelease(
             float(count),
             mean,
-            error,
+            variance,
             {"sum": self.noise["s"], "count": self.noise["n"]},
             rng is not None,
-            rounding(mean, error),
+            (noisy["s"], noisy["n"]),
+            rounding(mean, root(variance)),
         )
 
     @property
@@ -188,9 +190,10 @@ class SmoothSensitivityMean:
         return MeanRelease(
             count,
             mean + float(student) * self.scale(n),
-            self.sd(max(count, 1.0), mean),
+            self.sd(max(count, 1.0), mean) ** 2,
             None,
             True,
+            (),
             "for comparison, not for publication; the error is estimated from the noisy count",
         )
 
@@ -267,14 +270,14 @@ class TwoTotalsMean:
         variance = float(self.contrast.variance(difference, count, 2.0))
         middle, half = self._middle, float(grid.reach / 2)
         mean = float(middle) + half * float(self.contrast.value(difference, count))
-        error = half * math.sqrt(variance) if variance >= 0 else math.nan
         return MeanRelease(
             count,
             mean,
-            error,
+            half**2 * variance,
             {"sum": self.noise, "complement": self.noise},
             rng is not None,
-            rounding(mean, error),
+            (above, below),
+            rounding(mean, half * root(variance)),
         )
 
     @property

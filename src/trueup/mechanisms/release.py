@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,29 +34,107 @@ def rounding(value: float, stderr: float) -> str | None:
     )
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class MeanRelease:
+def root(variance: float) -> float:
+    """Return the square root of an unbiased variance, NaN where that is negative."""
+    return math.sqrt(variance) if variance >= 0 else math.nan
+
+
+class Summable:
+    """A published number with an unbiased variance: independent ones can be added."""
+
+    def _parts(self) -> dict[int, tuple[float, Any]]:
+        return {id(self): (1.0, self)}
+
+    def __add__(self, other: object) -> Sum:
+        if isinstance(other, (int, float)) and other == 0:  # where sum() starts
+            return Sum(self._parts())
+        if not isinstance(other, Summable):
+            return NotImplemented
+        parts = dict(self._parts())
+        for key, (weight, release) in other._parts().items():
+            parts[key] = (parts.get(key, (0.0, release))[0] + weight, release)
+        return Sum(parts)
+
+    __radd__ = __add__
+
+
+class Sum(Summable):
+    """A sum of released values; what is added twice counts twice, not as two.
+
+    The data behind the parts must be different records: then their noises are independent and the
+    variances add up. They are unbiased, so that errors of single parts average out.
+    """
+
+    def __init__(self, parts: dict[int, tuple[float, Any]]) -> None:
+        self.parts = parts
+
+    def _parts(self) -> dict[int, tuple[float, Any]]:
+        return self.parts
+
+    @property
+    def value(self) -> float:
+        """The sum."""
+        return math.fsum(weight * release.value for weight, release in self.parts.values())
+
+    @property
+    def variance(self) -> float:
+        """The unbiased variance of the sum."""
+        return math.fsum(weight**2 * release.variance for weight, release in self.parts.values())
+
+    @property
+    def stderr(self) -> float:
+        """Its root, NaN where it is negative."""
+        return root(self.variance)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any part is a simulation."""
+        return any(release.simulated for _, release in self.parts.values())
+
+    def __repr__(self) -> str:
+        note = f"; {_SIMULATED}" if self.simulated else ""
+        shown = plus_minus(self.value, self.stderr)
+        return f"<sum of {len(self.parts)}: {shown}{note}>"
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class MeanRelease(Summable):
     """A private count and an unbiased mean.
 
-    ``noise`` says what was added to what, where that discloses nothing; ``simulated`` is True if
-    NumPy's generator was used: then it is not a private release.
+    ``variance`` is unbiased and can be negative; ``stderr`` is its root. ``noise`` says what was
+    added to what, where that discloses nothing, and ``published`` are the numbers that came out;
+    all else is computed from them. ``simulated`` is True if NumPy's generator was used: then it is
+    not a private release. A ``count`` that the published numbers do not tell is NaN.
     """
 
     count: float
     mean: float
-    stderr: float
+    variance: float
     noise: dict[str, Noise] | None
     simulated: bool
+    published: tuple[float, ...] = ()
     note: str | None = None
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return self.mean
+
+    @property
+    def stderr(self) -> float:
+        """The standard error of the mean, NaN where its unbiased square is negative."""
+        return root(self.variance)
 
     def __repr__(self) -> str:
         notes = [n for n in (self.note, _SIMULATED if self.simulated else None) if n]
-        shown = f"mean {plus_minus(self.mean, self.stderr)}, count {self.count:.1f}"
+        shown = f"mean {plus_minus(self.mean, self.stderr)}"
+        if not math.isnan(self.count):
+            shown += f", count {self.count:.1f}"
         return f"<{shown}{'; ' if notes else ''}{'; '.join(notes)}>"
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class TotalRelease:
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class TotalRelease(Summable):
     """An unbiased total; ``published`` is the noisy transformed value it was made from."""
 
     total: float
@@ -65,6 +143,16 @@ class TotalRelease:
     noise: Noise
     simulated: bool
     note: str | None = None
+
+    @property
+    def value(self) -> float:
+        """The total."""
+        return self.total
+
+    @property
+    def variance(self) -> float:
+        """The unbiased variance of the total, NaN where that is negative."""
+        return self.stderr**2
 
     def __repr__(self) -> str:
         notes = [n for n in (self.note, _SIMULATED if self.simulated else None) if n]

@@ -8,6 +8,7 @@ double.
 
 from __future__ import annotations
 
+import secrets
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,17 @@ def generator(rng: Any) -> np.random.Generator | None:
     A release draws several noises; a seed must not start them all at the same place.
     """
     return None if rng is None else read_generator(rng)
+
+
+def below(bound: int, rng: np.random.Generator | None = None) -> int:
+    """Return a whole number from 0 up to below a bound, all alike: securely, or simulated.
+
+    Examples
+    --------
+    >>> below(1)
+    0
+    """
+    return secrets.randbelow(bound) if rng is None else int(rng.integers(bound))
 
 
 def publish(values: Sequence[float], noise: Noise, rng: Any = None) -> NDArray[Any]:

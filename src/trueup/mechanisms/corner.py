@@ -1,0 +1,271 @@
+"""What is published near the empty group in place of two small noisy counts.
+
+The pair (0, 0) says nothing about a mean and yet is likely when records are few. So pairs in the
+corner B = {0…R}² are not published. Instead a label is drawn from a row that belongs to the true
+counts, each at most R, c(s) = min(s, R). Because α^|s − t| = α^|s − c(s)|·α^|c(s) − t| for t in B,
+the release is private and unbiased for every s as soon as, on B, the masses of each label differ
+between neighbours by at most e^ε, add up to those of the pairs, and have their mean. The empty
+group is an ordinary input: pairs of positive counts are as likely as at (1, 1).
+
+For larger ε a closed form is nearly the best (R = 1, the punctured geometric mechanism: the pairs
+(0, 1), (1, 0) and (1, 1) stay, (0, 0) is dissolved); else the masses are a linear programme's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trueup.errors import TrueupError
+from trueup.kernels import cache
+from trueup.limit.graph import (
+    GraphProgramme,
+    best_masses,
+    edges_of,
+    exact_rows,
+    wrong_pair,
+)
+from trueup.limit.interior import Point
+from trueup.limit.programme import Dual
+from trueup.limit.table import Row
+from trueup.mechanisms.two_counts import Cell, TwoCounts, alpha_of, rounded, share
+
+if TYPE_CHECKING:
+    from trueup.mechanisms.two_counts import Floats, Function
+
+PUNCTURED_FROM = 0.8
+"""From this ε on the closed form is within 1.4 % of the best variance; it exists from ln 2 on."""
+WIDEST = 8
+"""A larger corner takes too long to be made; from ε = ¼ on, ⌈2/ε⌉ is no larger."""
+_HAIR = 1e-9
+"""The noise is a little wider than 1/ε: that decides nothing."""
+_FAR = 40
+"""Groups of up to so many records count for the tables, each size n with weight 1/n."""
+_ROOMS = (1e-5, 1e-3)
+"""The programme is solved for e^ε less this part, which its rounding errors may use."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Corner:
+    """The labels in the corner, and the row of each database in it.
+
+    ``cells`` says which pair a label is (None: a mean only). The last weight of the row of no
+    records is that of pairs outside the corner with two positive counts.
+    """
+
+    counts: TwoCounts
+    size: int
+    labels: tuple[float, ...]
+    cells: tuple[Cell | None, ...]
+    rows: dict[Cell, Row]
+
+    def row(self, truth: Cell) -> Row:
+        """Return the row of true counts."""
+        return self.rows[_nearest(truth, self.size)]
+
+    def holds(self, cell: Cell) -> bool:
+        """Tell whether a noisy pair lies in the corner."""
+        return max(cell) <= self.size
+
+    def probabilities(self, truth: Cell) -> list[Fraction]:
+        """Return the probability of each label, and of going on outside, at true counts."""
+        row = self.row(truth)
+        inside = _inside(self.counts.alpha, self.size, truth)
+        return [inside * Fraction(w, row.total) for w in row.weights]
+
+    def floats(self, truth: Cell) -> Floats:
+        """Return the probability of each label at true counts of any size, in floats."""
+        near = _nearest(truth, self.size)
+        far = float(self.counts.alpha) ** (sum(truth) - sum(near))
+        return far * self._floats[near]
+
+    @cached_property
+    def _floats(self) -> dict[Cell, Floats]:
+        return {c: np.array([float(p) for p in self.probabilities(c)[:-1]]) for c in self.rows}
+
+    # -- unbiased functions ------------------------------------------------------------------------
+
+    def estimate(self, f: Function, label: int) -> Fraction | None:
+        """Return T′f at a label that is a pair, unbiased for f with one record or more."""
+        cell, alpha = self.cells[label], self.counts.alpha
+        if cell is None:
+            return None
+        hole = alpha * (f(0, 1) + f(1, 0)) - alpha**2 * f(1, 1)
+        factor = (1 - alpha) ** 2 / (1 - 2 * alpha) if cell == (1, 1) else 1 - alpha
+        return factor * self.counts.inverse(lambda z, o: f(z, o) if z or o else hole, cell)
+
+    def variance(self, f: Function) -> float:
+        """Return the least variance to state at every label that never understates the true one.
+
+        ``f`` is the squared mean. What pairs outside the corner say of it is unbiased; so much is
+        missing, on average, where most is (the empty group apart). Labels are too few to say more.
+        """
+        size, nodes = self.size + 1, [c for c in self.rows if c != (0, 0)]
+        cells = {(i, j): self.counts.inverse(f, (i, j)) for i in range(size) for j in range(size)}
+        means = [sum(g * self.counts.probability(t, c) for t, g in cells.items()) for c in nodes]
+        masses = np.array([self._floats[c] for c in nodes])
+        lacking = masses @ np.array(self.labels) ** 2 - np.array([float(m) for m in means])
+        return float((lacking / masses.sum(axis=1)).max())
+
+    # -- privacy -----------------------------------------------------------------------------------
+
+    def problem(self, ratio: Fraction) -> str | None:
+        """Return what tells neighbours apart by more than a ratio, in exact arithmetic, or None.
+
+        All is computed to 200 binary places; a part of 2⁻⁶⁰ of the ratio is left for that.
+        """
+        nodes, kept, alpha = list(self.rows), len(self.labels), self.counts.alpha
+        masses = [self.probabilities(c) for c in nodes]
+        room = ratio * (1 - Fraction(1, 2**60))
+        pair = wrong_pair([m[:kept] for m in masses], edges_of(nodes), room)
+        if pair:
+            return f"a label tells {nodes[pair[0]]} from {nodes[pair[1]]}"
+        if min(min(row.weights) for row in self.rows.values()) < 0:
+            return "a probability is negative"
+        extra = masses[0][kept]  # of pairs that two counts at (0, 0) give α² of what (1, 1) does
+        limit = (room**2 - 1) * alpha**2 * _outer(alpha, self.size)
+        return "pairs outside tell (0, 0)" if alpha * room < 1 or extra > limit else None
+
+
+def _nearest(truth: Cell, size: int) -> Cell:
+    return min(truth[0], size), min(truth[1], size)
+
+
+def _inside(alpha: Fraction, size: int, truth: Cell) -> Fraction:
+    """Return the probability that the clamped noisy pair lies in the corner."""
+    near = [1 - alpha ** (size + 1 - min(s, size)) / (1 + alpha) for s in truth]
+    far = sum(s - min(s, size) for s in truth)
+    return rounded(near[0] * near[1]) * alpha**far
+
+
+def _outer(alpha: Fraction, size: int) -> Fraction:
+    """Return the probability, at (1, 1), of pairs of positive counts outside the corner."""
+    return (1 - (1 - alpha**size) ** 2) / (1 + alpha) ** 2
+
+
+def _prior(size: int, alpha: float) -> dict[Cell, float]:
+    """Return the weight of each row: of all databases that use it, by how likely they do."""
+    weights = {(i, j): 0.0 for i in range(size + 1) for j in range(size + 1)}
+    for n in range(1, _FAR + 1):
+        for ones in range(n + 1):
+            cell = _nearest((n - ones, ones), size)
+            weights[cell] += alpha ** (n - sum(cell)) / (n * (n + 1))
+    total = sum(1 / n for n in range(1, _FAR + 1))
+    return {cell: w / total for cell, w in weights.items()}
+
+
+# -- making them -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def corner(scale: float, ratio: Fraction) -> Corner:
+    """Return the corner for noise of a scale, private for a ratio a hair above e^{1/scale}.
+
+    Examples
+    --------
+    >>> made = corner(1.0, Fraction("2.7183"))
+    >>> made.size, [round(y, 4) for y in made.labels]
+    (1, [1.3474, -0.3474, 0.5])
+    """
+    counts, problem = TwoCounts(alpha_of(scale)), None
+    tabled = scale * PUNCTURED_FROM > 1 + _HAIR
+    for room in _ROOMS if tabled else (0.0,):
+        made = _tabled(counts, scale, room) if tabled else _punctured(counts)
+        problem = made.problem(ratio)
+        if not problem:
+            return made
+    raise TrueupError(
+        f"the labels for few records at scale {scale} break their promise: {problem}",
+        "nothing was published; take a slightly different epsilon",
+    )
+
+
+def _punctured(counts: TwoCounts) -> Corner:
+    """Return R = 1: w(0, 0) goes to (0, 1) and (1, 0), and (1, 1) makes good for it."""
+    alpha, cells = counts.alpha, ((0, 1), (1, 0), (1, 1))
+    least = (1 + alpha) ** -2
+    masses = {(0, 1): least, (1, 0): least, (1, 1): (1 - 2 * alpha) * least}
+    rows = {}
+    for c in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        far = {t: abs(c[0] - t[0]) + abs(c[1] - t[1]) for t in cells}
+        if c == (0, 0):
+            far[1, 1] = 0
+        rows[c] = _row([masses[t] * alpha ** far[t] for t in cells], counts, 1, c)
+    bare = Corner(counts, 1, (0.5,) * 3, cells, rows)
+    label = bare.estimate(share, 0) or Fraction(0)
+    return dataclasses.replace(bare, labels=(float(label), float(1 - label), 0.5))
+
+
+def _row(masses: list[Fraction], counts: TwoCounts, size: int, truth: Cell) -> Row:
+    """Return masses in the corner as a row; what they leave over goes outside or to the last."""
+    inside = _inside(counts.alpha, size, truth)
+    *first, last = (rounded(m / inside) for m in masses)
+    if truth != (0, 0):
+        return Row.of([*first, 1 - sum(first, Fraction(0)), Fraction(0)])
+    return Row.of([*first, last, 1 - last - sum(first, Fraction(0))])
+
+
+def _tabled(counts: TwoCounts, scale: float, room: float) -> Corner:
+    """Return R = ⌈2·scale⌉: the masses of a linear programme on a grid of labels."""
+    size, alpha = min(WIDEST, math.ceil(2 * scale - _HAIR)), counts.alpha
+    nodes = [(i, j) for i in range(size + 1) for j in range(size + 1)]
+    mean = counts.continued(share, 1)
+    cells = {t: counts.inverse(mean, t) for t in nodes}
+    totals = [_inside(alpha, size, c) for c in nodes]
+    outside = rounded((1 - alpha**2) * _outer(alpha, size) / totals[0])
+    totals[0] *= 1 - outside
+    means = [
+        sum(g * counts.probability(t, c) for t, g in cells.items()) / q
+        for c, q in zip(nodes, totals, strict=True)
+    ]
+    means[0] = Fraction(1, 2)
+    values, prior = [rounded(m) for m in means], _prior(size, float(alpha))
+    programme = GraphProgramme(
+        np.array([float(v) for v in values]),
+        np.array([prior[c] for c in nodes]),
+        math.exp(1 / scale) * (1 - room),
+        np.array([float(q) for q in totals]),
+        edges_of(nodes),
+    )
+    labels = _grid(scale, float(max(cells.values())))
+    point = _kept(programme, labels, f"corner-{size}-{scale.hex()}-{room:g}")
+    found, rows = exact_rows(labels, point, programme, values, totals)
+    made = {c: Row((*row.weights, 0)) for c, row in zip(nodes, rows, strict=True)}
+    first = [Fraction(w, rows[0].total) * (1 - outside) for w in rows[0].weights]
+    made[0, 0] = Row.of([*first, outside])
+    return Corner(counts, size, found, (None,) * len(found), made)
+
+
+def _grid(scale: float, largest: float) -> Floats:
+    """Return labels around ½: those that the best releases use, and the largest of two counts.
+
+    Beside ½ none between ¾ and 1.3 carries any mass, and none far above 0.78·scale.
+    """
+    end = 0.78 * scale + 0.05
+    far = np.geomspace(end, max(largest - 0.5, 1.5 * end), 3)[1:]
+    side = np.concatenate([[0.12, 0.24], np.linspace(0.78, end, 8), far])
+    return np.concatenate([0.5 - side[::-1], [0.5], 0.5 + side])
+
+
+def _kept(programme: GraphProgramme, labels: Floats, name: str) -> Point:
+    """Return the programme's masses, from the user's cache if they are there.
+
+    Whatever is read is made exact and checked like what is computed.
+    """
+    path = cache.directory() / f"{name}.json"
+    try:
+        masses = np.array(json.loads(path.read_text(encoding="utf-8")), dtype=float)
+        if masses.shape == (len(programme.values), len(labels)) and (masses > 0).all():
+            nothing = np.zeros(len(programme.values))
+            return Point(masses, Dual(nothing, nothing), 0.0, nothing)
+    except (OSError, ValueError):
+        pass
+    point = best_masses(programme, labels)
+    cache.store(name, json.dumps(point.masses.tolist()), ".json")
+    return point

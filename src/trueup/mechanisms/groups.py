@@ -1,0 +1,353 @@
+"""Means of groups of any size, the empty one included: two counts, and a corner for few records.
+
+A group of n records in [0, 1] with total s₁ publishes s₁ and s₀ = n − s₁ with discrete Laplace
+noise. One record moves the two by 1 in all, so that one ε serves both. Totals are rounded to whole
+numbers together: s₁′ = ⌊s₁ + U⌋ with one uniform U, s₀′ = n − s₁′. For every U one record still
+moves them by 1, so U can be published; on average s₁′ is s₁, and (½ − U)·φ(n) with any φ has mean
+0 and takes most of the rounding error out again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueup.errors import TrueupError
+from trueup.exact import number
+from trueup.limit.table import exp_below
+from trueup.mechanisms.corner import Corner, corner
+from trueup.mechanisms.records import read_bounds, read_numbers, read_outside, read_records
+from trueup.mechanisms.release import MeanRelease, root, rounding
+from trueup.mechanisms.sampling import below, generator, publish
+from trueup.mechanisms.two_counts import TwoCounts, alpha_of, dither, share
+from trueup.mechanisms.whole_numbers import Grid, float_above
+from trueup.noise import DiscreteLaplace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from trueup.exact import Exact
+    from trueup.mechanisms.two_counts import Cell, Floats, Function
+
+_PROMISE = re.compile(r"\s*n\s*(?:>=|≥)\s*([1-9][0-9]?)\s*", re.ASCII)
+_WIDER = Fraction(1, 2**40)
+"""By this part the noise is wider than 1/ε: what the rounding of rows in the corner may use."""
+_HALF, _TWELFTH, _QUARTER = Fraction(1, 2), Fraction(1, 12), Fraction(1, 4)
+
+
+class _Group:
+    """What the two have in common: counts in, a published pair or label out, and estimates."""
+
+    def __init__(self, epsilon: Exact, bounds: tuple[Exact, Exact], empty: Exact | str) -> None:
+        self.epsilon = number(epsilon, "epsilon", positive=True)
+        self.bounds = read_bounds(bounds)
+        low, high = (Fraction(b) for b in self.bounds)
+        self.low, self.width = low, high - low
+        self.empty = empty
+        self.least, self._hole = _read_empty(empty, low, high)
+        wider = 1 + (_WIDER if self._is_cornered else 0)
+        self.noise = DiscreteLaplace(float_above(wider / Fraction(self.epsilon)))
+        self._stated: float | None = None  # the variance of labels that are no pairs
+
+    @property
+    def _is_cornered(self) -> bool:
+        return self._hole is None and self.least == 1
+
+    @cached_property
+    def counts(self) -> TwoCounts:
+        """The inverse of the noise on two counts, as exact as a double."""
+        return TwoCounts(Fraction(float(alpha_of(float(self.noise.scale)))))
+
+    @cached_property
+    def corner(self) -> Corner | None:
+        """What is published near no records; None with a promise or a value of one's own."""
+        if not self._is_cornered:
+            return None
+        return corner(float(self.noise.scale), exp_below(Fraction(self.epsilon)))
+
+    @cached_property
+    def is_of_pairs(self) -> bool:
+        """Whether all that is published are pairs of counts; else some are means only."""
+        return self.corner is None or None not in self.corner.cells
+
+    @property
+    def is_dithered(self) -> bool:
+        """Whether the published U is used: not for 0/1 records, nor under much noise."""
+        return False
+
+    # -- what is published -------------------------------------------------------------------------
+
+    def _release(self, truth: Cell, shift: Fraction, rng: Any) -> MeanRelease:
+        """Publish whole counts; ``shift`` is ½ − U of their rounding."""
+        cell, label = self._draw(truth, rng)
+        share, factor = self._values(cell, label)
+        share += float(shift) * factor
+        published: tuple[float, ...] = (share,)
+        variance, count = self._variance_of(share, shift, cell, label), math.nan
+        if label is None or self.is_of_pairs:
+            published, count = cell, self._at(_count, cell, label)
+        if self.is_dithered:
+            published = (*published, float(_HALF - shift))
+        mean = float(self.low + self.width * Fraction(share))
+        variance *= float(self.width) ** 2
+        noise = {"zeros": self.noise, "ones": self.noise}
+        note = rounding(mean, root(variance))
+        return MeanRelease(count, mean, variance, {**noise}, rng is not None, published, note)
+
+    def _draw(self, truth: Cell, rng: np.random.Generator | None) -> tuple[Cell, int | None]:
+        """Return the published pair and, in the corner, the number of its label."""
+        noisy, made = self._noisy(truth, rng), self.corner
+        if made is None or not made.holds(noisy):
+            return noisy, None
+        label = made.row(truth).draw(rng)
+        if label < len(made.labels):
+            return made.cells[label] or (0, 0), label
+        while made.holds(noisy) or min(noisy) < 1:  # no records: as at (1, 1), but outside
+            noisy = self._noisy((1, 1), rng)
+        return noisy, None
+
+    def _noisy(self, truth: Cell, rng: np.random.Generator | None) -> Cell:
+        zeros, ones = (max(0, int(y)) for y in publish(list(truth), self.noise, rng))
+        return zeros, ones
+
+    # -- estimates ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _mean(self) -> Function:
+        """The mean of 0/1 records, and what it is with too few of them."""
+        if self._hole is None:
+            return self.counts.continued(share, self.least)
+        hole = self._hole
+        return lambda zeros, ones: share(zeros, ones) if zeros + ones else hole
+
+    def _square(self, shift: Fraction) -> Function:
+        """Return what is, on average over the rounding, the squared mean."""
+        return lambda zeros, ones: self._mean(zeros, ones) ** 2
+
+    def _variance_of(self, share: float, shift: Fraction, cell: Cell, label: int | None) -> float:
+        if label is None or self.is_of_pairs:
+            return share**2 - self._at(self._square(shift), cell, label)
+        if self._stated is None and self.corner:
+            self._stated = self.corner.variance(self._square(Fraction(0)))
+        return self._stated or 0.0
+
+    def _at(self, f: Function, cell: Cell, label: int | None) -> float:
+        """Return the unbiased estimate of f from a published pair, in or outside the corner."""
+        if label is None or self.corner is None:
+            return float(self.counts.inverse(f, cell))
+        return float(self.corner.estimate(f, label) or 0)
+
+    def _values(self, cell: Cell, label: int | None) -> tuple[float, float]:
+        """Return the mean that was published, and the factor of its dither."""
+        if label is not None and self.corner is not None and not self.is_of_pairs:
+            return self.corner.labels[label], 0.0
+        factor = self._at(dither, cell, label) if self.is_dithered else 0.0
+        return self._at(self._mean, cell, label), factor
+
+    # -- what they are worth -----------------------------------------------------------------------
+
+    @property
+    def _box(self) -> int:
+        """Above it, labels have a closed form: they read nothing below ``least`` records."""
+        return max(self.least + 2, self.corner.size if self.corner else 0)
+
+    def moments(self, truth: Cell) -> Floats:
+        """Return E X, E X², E XH, E H² at whole counts: X the mean in [0, 1], H the dither's."""
+        made = self.corner
+        inner = float(self.counts.alpha) ** -2 if made and truth == (0, 0) else 1.0
+        total = self.counts.beyond(truth, self._box, inner)
+        cells, powers = self._outside
+        p = self.counts.masses(cells, truth) * np.where(cells.all(axis=1), inner, 1.0)
+        total += p @ powers
+        return total + made.floats(truth) @ self._labels if made else total
+
+    @cached_property
+    def _outside(self) -> tuple[NDArray[np.int64], Floats]:
+        """The pairs outside the corner with no count above the box, and their powers."""
+        made, size = self.corner, self._box + 1
+        cells = ((i, j) for i in range(size) for j in range(size))
+        outside = [c for c in cells if not (made and made.holds(c))]
+        powers = [_powers(*self._values(c, None)) for c in outside]
+        return np.array(outside, int).reshape(-1, 2), np.array(powers).reshape(-1, 4)
+
+    @cached_property
+    def _labels(self) -> Floats:
+        cells = enumerate(self.corner.cells if self.corner else ())
+        return np.array([_powers(*self._values(cell or (0, 0), i)) for i, cell in cells])
+
+    def _truth(self, n: int, mean: Exact) -> tuple[int, Fraction]:
+        """Return the number of records and their total in [0, 1]."""
+        size = number(n, "n")
+        part = (Fraction(number(mean, "mean")) - self.low) / self.width
+        if size != int(size) or size < 0 or not 0 <= part <= 1:
+            raise TrueupError(
+                f"no group has {n!r} records with the mean {mean!r}", "e.g. sd(5, 0.4)"
+            )
+        total, near = part * int(size), Fraction(round(part * int(size)))
+        return int(size), near if abs(float(total - near)) < 1e-9 else total  # 0.1 is not 1/10
+
+
+class GroupShare(_Group):
+    """Release the mean of 0/1 records, near the best unbiased ε-DP release for every group size.
+
+    Zeros and ones are counted, both counts get discrete Laplace noise, and what lies near (0, 0) is
+    replaced by labels that say more (:mod:`trueup.mechanisms.corner`). From ε = 0.8 on these are
+    pairs too, and the count comes free; below, they are means only: then ``count`` is NaN, and
+    ``variance`` is no longer unbiased but on average no less than the true one.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy budget of the whole release.
+    empty
+        What the mean of no records is: "midpoint" (½), which costs nothing; a number, for which
+        plain counts are published; or a public promise such as "n >= 5".
+
+    Examples
+    --------
+    >>> mechanism = GroupShare(1)
+    >>> round(mechanism.sd(n=5, mean=0), 4), round(mechanism.sd(n=10, mean=0.5), 4)
+    (0.1759, 0.1097)
+    >>> mechanism.release([0, 1, 1, 1, 0, 1] * 10, rng=1)
+    <mean 0.676 ± 0.018, count 60.0; simulation: not private>
+    """
+
+    def __init__(self, epsilon: Exact, empty: Exact | str = "midpoint") -> None:
+        super().__init__(epsilon, (0, 1), empty)
+
+    def release(self, values: Any, rng: Any = None) -> MeanRelease:
+        """Return a private mean; with an ``rng`` it is only a simulation."""
+        records = read_numbers(values)
+        exact = records.low == 0
+        zeros, ones = (int((exact & (records.high == x)).sum()) for x in (0, 1))
+        if zeros + ones != len(records):
+            raise TrueupError(
+                f"{len(records) - zeros - ones} of {len(records)} records are neither 0 nor 1",
+                "GroupMean takes any numbers; nothing was released, no privacy was spent",
+            )
+        return self._release((zeros, ones), Fraction(0), generator(rng))
+
+    def sd(self, n: int, mean: Exact) -> float:
+        """Return the exact standard deviation for n records with a given mean, also for none."""
+        size, ones = self._truth(n, mean)
+        if ones.denominator != 1:
+            raise TrueupError(
+                f"{n} records of 0 and 1 cannot have the mean {mean}", "n·mean must be whole"
+            )
+        first, second, *_ = self.moments((size - int(ones), int(ones)))
+        return root(second - first**2)
+
+
+class GroupMean(_Group):
+    """Release the mean of records in bounds, near the best unbiased release for every group size.
+
+    As :class:`GroupShare`, with totals that are rounded at random (see above). For records that are
+    all 0 or 1, :class:`GroupShare` is better.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy budget of the whole release.
+    bounds
+        Where the values lie; others are clipped (or refused, with ``outside="raise"``).
+    empty
+        What the mean of no records is: "midpoint" (of the bounds), which costs nothing; a number,
+        for which plain counts are published; or a public promise such as "n >= 5".
+
+    Examples
+    --------
+    >>> mechanism = GroupMean(1, bounds=(0, 100))
+    >>> [round(mechanism.sd(n, 50), 1) for n in (0, 3, 10, 50)]
+    [60.7, 44.1, 11.4, 2.0]
+    >>> mechanism.release([61.5, 70.25, 58] * 10, rng=1)
+    <mean 65.3 ± 3.6, count 30.0; simulation: not private>
+    """
+
+    def __init__(
+        self,
+        epsilon: Exact,
+        bounds: tuple[Exact, Exact] = (0, 1),
+        empty: Exact | str = "midpoint",
+        outside: str = "clip",
+    ) -> None:
+        super().__init__(epsilon, bounds, empty)
+        self.outside = read_outside(outside)
+
+    @property
+    def is_dithered(self) -> bool:
+        """Whether the published U is used: not under much noise, where it gains nothing."""
+        return self.is_of_pairs and self.counts.alpha <= _HALF
+
+    @property
+    def grid(self) -> Grid:
+        """The records as whole numbers: their distances from the lower bound, at most the width."""
+        return Grid.under(1, self.bounds, self.low, self.width)
+
+    def release(self, values: Any, rng: Any = None) -> MeanRelease:
+        """Return a private mean; with an ``rng`` it is only a simulation."""
+        records, rng = read_records(values, self.bounds, self.outside), generator(rng)
+        grid = self.grid
+        uniform = below(grid.steps, rng)
+        ones = (grid.total(records) + uniform) // grid.steps
+        middle = Fraction(2 * uniform + 1, 2 * grid.steps)  # the mean of all ½ − U is exactly 0
+        return self._release((len(records) - ones, ones), _HALF - middle, rng)
+
+    def _square(self, shift: Fraction) -> Function:
+        """Return what is, on average over U, m² (or less): E (s₁′ + ½ − U)² = s₁² + 1/12."""
+        dithered = self.is_dithered
+
+        def at(zeros: int, ones: int) -> Fraction:
+            n = zeros + ones
+            if n < self.least:
+                return self._mean(zeros, ones) ** 2
+            rest = _TWELFTH if dithered else _QUARTER  # the variance of rounding is at most ¼
+            return ((ones + (shift if dithered else 0)) ** 2 - rest) / n**2
+
+        return at
+
+    def sd(self, n: int, mean: Exact) -> float:
+        """Return the exact standard deviation for n records with a given mean, also for none."""
+        size, total = self._truth(n, mean)
+        low = math.floor(total)
+        r = float(total - low)
+        # the integrals of ½ − U, and of its square, over the U that round down and up
+        tilt, bend = r * (1 - r) / 2, (r - 0.5) ** 3 / 3
+        parts = ((low, 1 - r, tilt, 1 / 24 - bend), (low + 1, r, -tilt, 1 / 24 + bend))
+        first = second = 0.0
+        for ones, chance, across, square in parts:
+            if chance:
+                x, xx, xh, hh = self.moments((size - ones, ones))
+                first += chance * x
+                second += chance * xx
+                second += 2 * across * xh + square * hh if self.is_dithered else 0.0
+        return float(self.width) * root(second - first**2)
+
+
+def _count(zeros: int, ones: int) -> Fraction:
+    return Fraction(zeros + ones)
+
+
+def _powers(x: float, h: float) -> Floats:
+    return np.array([x, x**2, x * h, h**2])
+
+
+def _read_empty(empty: Exact | str, low: Fraction, high: Fraction) -> tuple[int, Fraction | None]:
+    """Return how many records there are at least, and the mean of none, in [0, 1], if given."""
+    if empty == "midpoint":
+        return 1, None
+    promise = _PROMISE.fullmatch(empty) if isinstance(empty, str) else None
+    if promise:
+        return int(promise[1]), None
+    hint = f"'midpoint', a number in [{float(low):g}, {float(high):g}], or a promise: 'n >= 5'"
+    if isinstance(empty, str):
+        raise TrueupError(f"empty says what the mean of no records is, got {empty!r}", hint)
+    value = Fraction(number(empty, "empty"))
+    if not low <= value <= high:
+        raise TrueupError(f"the mean of no records must lie in the bounds, got {empty!r}", hint)
+    share = (value - low) / (high - low)
+    return 1, None if share == _HALF else share

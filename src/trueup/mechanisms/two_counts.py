@@ -1,0 +1,190 @@
+"""Unbiased functions of two counts, zeros and ones, under equal discrete Laplace noise.
+
+A noise of mass ∝ α^|k| on a count that is never negative is undone by
+
+    T f(y) = f(y) − λ·(f(y+1) − 2f(y) + f(y−1)),  y ≥ 1;    T f(y) = (f(0) − α·f(1))/(1 − α),  y ≤ 0
+
+with λ = α/(1 − α)², and for two counts by T in each: nine values of f at most, taken here in exact
+fractions. The mean of no records is no number. Below ``least`` records f is continued by the far
+rule Π(1 − S)(1 − αS)f = 0, from the top down: of all continuations the one with the least variance
+wherever both counts are larger (for the mean of no records: ½).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trueup.limit.table import exp_below
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+Cell = tuple[int, int]
+Function = Callable[[int, int], Fraction]
+
+_BITS = 200
+_TAIL = 40  # scales from the truth e^−40 of the probability is left: below the last digit of all
+_ORDERS = 4
+"""E X, E X², E XH, E H² of an estimate X with a dither of factor H."""
+
+
+def alpha_of(scale: float) -> Fraction:
+    """Return e^{−1/scale} to 200 bits.
+
+    Examples
+    --------
+    >>> float(alpha_of(1.0))
+    0.36787944117144233
+    """
+    return rounded(1 / exp_below(1 / Fraction(scale), _BITS + 20))
+
+
+def rounded(value: Fraction) -> Fraction:
+    """Return a number to 200 binary places."""
+    return Fraction(round(value * 2**_BITS), 2**_BITS)
+
+
+def share(zeros: int, ones: int) -> Fraction:
+    """Return the mean of 0/1 records."""
+    return Fraction(ones, zeros + ones)
+
+
+def dither(zeros: int, ones: int) -> Fraction:
+    """Return φ(n) = n/(n² + 1): near 1/n, which takes the rounding out, and 0 without records."""
+    n = zeros + ones
+    return Fraction(n, n * n + 1)
+
+
+class TwoCounts:
+    """T for two counts under noise of mass ∝ α^|k|.
+
+    Examples
+    --------
+    >>> counts = TwoCounts(Fraction(1, 2))
+    >>> mean = counts.continued(share, 1)
+    >>> str(mean(0, 0)), str(counts.inverse(mean, (0, 1))), str(counts.inverse(mean, (2, 5)))
+    ('1/2', '17/6', '289/420')
+    """
+
+    def __init__(self, alpha: Fraction) -> None:
+        self.alpha = alpha
+        lam = alpha / (1 - alpha) ** 2
+        self._positive = ((-1, -lam), (0, 1 + 2 * lam), (1, -lam))
+        self._zero = ((0, 1 / (1 - alpha)), (1, -alpha / (1 - alpha)))
+
+    def inverse(self, f: Function, cell: Cell) -> Fraction:
+        """Return T f at a noisy pair, not negative: unbiased for f at every pair of counts."""
+        (zeros, ones), nothing = cell, Fraction(0)
+        across = self._positive if ones else self._zero
+        return sum(
+            (
+                a * sum((b * f(zeros + i, ones + j) for j, b in across), nothing)
+                for i, a in (self._positive if zeros else self._zero)
+            ),
+            nothing,
+        )
+
+    def continued(self, f: Function, least: int) -> Function:
+        """Return f, and its continuation by the far rule below ``least`` records."""
+        weights = (Fraction(1), -(1 + self.alpha), self.alpha)
+        corner = [(i, j) for i in range(3) for j in range(3) if i or j]
+
+        @cache
+        def at(zeros: int, ones: int) -> Fraction:
+            terms = (weights[i] * weights[j] * value(zeros + i, ones + j) for i, j in corner)
+            return -sum(terms, Fraction(0))
+
+        def value(zeros: int, ones: int) -> Fraction:
+            return f(zeros, ones) if zeros + ones >= least else at(zeros, ones)
+
+        return value
+
+    # -- probabilities -----------------------------------------------------------------------------
+
+    def mass(self, y: int) -> Fraction:
+        """Return w with P(y|s) = w·α^|s − y| for the count y, clamped at 0."""
+        return (1 - self.alpha if y else 1) / (1 + self.alpha)
+
+    def probability(self, cell: Cell, truth: Cell) -> Fraction:
+        """Return the probability of a clamped noisy pair."""
+        far = sum(abs(y - s) for y, s in zip(cell, truth, strict=True))
+        return self.mass(cell[0]) * self.mass(cell[1]) * self.alpha**far
+
+    def masses(self, cells: NDArray[np.int64], truth: Cell) -> Floats:
+        """Return the probabilities of many pairs, in floats."""
+        a = float(self.alpha)
+        far = np.abs(cells - np.array(truth)).sum(axis=1)
+        masses = np.where(cells > 0, (1 - a) / (1 + a), 1 / (1 + a))
+        return np.asarray(masses.prod(axis=1) * a**far)
+
+    def beyond(self, truth: Cell, box: int, inner: float = 1.0) -> Floats:
+        """Return the part of (E X, E X², E XH, E H²) from pairs with a count above ``box``.
+
+        There the mean's label is ½ + ½(y₁ − y₀)·A(n) if both counts are positive: sums over n of
+        convolutions. ``inner`` multiplies the probability of those pairs.
+        """
+        total = np.zeros(_ORDERS)
+        for (low0, high0), (low1, high1) in (
+            ((box + 1, math.inf), (1, math.inf)),
+            ((1, box), (box + 1, math.inf)),
+        ):
+            total += inner * self._inside(truth, (low0, high0), (low1, high1))
+        for side in (0, 1):
+            total += self._edge(truth[side], truth[1 - side], box + 1, bool(side))
+        return total
+
+    def _window(self, s: int, low: float, high: float) -> tuple[Floats, Floats]:
+        """Return the distances of counts from the truth, and their probabilities."""
+        reach = math.ceil(-_TAIL / math.log(self.alpha))
+        y = np.arange(max(low, s - reach), min(high, s + reach) + 1)
+        a = float(self.alpha)
+        return y - s, (1 - a) / (1 + a) * a ** np.abs(y - s)
+
+    def _inside(self, truth: Cell, zeros: tuple[float, float], ones: tuple[float, float]) -> Floats:
+        x, p = self._window(truth[0], *zeros)
+        y, q = self._window(truth[1], *ones)
+        if not (x.size and y.size):
+            return np.zeros(_ORDERS)
+        c0 = np.convolve(p, q)
+        c1 = np.convolve(p, q * y) - np.convolve(p * x, q)
+        c2 = np.convolve(p, q * y**2) - 2 * np.convolve(p * x, q * y) + np.convolve(p * x**2, q)
+        n = sum(truth) + x[0] + y[0] + np.arange(len(c0))
+        slope, h = self._slope(n), self._dither(n, 2)
+        base = 0.5 + 0.5 * (truth[1] - truth[0]) * slope
+        first = base * c0 + 0.5 * slope * c1
+        square = base**2 * c0 + base * slope * c1 + 0.25 * slope**2 * c2
+        return np.array([first.sum(), square.sum(), (h * first).sum(), (h**2 * c0).sum()])
+
+    def _edge(self, none: int, some: int, low: int, mirrored: bool) -> Floats:
+        """Return the part of the pairs (0, y), y ≥ low; ``mirrored``: of (y, 0)."""
+        d, p = self._window(some, low, math.inf)
+        a = float(self.alpha)
+        y, p = some + d, p * a**none / (1 + a)
+        kappa, lam = a / (1 - a), a / (1 - a) ** 2
+        label = 1 + kappa / (y + 1) - 2 * kappa * lam / (y * (y + 1) * (y + 2))
+        x, h = 1 - label if mirrored else label, self._dither(y, 1)
+        return np.array([(p * m).sum() for m in (x, x**2, x * h, h**2)])
+
+    def _slope(self, n: Floats) -> Floats:
+        """Return A(n): T of (s₁ − s₀)/n is (y₁ − y₀)·A(n) where it reads no hole."""
+        a = float(self.alpha)
+        lam, square = a / (1 - a) ** 2, n**2
+        near = 1 / n - 4 * lam / (n * (square - 1))
+        return np.asarray(near + 24 * lam**2 / (n * (square - 1) * (square - 4)))
+
+    def _dither(self, n: Floats, positive: int) -> Floats:
+        """Return T φ, a function of n where one or both counts are positive."""
+        a = float(self.alpha)
+        stencil = np.array([1.0])
+        for factor in [(1, -a)] * 2 + [(-a, 1)] * positive:
+            stencil = np.convolve(stencil, factor) / (1 - a)
+        at = n[:, None] + np.arange(-positive, 3)
+        return np.asarray((at / (at**2 + 1)) @ stencil)
