@@ -22,6 +22,7 @@ from trueup.inverse.solve import Statistic, invert
 from trueup.near.certificate import Certificate, certify
 from trueup.near.curve import Curve
 from trueup.near.plan import Plan, stretch
+from trueup.near.rounding_off import rounded_off
 from trueup.near.series import Exact, Terms
 from trueup.near.smoothing import Smoothing
 
@@ -74,6 +75,9 @@ def construct(question: Question, part: bool = False) -> Solution:
     found = attempt(question)
     if isinstance(found, Solution):
         return found
+    rounded = _rounded_off(question)
+    if rounded is not None:
+        return rounded
     raise unreachable(question, None if part else _reachable(question, found))
 
 
@@ -88,8 +92,21 @@ def _closed(question: Question) -> Solution:
     return found if isinstance(found, Solution) else exact(question)
 
 
+def _rounded_off(question: Question) -> Solution | None:
+    """Return the unbiased estimator of f with its kinks rounded off, None if there is none."""
+    found = rounded_off(question) if question.noise.inverse(Interval()) is not None else None
+    if found is None:
+        return None
+    f, bound, worst = found
+    try:
+        solution = exact(dataclasses.replace(question, f=f))
+    except TrueupError:  # beyond the domain it is not defined, or grows too fast
+        return None
+    return dataclasses.replace(solution, question=question, certificate=Certificate(bound, worst))
+
+
 def exact(question: Question) -> Solution:
-    """Return the unbiased estimator of an exponential polynomial, in the shape of a solution."""
+    """Return the unbiased estimator on the whole line, in the shape of a solution."""
     statistic = Statistic(question.symbol, question.noise, Interval())
     inverse = invert(question.f, [statistic])
     if inverse.infinite:
@@ -99,7 +116,8 @@ def exact(question: Question) -> Solution:
             "bound the domain on both sides, or use less noise",
         )
     (component,) = inverse.components
-    series = Exact(question.symbol, component.value(()), component.variance(()))
+    (region,) = component.regions()  # there is but one on the whole line
+    series = Exact(question.symbol, component.value(region), component.variance(region))
     curve = Curve(question.symbol, series, None, None, -math.inf, math.inf)
     return Solution(question, Smoothing(question.noise), curve, Certificate(0.0, math.nan))
 
@@ -198,7 +216,8 @@ class Reached(NamedTuple):
 def unreachable(question: Question, reached: Reached | None) -> TrueupError:
     """Return the error that says what can be reached instead."""
     kind = "relative bias" if question.relative else "bias"
-    advice = "raise the lower bound, or use less noise; frontier() shows the price of a small bias"
+    remedy = "bound the domain at the kink" if question.kinks else "raise the lower bound"
+    advice = f"{remedy}, or use less noise; frontier() shows the price of a small bias"
     if reached is None or (question.relative and reached.allowed > _USELESS):
         return TrueupError(
             f"no estimator of {text(question.f)} on {question.domain} under {question.noise!r} "

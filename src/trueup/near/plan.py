@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from trueup.errors import TrueupError
-from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
-from trueup.inverse.regularity import singularities
 from trueup.kernels.evaluate import evaluate
 from trueup.near.curve import Curve
 from trueup.near.programme import Programme, programme
@@ -227,17 +224,9 @@ class Plan:
                 if end in (low, high):  # f may change fast at a bound
                     near = end + inwards * np.arange(0.0, 2 * unit, step / 3)
                     q = np.concatenate([q, near[(near >= low) & (near <= high)]])
-            q = np.concatenate([q, [k for k in self._kinks if low <= k <= high]])
+            q = np.concatenate([q, [k for k in self.question.kinks if low <= k <= high]])
         q = np.unique(q)
         return q, np.gradient(q) if len(q) > 1 else np.ones(1)
-
-    @cached_property
-    def _kinks(self) -> list[float]:
-        """The points of the domain at which f is not smooth."""
-        question = self.question
-        if question.smooth or question.f.has(Opaque):
-            return []
-        return [s.point for s in singularities(question.f, question.symbol, question.domain)]
 
     def _programme(self) -> Programme | None:
         """Return the programme, None if there is nothing to choose."""

@@ -10,6 +10,7 @@ import numpy as np
 import sympy
 
 from trueup.formula.opaque import Opaque
+from trueup.inverse.regularity import singularities
 from trueup.kernels.evaluate import evaluate
 
 if TYPE_CHECKING:
@@ -68,6 +69,14 @@ class Question:
     def smooth(self) -> bool:
         """Whether f is a formula without kinks and jumps."""
         return not self.f.has(*_KINKED)
+
+    @cached_property
+    def kinks(self) -> tuple[float, ...]:
+        """The points of the domain at which f is not smooth."""
+        if self.smooth or self.f.has(Opaque):
+            return ()
+        found = singularities(self.f, self.symbol, self.domain)
+        return tuple(sorted({s.point for s in found}))
 
     def truth(self, q: Floats) -> Floats:
         """Return f at true values."""
