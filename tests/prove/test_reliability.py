@@ -1,0 +1,77 @@
+"""The deep run in small: every section is asked for and stands on the page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from prove import __main__ as deep
+from prove import growth, inputs, kept, privacy, published, put_back
+from prove.checks import Finding
+from prove.grammar import Case
+from prove.growth import Step
+from prove.put_back import DEFECTS, Outcome
+from prove.runner import Figures
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every section be of little work, and nothing be kept."""
+    monkeypatch.setattr(privacy, "SUBJECTS", {"Shares": privacy.SUBJECTS["Shares"]})
+    monkeypatch.setattr(privacy, "TABLES", {})
+    monkeypatch.setattr(published, "CASES", 3)
+    monkeypatch.setattr(put_back, "outcomes", lambda _: [Outcome(d.number) for d in DEFECTS])
+    monkeypatch.setattr(growth, "measure", lambda _: [Step("planted", 4, "sd", 99.0, 0)])
+    monkeypatch.setattr(inputs, "keep", lambda _: None)
+    monkeypatch.setattr(kept, "kept", list)
+    monkeypatch.setattr(kept, "write", lambda _: None)
+
+
+def run(page: Path, monkeypatch: pytest.MonkeyPatch, figures: Figures | None = None) -> object:
+    """Run it and return its exit code."""
+    if figures is not None:
+        monkeypatch.setattr(deep, "run", lambda *_: figures)
+    words = ["--cases", "4", "--texts", "40", "--processes", "1", "--seed", "3", "--write"]
+    monkeypatch.setattr(sys, "argv", ["prove", *words, str(page)])
+    with pytest.raises(SystemExit) as left:
+        deep.main()
+    return left.value.code
+
+
+@pytest.mark.usefixtures("quick")
+def test_every_section_stands_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("opendp", reason="private releases need OpenDP")
+    page = tmp_path / "R.md"
+    assert not run(page, monkeypatch)
+    titles = [line for line in page.read_text("utf-8").splitlines() if line.startswith("#")]
+    assert titles == [
+        "# Reliability",
+        "## Drawn cases",
+        "## Texts that nobody expects",
+        "## Privacy",
+        "## Published elsewhere",
+        "## Defects put back",
+        "## Growth and limits",
+        "## Mutants",
+        "## Packages and Pythons",
+    ]
+    assert "planted, 4: sd 99.0 s" in page.read_text("utf-8")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_disagreement_is_on_the_page_and_in_the_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("opendp", reason="private releases need OpenDP")
+    case = Case("1/q", {"q": "Laplace(2)"}, {"q": (1, None)}, 1)
+    figures = Figures(3, cases=4)
+    figures.findings.append(Finding("value", case, {"q": 1.0}, 1.0, 2.0))
+    figures.found["value"] += 1
+    page = tmp_path / "R.md"
+    assert run(page, monkeypatch, figures)
+    (row,) = [line for line in page.read_text("utf-8").splitlines() if "its closed form" in line][
+        :1
+    ]
+    assert row.endswith("| 1 |")
