@@ -113,3 +113,10 @@ def test_several_statistics_far_from_zero() -> None:
     near, far = tu.unbiased("s*q**4", noise), tu.unbiased("s*(q - 1000)**4", noise)
     assert far(s=1.0, q=1003.0) == pytest.approx(near(s=1.0, q=3.0), rel=1e-9)
     assert far.sd(s=1.0, q=1003.0) == pytest.approx(near.sd(s=1.0, q=3.0), rel=1e-9)
+
+
+@pytest.mark.parametrize("q", [1.524572352371616, 1.5, 0.7])
+def test_a_step_that_is_narrow_beside_the_noise_is_not_missed(q: float) -> None:
+    """Two rules with wide panels agree to the last digit, and both pass over the step at ½."""
+    est = tu.unbiased("tanh(50*(q - 0.5))", tu.Laplace(1.7))
+    assert est.expectation(q) == pytest.approx(np.tanh(50 * (q - 0.5)), abs=1e-9)

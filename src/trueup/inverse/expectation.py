@@ -44,6 +44,9 @@ _ACCEPTED = 1e-8
 _NOTHING = 1e-8  # what is left of terms that cancel
 _LEVELS = 10
 _SLAB = 8192  # nodes at once: their columns stay in the cache
+_SURE = 3
+"""Levels before which rules may agree and both miss a step that is narrow beside the noise: panels
+are then an eighth of the quartiles' distance wide, with 16 nodes each."""
 _ROUNDING = 2.0**-50  # relative error of a sum of doubles, a few last bits
 _LOST = 1e-3  # of what is typical: a sum with a larger error says nothing
 _LONG = 1000  # parts beyond which nodes are cheaper than symbols
@@ -221,7 +224,10 @@ class Expectation:
                     return Settled(value, size, typical)
                 raise
             value, gap = refined, abs(refined - value)
-            if smooth or not math.isfinite(value) or gap <= _TOLERANCE * max(size, _NOTHING):
+            if smooth or not math.isfinite(value):
+                break
+            agrees = gap <= _TOLERANCE * max(size, _NOTHING)
+            if agrees and (level >= _SURE or len(self.left) > 1):
                 break
         if not smooth and gap > _ACCEPTED * max(size, _NOTHING):
             raise TrueupError(
