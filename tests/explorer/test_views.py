@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+import trueup as tu
 from explorer.cases import MEAN, RECIPROCAL
+from trueup.explorer.refusal import Refusal
+from trueup.explorer.views import code, overview
 from trueup.explorer.worker import answer
 
 
@@ -297,3 +300,32 @@ def test_the_server_itself_stays_small():
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)  # noqa: S603
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+JOINT = {
+    "formula": "s/n",
+    "known": "0 <= s <= n",
+    "empty": "0.5",
+    "statistics": {name: {"family": "discrete_laplace", "scale": "2"} for name in "sn"},
+}
+
+
+def test_conditions_and_a_value_for_empty_cells():
+    noise = {"n": tu.DiscreteLaplace(2), "s": tu.DiscreteLaplace(2)}
+    expected = tu.unbiased("s/n", noise, "0 <= s <= n", empty=0.5)
+    shown = code.answer(JOINT)
+    scope = {}
+    exec(shown["python"], scope)  # noqa: S102
+    assert scope["est"](n=3, s=5) == expected(n=3, s=5)
+    assert "--domain '0 <= s <= n'" in shown["command"]
+    assert "--empty 0.5" in shown["command"]
+    assert ("known", "s <= n") in overview.answer(JOINT)["explanation"]
+
+
+@pytest.mark.parametrize(
+    ("field", "text"), [("known", "s < n"), ("known", "s <= t"), ("empty", "nothing")]
+)
+def test_what_is_said_of_several_is_checked(field, text):
+    with pytest.raises(Refusal) as caught:
+        code.answer({**JOINT, field: text})
+    assert caught.value.record()["field"] == field

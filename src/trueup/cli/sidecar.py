@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import math
 import sys
 import tomllib
 import warnings
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trueup.estimator import Estimator
-    from trueup.formula.linear import Condition
     from trueup.noise import Noise
 
 _OWN = ("family", "bounds", "column", "scale_column")
@@ -120,14 +118,7 @@ class Release:
         domain: dict[str, Any] = {
             name: s.bounds for name, s in self.statistics.items() if name in noises
         }
-        box, tied = self._known_together(names)
-        domain = {n: _both(domain.get(n, (None, None)), box.get(n)) for n in {*domain, *box}}
-        for condition in tied:
-            noises |= {n: law for n in condition.names if (law := self._noise(n)) is not None}
-            for n in condition.names - {*domain}:
-                domain[n] = _both(self._known(n).bounds, box.get(n))
-            low, high = domain.get(condition.key, (None, None))
-            domain[condition.key] = (max(condition.low, -math.inf if low is None else low), high)
+        domain |= self._known_together(names, noises)
         quotient = estimate in self.empty or bool(denominators(parse(formula)))
         empty = self.empty.get(estimate, self.empty.get("")) if quotient else None
         with warnings.catch_warnings(record=True) as caught:
@@ -137,14 +128,16 @@ class Release:
             print(f"trueup: warning: {warning.message}", file=sys.stderr)
         return made
 
-    def _known_together(self, names: Iterable[str]) -> tuple[dict[str, Interval], list[Condition]]:
-        """Return the bounds and the conditions that speak of some statistics."""
-        from trueup.formula.linear import conditions
+    def _known_together(self, names: list[str], noises: dict[str, Noise]) -> dict[str, Any]:
+        """Return the domain with the conditions that speak of some statistics, and their noises."""
+        from trueup.formula.linear import conditions, together
 
-        box, tied = conditions(", ".join(self.conditions))
-        own = [c for c in tied if c.names & {*names}]
-        spoken = {*names}.union(*(c.names for c in own))
-        return {name: domain for name, domain in box.items() if name in spoken}, own
+        tied = [c for text in self.conditions for c in conditions(text)[1]]
+        spoken = {*names}.union(*(c.names for c in tied if c.names & {*names}))
+        noises |= {n: law for n in spoken if (law := self._noise(n)) is not None}
+        box = {n: Interval(*self._known(n).bounds) for n in sorted(spoken)}
+        known = together(box, ", ".join(self.conditions))
+        return {key: value for key, value in known.items() if key in spoken or _is_of(key, spoken)}
 
     def columns(self, statistics: Iterable[str]) -> dict[str, str]:
         """Return the column of each statistic."""
@@ -250,14 +243,11 @@ def _bound_of(release: Release, text: str) -> Bound | None:
     return None
 
 
-def _both(bounds: tuple[Number | None, Number | None], further: Interval | None) -> tuple[Any, Any]:
-    """Return the narrower of two bounds on each side."""
-    if further is None:
-        return bounds
-    low, high = (Interval(*bounds) if bounds != (None, None) else Interval()).bounds
-    lows = [b for b in (low, further.bounds[0]) if b is not None]
-    highs = [b for b in (high, further.bounds[1]) if b is not None]
-    return max(lows, default=None), min(highs, default=None)
+def _is_of(key: str, names: set[str]) -> bool:
+    """Whether the key of a domain is a sum of some statistics."""
+    from trueup.formula.grammar import parse
+
+    return {s.name for s in parse(key).free_symbols} <= names
 
 
 def _pair(text: str, option: str, example: str) -> tuple[str, str]:

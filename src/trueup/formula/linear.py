@@ -102,7 +102,7 @@ def conditions(domain: str | Mapping[Any, Any]) -> tuple[Box, tuple[Condition, .
         else:
             ((name, c),) = terms
             pair = (low / c, None) if c > 0 else (None, low / c)
-            box[name] = _both(name, box.get(name, Interval()), Interval(*pair))
+            box[name] = both(name, box.get(name, Interval()), Interval(*pair))
     return box, tuple(found)
 
 
@@ -144,7 +144,7 @@ def _linear(
     )
 
 
-def _both(name: str, first: Interval, second: Interval) -> Interval:
+def both(name: str, first: Interval, second: Interval) -> Interval:
     """Return what two bounds of one statistic leave."""
     low, high = max(first.low, second.low), min(first.high, second.high)
     if low > high:
@@ -154,6 +154,24 @@ def _both(name: str, first: Interval, second: Interval) -> Interval:
         )
     kind = type(first) if first.lattice else type(second)
     return kind(*(None if math.isinf(end) else end for end in (low, high)))
+
+
+def together(box: Mapping[str, Interval], domain: str) -> dict[str, Any]:
+    """Return bounds and conditions as one domain.
+
+    Examples
+    --------
+    >>> together({"n": Interval(1, None)}, "0 <= s <= n")
+    {'n': Interval(1, None), 's': Interval(0, None), 'n - s': Interval(0, None)}
+    """
+    further, tied = conditions(domain)
+    found: dict[str, Any] = dict(box)
+    for name, bounds in further.items():
+        found[name] = both(name, found.get(name, Interval()), bounds)
+    for condition in tied:
+        own = Interval(condition.low, None)
+        found[condition.key] = both(condition.key, found.get(condition.key, Interval()), own)
+    return found
 
 
 def tightened(
@@ -192,5 +210,5 @@ def _pass_on(condition: Condition, known: Box, whole: set[str]) -> None:
             continue
         end = (condition.low - most) / c
         bound = Interval(end, None) if c > 0 else Interval(None, end)
-        both = _both(name, known[name], bound)
-        known[name] = both.integers() if name in whole else both
+        narrow = both(name, known[name], bound)
+        known[name] = narrow.integers() if name in whole else narrow

@@ -31,8 +31,8 @@ export function changed() {
 }
 
 function request() {
-  const { formula, statistics, vary, at, from, to } = state;
-  return { formula, statistics, vary, at, from, to };
+  const { formula, statistics, known, empty, vary, at, from, to } = state;
+  return { formula, statistics, known, empty, vary, at, from, to };
 }
 
 /** Ask for the curve, show it, then ask for what takes longer. */

@@ -9,9 +9,12 @@ const EXAMPLES = [
     n: { family: "discrete_laplace", way: "scale", scale: "2", low: "5" } } },
   { label: "log(n)", formula: "log(n)", statistics: { n: { family: "laplace", way: "epsilon", epsilon: "0.5", sensitivity: "1", low: "5" } } },
   { label: "n > 5", formula: "where(n > 5, 1, 0)", statistics: { n: { family: "discrete_laplace", way: "scale", scale: "1", low: "0", high: "15" } } },
+  { label: "s/n, s ≤ n", formula: "s/n", known: "0 <= s <= n", statistics: { s: { family: "discrete_laplace", way: "scale", scale: "2" },
+    n: { family: "discrete_laplace", way: "scale", scale: "2", low: "1" } } },
   { label: "q²", formula: "q**2", statistics: { q: { family: "gaussian", way: "scale", scale: "2" } } },
   { label: "|q|", formula: "abs(q)", statistics: { q: { family: "laplace", way: "scale", scale: "2" } } },
 ];
+const FURTHER = ["known", "empty"];
 const WAYS = { scale: "scale", epsilon: "ε", rho: "ρ" };
 const WAYS_SPOKEN = { scale: "by its scale", epsilon: "by epsilon and sensitivity", rho: "by rho" };
 
@@ -25,10 +28,11 @@ export function setUp(options, onChange) {
   changed = onChange;
   const formula = $("#formula");
   formula.addEventListener("input", () => { state.formula = formula.value; changed(); });
+  for (const name of FURTHER) $(`#${name}`).addEventListener("input", (event) => { state[name] = event.target.value; changed(); });
   $("#form").addEventListener("submit", (event) => event.preventDefault());
   $("#examples").append(...EXAMPLES.map((example) => h("button", {
     type: "button", onclick: () => {
-      Object.assign(state, { formula: example.formula, vary: "", from: "", to: "", at: bare() });
+      Object.assign(state, { formula: example.formula, known: example.known ?? "", empty: "", vary: "", from: "", to: "", at: bare() });
       state.statistics = bare(structuredClone(example.statistics));
       refresh(Object.keys(state.statistics));
       changed();
@@ -45,6 +49,7 @@ export const firstView = () => {
 export function refresh(names) {
   const formula = $("#formula");
   if (formula.value !== state.formula) formula.value = state.formula;
+  for (const name of FURTHER) if ($(`#${name}`).value !== state[name]) $(`#${name}`).value = state[name];
   $("#statistics").replaceChildren(...names.map(card));
 }
 

@@ -14,6 +14,8 @@ export const bare = (entries = {}) => {
 export const state = {
   tab: "estimator",
   formula: "1/n",
+  known: "",
+  empty: "",
   statistics: bare(),
   vary: "",
   at: bare(),
@@ -28,7 +30,7 @@ export const state = {
 
 const FIELDS = new Set(
   "family way scale epsilon delta rho sensitivity df width low high".split(" "));
-const PLAIN = { f: "formula", tab: "tab", vary: "vary", from: "from", to: "to", dialect: "dialect",
+const PLAIN = { f: "formula", known: "known", empty: "empty", tab: "tab", vary: "vary", from: "from", to: "to", dialect: "dialect",
   output: "output", code: "code", bias: "bias" };
 const GROUPS = new Set(["at", "plan"]);
 const DEFAULTS = { tab: "estimator", code: "python" };
@@ -37,7 +39,7 @@ const DEFAULTS = { tab: "estimator", code: "python" };
 export function readAddress() {
   const hash = location.hash.slice(1);
   if (!hash.includes("=")) return false;
-  Object.assign(state, { statistics: bare(), at: bare(), plan: bare(), vary: "", from: "", to: "",
+  Object.assign(state, { statistics: bare(), at: bare(), plan: bare(), known: "", empty: "", vary: "", from: "", to: "",
     dialect: "", output: "", bias: "", ...DEFAULTS });
   for (const [key, value] of new URLSearchParams(hash)) {
     const text = value.slice(0, 2000);

@@ -41,6 +41,10 @@ def python(form: Form, function: str = "unbiased", *more: str) -> str:
     domain = ", ".join(f"{_key(s, several)}{_python_bounds(s)}" for s in bounded)
     if several:
         noise, domain = f"{{{noise}}}", f"{{{domain}}}" if domain else ""
+    if form.known and function == "unbiased":
+        domain = _quoted(", ".join([*(shell_bounds(form, s) for s in bounded), form.known]))
+    if form.empty is not None and function == "unbiased":
+        more = (f"empty={_python(form.empty)}", *more)
     given = [_quoted(form.text.strip()), noise, *([f"domain={domain}"] if domain else []), *more]
     one_line = f"est = tu.{function}({', '.join(given)})"
     if len(one_line) > 78:
@@ -59,6 +63,10 @@ def command(form: Form) -> str:
         bounds = shell_bounds(form, s)
         if bounds:
             parts.append(f"--domain {shlex.quote(bounds)}")
+    if form.known:
+        parts.append(f"--domain {shlex.quote(form.known)}")
+    if form.empty is not None:
+        parts.append(f"--empty {_shell(form.empty)}")
     return " \\\n  ".join(parts)
 
 

@@ -20,6 +20,7 @@ from trueup.explorer import limits
 from trueup.explorer.families import FAMILIES, Family
 from trueup.explorer.refusal import Refusal
 from trueup.formula.grammar import parse
+from trueup.formula.linear import conditions, together
 
 if TYPE_CHECKING:
     from trueup.estimator import Estimator
@@ -57,15 +58,22 @@ class Form:
     text: str
     expr: sympy.Expr
     statistics: tuple[Statistic, ...]
+    known: str = ""
+    empty: Exact | None = None
 
     @cached_property
     def estimator(self) -> Estimator:
         """The unbiased estimator, or the reason why there is none."""
+        box: dict[str, Any] = {s.name: s.domain for s in self.statistics}
+        if self.known:
+            with beside("known"):
+                box = together(box, self.known)
         with beside("formula"):
             return trueup.unbiased(
                 self.expr,
                 {s.name: s.noise for s in self.statistics},
-                {s.name: s.domain for s in self.statistics},
+                box,
+                empty=self.empty,
             )
 
     def symbol(self, name: str) -> sympy.Symbol:
@@ -117,7 +125,30 @@ def read(request: Mapping[str, Any]) -> Form:
             )
     given = request.get("statistics")
     stated = given if isinstance(given, Mapping) else {}
-    return Form(formula, expr, tuple(_statistic(name, stated.get(name)) for name in names))
+    statistics = tuple(_statistic(name, stated.get(name)) for name in names)
+    return Form(formula, expr, statistics, _known(request, names), _empty(request))
+
+
+def _known(request: Mapping[str, Any], names: list[str]) -> str:
+    """Return the conditions between statistics of the formula."""
+    text = request.get("known") or ""
+    if not isinstance(text, str) or len(text) > limits.TEXT:
+        raise Refusal("conditions must be text", 'write e.g. "0 <= s <= n"', field="known")
+    with beside("known"):
+        box, tied = conditions(text)
+        strange = sorted(set(box).union(*(c.names for c in tied)) - {*names})
+        if strange:
+            raise TrueupError(
+                f"the formula does not read {', '.join(strange)}",
+                f"its statistics are {', '.join(names)}",
+            )
+    return text.strip()
+
+
+def _empty(request: Mapping[str, Any]) -> Exact | None:
+    text = request.get("empty")
+    blank = text is None or (isinstance(text, str) and not text.strip())
+    return None if blank else number(text, "empty")
 
 
 def _statistic(name: str, given: object) -> Statistic:
