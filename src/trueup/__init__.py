@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         from_pipelinedp,
         from_pydp,
         from_tumult,
+        published,
     )
     from trueup.domain import Integers, Interval
     from trueup.errors import (
@@ -94,6 +95,7 @@ __all__ = [
     "noisy",
     "plots",
     "plugin_bias",
+    "published",
     "total",
     "unbiased",
     "where",
@@ -108,6 +110,7 @@ _HOMES = {
         "from_pipelinedp",
         "from_pydp",
         "from_tumult",
+        "published",
     ),
     "trueup.domain": ("Integers", "Interval"),
     "trueup.errors": (

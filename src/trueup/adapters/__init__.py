@@ -1,13 +1,14 @@
 """Noise read out of other libraries' objects, or the reason why it cannot be.
 
 One file per library. None of them is imported: an adapter reads names and attributes, so an object,
-or a record of one, is enough.
+or a record of one, is enough. ``published`` knows public data sets by name.
 """
 
 from trueup.adapters.census import from_census
 from trueup.adapters.diffprivlib import from_diffprivlib
 from trueup.adapters.opendp import from_opendp
 from trueup.adapters.pipelinedp import from_pipelinedp
+from trueup.adapters.published import published
 from trueup.adapters.pydp import from_pydp
 from trueup.adapters.tumult import from_tumult
 
@@ -18,4 +19,5 @@ __all__ = [
     "from_pipelinedp",
     "from_pydp",
     "from_tumult",
+    "published",
 ]
