@@ -96,7 +96,7 @@ class Release:
         """The least true value from which on the threshold is out of the noise's reach."""
         if self.above is None or not isinstance(self.noise, Noise):
             return None
-        return math.ceil(self.above - self.noise.quantile(NEVER))
+        return math.ceil(self.above - float(self.noise.quantile(NEVER)))
 
 
 def _gaussians(deviations: ArrayLike) -> Any:
