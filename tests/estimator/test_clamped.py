@@ -63,6 +63,38 @@ def test_clamping_changes_no_estimate(noise: tu.Noise, domain: tuple[Any, Any]) 
     np.testing.assert_array_equal(est.variance(np.clip(x, low, high)), est.variance(x))
 
 
+@pytest.mark.parametrize("domain", [(1, None), (1, 6)])
+@pytest.mark.parametrize(("noise", "beyond"), [(tu.Laplace(2), 0), (tu.RoundedLaplace(2), 1)])
+def test_clamped_releases_of_whole_numbers(
+    noise: tu.Noise, beyond: int, domain: tuple[int, int | None]
+) -> None:
+    """Rounded Laplace noise is geometric from ±1 on: the constant branch starts one step out."""
+    est = tu.unbiased("1/q", noise, tu.Integers(*domain))
+    x = np.arange(-9.0, 17.0)
+    low, high = domain[0], np.inf if domain[1] is None else domain[1]
+    kept = est(np.clip(x, low - beyond, high + beyond))
+    np.testing.assert_allclose(kept, est(x), rtol=1e-9)
+    if beyond:
+        assert abs(est(np.clip(x, low, high)) - est(x)).max() > 0.1
+
+
+def test_what_is_not_constant_beyond_the_bound_must_not_be_clamped() -> None:
+    """Degree-k extensions and estimators of a bounded bias use how far beyond a value lies."""
+    below = np.array([-4.0, -1.0, 1.0])
+    extended = tu.unbiased("1/q", tu.Laplace(2), (1, None), extension=4)
+    assert np.ptp(extended(below)) > 1
+    near = tu.nearly_unbiased("1/q", tu.Laplace(2), (1, None), max_bias=0.01)
+    assert np.ptp(near(below)) > 1
+
+
+def test_a_clamped_gaussian_count_is_biased_as_the_guide_says() -> None:
+    """At σ = 3 a count of 2 that is clamped at 0 has the mean 2.44."""
+    k = np.arange(-60, 61)
+    mass = np.exp(-(k**2) / 18)
+    mean = float((np.maximum(2 + k, 0) * mass).sum() / mass.sum())
+    assert f"{mean:.2f}" == "2.44"
+
+
 @pytest.mark.parametrize("c", [1.2, 2.0, 4.0])
 def test_clamping_above_the_bound_is_not_repairable(c: float) -> None:
     """A release clamped at c > L is biased under our g, and under any other function of it.

@@ -2,8 +2,9 @@
 
 Below the lower bound L of the domain the minimum-variance estimator under (discrete) Laplace noise
 is constant, so a release that was clamped at c ≤ L gives the same estimates, and likewise above.
-Clamped at c > L it is biased under every function of it. Other noises have no such branch: there
-the clamp must be out of reach of the noise.
+Clamped at c > L it is biased under every function of it. Rounded Laplace noise has that branch from
+L − 1 down, but no library that is read here clamps it. Other noises have none: there the clamp must
+be out of reach of the noise.
 """
 
 from __future__ import annotations
