@@ -250,9 +250,9 @@ def test_a_file_that_cannot_be_read_is_refused_beside_it(page, server, tmp_path)
 
 def test_a_plan(page, server):
     open_page(page, server, f"{MEAN}&tab=plan&plan:epsilon=1&plan:count=50")
-    page.locator("#best").get_by_text("two totals").wait_for(timeout=30_000)
+    page.locator("#best").get_by_text("group mean").wait_for(timeout=30_000)
     assert page.locator("#options tbody tr").count() == 5
-    assert page.locator("#chart-plan .scatterlayer path.js-line").count() == 5
+    assert page.locator("#chart-plan .scatterlayer path.js-line").count() == 6
     page.get_by_label("largest value").fill("-1")
     page.locator('[data-error="plan.high"]').get_by_text("Must exceed").wait_for()
 
@@ -288,7 +288,7 @@ def test_phone_width(page, server, tab):
     page.set_viewport_size({"width": 400, "height": 800})
     open_page(page, server, f"{MEAN}&tab={tab}&plan:epsilon=1&plan:count=50")
     if tab == "plan":
-        page.locator("#best").get_by_text("two totals").wait_for(timeout=30_000)
+        page.locator("#best").get_by_text("group mean").wait_for(timeout=30_000)
     else:
         page.wait_for_selector("#chart-sd .scatterlayer path.js-line", state="attached")
     assert no_sideways_scrolling(page)

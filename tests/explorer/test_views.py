@@ -242,16 +242,17 @@ def test_a_plan_agrees_with_the_known_table(monkeypatch):
     monkeypatch.setattr(time, "monotonic", itertools.count(step=100.0).__next__)  # a slow machine
     shown = answer("plan", {"epsilon": "1", "count": "50", "low": "0", "high": "1"})
     sd = {o["name"]: o["sd"] for o in shown["options"]}
-    assert shown["options"][0]["name"] == "two totals"
+    assert shown["options"][0]["name"] == "group mean"
     assert shown["counts"] == sorted(set(shown["counts"]))
     i = shown["counts"].index(50)
-    assert shown["curves"]["two totals"][i] == pytest.approx(sd["two totals"])
+    assert shown["curves"]["group mean"][i] == pytest.approx(sd["group mean"])
     for curve in shown["curves"].values():  # whole, however busy the machine is
         assert len(curve) == len(shown["counts"])
         assert None not in curve
     large = {"epsilon": "1", "count": "100000", "low": "0", "high": "1"}
     best = answer("plan", large)["options"][0]
-    assert best["sd"] * 100000 == pytest.approx(math.sqrt(2), rel=1e-3)  # n·SD at m = 1
+    noise = 2 * (0.1**2 + 0.9**2) / (4 * math.sinh(0.5) ** 2) + 1 / 12  # n²·variance at m = 0.1
+    assert best["sd"] * 100000 == pytest.approx(math.sqrt(noise), rel=1e-3)
 
 
 @pytest.mark.parametrize("form", [RECIPROCAL, MEAN, at(RECIPROCAL, "n", scale="1/3")])

@@ -15,6 +15,8 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+import scipy.optimize
+import scipy.sparse
 
 import trueup as tu
 from trueup.errors import TrueupError
@@ -249,6 +251,54 @@ def test_what_efficiency_is_left():
             for k in range(n + 1)
         ) / sum(1 / n for n in range(1, 11))
         assert limit <= average <= (1.02 if epsilon >= 0.7 else 1.05) * limit
+
+
+def test_the_limit_for_means_is_that_of_a_plain_linear_programme():
+    """Three records at most: HiGHS on the same grid, written out; rows exact; the bound below."""
+    best = tu.mechanisms.OptimalRelease.of_means(1, most=3)
+    nodes = [(n - k, k) for n in range(4) for k in range(n + 1)]
+    labels = np.linspace(-0.4, 1.4, 91)
+    means = np.array([b / (a + b) if a + b else 0.5 for a, b in nodes])
+    weight = np.array([1 / ((a + b) * (a + b + 1)) if a + b else 0 for a, b in nodes])
+    cost = weight[:, None] / weight.sum() * (labels - means[:, None]) ** 2
+    size, count = cost.shape
+    pairs = [
+        (i, j)
+        for i, a in enumerate(nodes)
+        for j, b in enumerate(nodes)
+        if abs(a[0] - b[0]) + abs(a[1] - b[1]) == 1
+    ]
+    one = scipy.sparse.identity(count, format="csr")
+    private = np.zeros((len(pairs), size))
+    for row, (i, j) in enumerate(pairs):
+        private[row, i], private[row, j] = 1, -math.e
+    found = scipy.optimize.linprog(
+        cost.ravel(),
+        A_ub=scipy.sparse.kron(private, one),
+        b_ub=np.zeros(len(pairs) * count),
+        A_eq=scipy.sparse.vstack(
+            [
+                scipy.sparse.kron(np.eye(size), np.ones((1, count))),
+                scipy.sparse.kron(np.eye(size), labels[None]),
+            ]
+        ),
+        b_eq=np.concatenate([np.ones(size), means]),
+    )
+    assert best.lower_bound <= found.fun * (1 + 1e-6)
+    assert found.fun - 0.02**2 / 4 <= best.average_variance <= 1.01 * found.fun
+    assert best.gap < 0.02
+    assert 1 <= best.efficiency(made("share", 1)) < 1.02
+    limit = e_to(1, below=True)
+    for (a, b), row in zip(best.databases, best.rows, strict=True):
+        mean = sum(Fraction(y) * w for y, w in zip(best.labels, row.weights, strict=True))
+        assert mean / row.total == (Fraction(b, a + b) if a + b else Fraction(1, 2))
+    for i, j in pairs:
+        one, two = best.rows[i], best.rows[j]
+        for p, q in zip(one.weights, two.weights, strict=True):
+            assert p * two.total <= limit * q * one.total
+    assert best.release(1, 1) in best.labels
+    with pytest.raises(TrueupError, match="more than 3 records"):
+        best.variance(2, 2)
 
 
 # -- rounding --------------------------------------------------------------------------------------

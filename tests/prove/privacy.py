@@ -271,7 +271,9 @@ SIMULATIONS: dict[str, Callable[[], Any]] = {
     "SmoothSensitivityMean": lambda: tm.SmoothSensitivityMean(1, 1),
 }
 
-COVERED = {name.split(",")[0] for name in SUBJECTS} | {"OptimalRelease"} | {*SIMULATIONS}
+COVERED = (
+    {name.split(",")[0] for name in SUBJECTS} | {"OptimalMean", "OptimalRelease"} | {*SIMULATIONS}
+)
 """Every mechanism of the library: a test compares them."""
 
 

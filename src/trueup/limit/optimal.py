@@ -16,6 +16,7 @@ from trueup.exact import number
 from trueup.kernels.evaluate import evaluate
 from trueup.limit.bound import lower_bound
 from trueup.limit.interior import approach
+from trueup.limit.means import OptimalMean
 from trueup.limit.programme import Columns, Programme, refined, solve
 from trueup.limit.table import Mixture, Row, Table, exact_table, exp_below
 from trueup.noise.discrete_laplace import DiscreteLaplace
@@ -86,6 +87,11 @@ class OptimalRelease:
         self._ratio = exp_below(_rational(self.epsilon))
         self.table, self.lower_bound = self._solved(values)
         self.check()
+
+    @staticmethod
+    def of_means(epsilon: Exact, most: int = 10) -> OptimalMean:
+        """Return the best release of the mean of at most so many 0/1 records, n not public."""
+        return OptimalMean(epsilon, most)
 
     # -- what it is worth --------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.exact import number
-from trueup.mechanisms.contrast import Contrast
+from trueup.mechanisms.contrast import Contrast, inverse_moments
 from trueup.mechanisms.records import read_bounds, read_outside, read_records
 from trueup.mechanisms.release import MeanRelease, root, rounding
 from trueup.mechanisms.sampling import generator, publish
@@ -85,9 +85,15 @@ class Mean:
             "s": Laplace.from_budget(epsilon_sum, _shown(self.reach, self.bounds)),
             "n": family.from_budget(epsilon_count),
         }
-        self.estimator: Estimator = unbiased(
-            "s/n", self.noise, {"n": (self.count_at_least, None)}, extension
-        )
+        self.extension = extension
+        if extension != "optimal":
+            _ = self.estimator  # refuses what is no extension
+
+    @cached_property
+    def estimator(self) -> Estimator:
+        """The unbiased s/n."""
+        domain = {"n": (self.count_at_least, None)}
+        return unbiased("s/n", self.noise, domain, self.extension)
 
     def release(self, values: Any, rng: Any = None) -> MeanRelease:
         """Return a private count and mean; with an ``rng`` it is only a simulation."""
@@ -116,7 +122,13 @@ class Mean:
 
     def sd(self, n: int, mean: Exact) -> float:
         """Return the exact standard deviation of the mean for n records with a given mean."""
-        return float(self.estimator.sd(s=n * float(Fraction(mean) - self.middle), n=n))
+        total = n * float(Fraction(mean) - self.middle)
+        if self.extension != "optimal":
+            return float(self.estimator.sd(s=total, n=n))
+        noise = self.noise["n"]
+        centre, spread = inverse_moments(float(n), noise, float(self.count_at_least))
+        error = float(self.noise["s"].variance) * (spread + centre**2)
+        return math.sqrt(error + total**2 * spread)
 
     def bias(self, n: int, mean: Exact) -> float:
         """Return the exact bias: zero from ``count_at_least`` records on."""

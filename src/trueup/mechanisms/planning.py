@@ -13,6 +13,7 @@ from scipy import optimize
 
 from trueup.errors import TrueupError
 from trueup.exact import number
+from trueup.mechanisms.groups import GroupMean
 from trueup.mechanisms.means import Mean, SmoothSensitivityMean, TwoTotalsMean
 from trueup.mechanisms.records import read_bounds
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _SPLIT = (0.05, 0.95)
 _MOST = 10**7
+_PROMISED = 99
+"""A larger promise than this changes nothing in a group mean."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,10 +69,9 @@ class Plan:
         ]
         for o in self.options:
             useful = "never" if o.useful_from is None else f"n = {o.useful_from}"
+            count = "–" if math.isnan(o.sd_count) else f"{o.sd_count:.3g}"
             wrong = "–" if o.wrong_bound is None else f"{o.wrong_bound:.3g}"
-            lines.append(
-                f"{o.name:<27}{o.split:<28}{o.sd:>11.4g}{o.sd_count:>9.3g}{useful:>14}{wrong:>19}"
-            )
+            lines.append(f"{o.name:<27}{o.split:<28}{o.sd:>11.4g}{count:>9}{useful:>14}{wrong:>19}")
         return "\n".join(lines)
 
 
@@ -92,7 +94,8 @@ def plan(
     bounds
         Where the values lie.
     means
-        Plausible means; the worst of them counts. By default the bounds and their middle.
+        Plausible means; the worst of them counts. By default the bounds, their middle,
+        and a tenth of the way, where group means are worst.
     count_at_least
         The public lower bound of the count.
     target
@@ -102,12 +105,13 @@ def plan(
     --------
     >>> best = plan(1, expected_count=200).best
     >>> best.name, round(best.sd, 4)
-    ('two totals', 0.0071)
+    ('group mean', 0.0063)
     """
     low, high = (Fraction(b) for b in read_bounds(bounds))
     n = _count(expected_count, count_at_least)
     budget = number(epsilon, "epsilon", positive=True)
-    given = (low, (low + high) / 2, high) if means is None else np.atleast_1d(means).tolist()
+    usual = (low, (9 * low + high) / 10, (low + high) / 2, high)
+    given = usual if means is None else np.atleast_1d(means).tolist()
     exact = tuple(number(m, "a mean") for m in given)
     if not exact or any(not low <= m <= high for m in exact):
         raise TrueupError(
@@ -138,6 +142,9 @@ def _choices(
     epsilon: float, exact: Exact, bounds: Any, at_least: Exact, n: int, means: tuple[Exact, ...]
 ) -> Any:
     """Yield every mechanism at its best split as (name, mechanism, split)."""
+    promises = ["midpoint", *([f"n >= {math.ceil(at_least)}"] if 1 < at_least <= _PROMISED else [])]
+    groups = [GroupMean(exact, bounds, promise) for promise in promises]
+    yield "group mean", min(groups, key=lambda m: _worst(m, n, means)), "all for both counts"
     yield "two totals", TwoTotalsMean(exact, bounds, at_least), "all for both totals"
     families: dict[str, Callable[[float], Any]] = {
         "centred mean": lambda e: Mean(e, epsilon - e, bounds, at_least),
@@ -191,7 +198,9 @@ def _option(
 
 
 def _sd_count(mechanism: Any) -> float:
-    if isinstance(mechanism, TwoTotalsMean):
+    if isinstance(mechanism, GroupMean) and not mechanism.is_of_pairs:
+        return math.nan
+    if isinstance(mechanism, (GroupMean, TwoTotalsMean)):
         return math.sqrt(2 * float(mechanism.noise.variance))
     noise = mechanism.noise["n"] if isinstance(mechanism, Mean) else mechanism.count_noise
     return math.sqrt(float(noise.variance))

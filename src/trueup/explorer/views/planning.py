@@ -24,7 +24,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     --------
     >>> shown = answer({"epsilon": "1", "count": "200", "low": "0", "high": "1"})
     >>> shown["options"][0]["name"], round(shown["options"][0]["sd"], 4)
-    ('two totals', 0.0071)
+    ('group mean', 0.0063)
     """
     from trueup.mechanisms.planning import plan
 
