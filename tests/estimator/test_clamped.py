@@ -14,6 +14,7 @@ import oracle
 import trueup as tu
 from estimator import drawn
 from estimator.drawn import close, decimals, scales
+from extras import needs
 from oracle import Axis, expect
 
 
@@ -83,6 +84,7 @@ def test_what_is_not_constant_beyond_the_bound_must_not_be_clamped() -> None:
     below = np.array([-4.0, -1.0, 1.0])
     extended = tu.unbiased("1/q", tu.Laplace(2), (1, None), extension=4)
     assert np.ptp(extended(below)) > 1
+    needs("clarabel")
     near = tu.nearly_unbiased("1/q", tu.Laplace(2), (1, None), max_bias=0.01)
     assert np.ptp(near(below)) > 1
 
