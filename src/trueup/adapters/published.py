@@ -248,6 +248,10 @@ RELEASES = {
                 "https://portal.meaningfultransparency.tech/output/facebook-privacy-protected-full-urls-data-set/",
             ),
             Source(
+                "URL Shares dataset, Overview",
+                "https://developers.secure.facebook.com/docs/url-shares-dataset/overview",
+            ),
+            Source(
                 "Sharing without clicking on news in social media (the deviations are read in "
                 "analysis code that fits this study)",
                 "https://doi.org/10.1038/s41562-024-02067-4",
@@ -365,6 +369,10 @@ RELEASES = {
         "synthetic records",
         (
             Source(
+                "The 2020 Census Disclosure Avoidance System TopDown Algorithm",
+                "https://hdsr.mitpress.mit.edu/pub/7evz361i/release/1",
+            ),
+            Source(
                 "Privacy: Theory meets Practice on the Map",
                 "https://studylib.net/doc/14170319/privacy--theory-meets-practice-on-the-map-ashwin-machanav...",
             ),
@@ -375,7 +383,7 @@ RELEASES = {
     "safegraph-patterns": Release(
         "SafeGraph Patterns, visitors by home area",
         "Laplace (as its support says); scale not found",
-        "one visitor: left out; two to four: shown as 4",
+        "then one visitor is left out, and two are shown as 4",
         (
             Source(
                 "Dewey community: questions about patterns data",
