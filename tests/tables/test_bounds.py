@@ -1,5 +1,6 @@
 """The warning about bounds that the data contradict."""
 
+import math
 import re
 import warnings
 
@@ -59,6 +60,34 @@ def test_one_impossible_value_is_enough():
     )
     assert "Hint:" in message
     assert not warned(LAPLACE, [5.0] * 50 + [-9.0])
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize("kind", ["laplace", "discrete", "scales"])
+def test_the_numbers_in_the_warning_are_those_of_the_table(kind, side):
+    """Whole numbers repeat: they are counted as they stand, beyond the bound and far beyond it."""
+    rng = np.random.default_rng(5)
+    x = 5000.0 + side * rng.integers(-250, 1000, 3000)
+    law = tu.DiscreteLaplace(2) if kind == "discrete" else tu.Laplace(2)
+    estimator = tu.unbiased("2*q", law, (5000, None) if side < 0 else (0, 5000))
+    scales = {"b": rng.choice([1.0, 40.0], 3000)} if kind == "scales" else {}
+    (message,) = warned(estimator, x, **scales)
+    beyond = int((side * (x - 5000) > 0).sum())
+    numbers = re.match(
+        r"([\d,]+) of 3,000 values of 'q' lie (below|above) the bound 5000 of q"
+        r"(?:, ([\d,]+) of them far (?:below|above) it)?; .* would take ([\d,]+) of them there",
+        message,
+    )
+    assert numbers
+    assert int(numbers[1].replace(",", "")) == beyond
+    assert numbers[2] == ("below" if side < 0 else "above")
+    if numbers[3] is None:  # the odds of any value beyond the bound
+        odds = 1 / (1 + math.exp(0.5)) if kind == "discrete" else 0.5
+        assert numbers[4] == f"{3000 * odds:,.0f}"
+    else:  # where the noise takes one in ten: P(Z ≤ −b·log 5) = 1/10
+        distance = scales.get("b", 2.0) * math.log(5)
+        assert int(numbers[3].replace(",", "")) == int((side * (x - 5000) >= distance).sum())
+        assert numbers[4] == "300"
 
 
 def test_a_number_repeated_in_many_cells_is_one_draw():

@@ -78,7 +78,7 @@ class Bound:
         if not count:
             return None
         beyond = np.flatnonzero(self.side * (x - self.value) > 0)
-        beyond = _drawn_anew(x, beyond, self.noise)
+        drawn = np.isin(beyond, _drawn_anew(x, beyond, self.noise))
         try:
             u = self._tail(x[beyond] - self.value, None if scale is None else scale[beyond])
             alone = u.min(initial=1.0)
@@ -88,11 +88,14 @@ class Bound:
         except TrueupError:  # the law is not known, only its moments
             return None
         for p in (nearest, *_LEVELS):
-            found = int((u <= p * (1 + 1e-9)).sum())
+            far = u <= p * (1 + 1e-9)
+            found = int((far & drawn).sum())
             if found and scipy.special.betainc(found, count - found + 1, p) < ODDS:
-                return self._words(found, count, p)
+                return self._words(len(u), int(far.sum()) if p < nearest else None, count, p)
         known = rows * count // len(x)
-        return self._words(1, known, alone) if known * alone < ODDS else None
+        if known * alone >= ODDS:
+            return None
+        return self._words(len(u) if known == count else 1, 1, known, alone)
 
     def _tail(self, z: Floats, scale: Floats | None = None) -> Floats:
         """Return P(Z as far out as z), under the scale of each number if they differ."""
@@ -108,12 +111,19 @@ class Bound:
             found[own] = dataclasses.replace(self, noise=noise)._tail(z[own])
         return found
 
-    def _words(self, found: int, count: int, p: float) -> str:
-        far = "" if p >= 0.1 else "far "
+    def _words(self, beyond: int, far: int | None, count: int, p: float) -> str:
+        """Say how many values lie beyond the bound, and how many ``far``, where P(Z there) = p.
+
+        None: anywhere beyond it.
+        """
+        how = "far " if far == beyond else ""
+        lie = f"lie {how}{self.where} the bound {self.value:g} of {self.statistic}"
+        if far not in (None, beyond):
+            lie += f", {far:,} of them far {self.where} it"
+        expected = f"{p * count:,.0f}" if p * count >= 10 else f"{p * count:.3g}"
         return (
-            f"{found:,} of {count:,} values of {self.column} lie {far}{self.where} the bound "
-            f"{self.value:g} of {self.statistic}; if every true value were at the bound, "
-            f"{self.noise!r} would take {p * count:.3g} of them there\n"
+            f"{beyond:,} of {count:,} values of {self.column} {lie}; if every true value were at "
+            f"the bound, {self.noise!r} would take {expected} of them there\n"
             "Hint: estimates are biased beyond a wrong bound; check it, and the noise"
         )
 
