@@ -13,7 +13,7 @@ import dataclasses
 import math
 from fractions import Fraction
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sympy
 
@@ -211,7 +211,11 @@ def classify(
     values = [approach(case, symbol, exact, side) for case, side in places]
     if any(side.diverges for side in values):
         exponent = min(side.exponent for side in values)
-        return Singularity(float(exact), "pole", exponent=exponent, exact=exact)
+        rounded = f.has(sympy.Float) and all(
+            _is_rounding(case, symbol, exact, side, exponent) for case, side in places
+        )
+        kind = "undecided" if rounded else "pole"
+        return Singularity(float(exact), kind, exponent=exponent, exact=exact)
     slopes = [[short_derivative(case, symbol, n) for case, _ in places] for n in range(order + 1)]
     found = [values]
     found += [
@@ -232,6 +236,17 @@ def classify(
     exponent = min((side.exponent for side in found[order]), default=0.0)
     jump, slope = jumps[0] or 0.0, jumps[1] or 0.0
     return Singularity(float(exact), kind, jump, slope, middle, exponent, exact)
+
+
+def _is_rounding(
+    case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: int, exponent: float
+) -> bool:
+    """Whether a pole is so faint that it may be what rounded decimals leave of a 0/0."""
+    near, far = sympy.Rational(1, 10**20), sympy.Rational(1, 10**3)
+    beside, away = (real_at(case, {symbol: point + side * h}, 30, 400) for h in (near, far))
+    if beside is None or not away or not math.isfinite(exponent):
+        return False
+    return bool(abs(beside / away) * (near / far) ** -sympy.Float(exponent) < _FAINT)
 
 
 def _kind(found: list[list[Approach]], jumps: list[float | None]) -> str:
@@ -288,6 +303,9 @@ def same(point: sympy.Expr, bound: Fraction | float) -> bool:
 
 
 _ULP = sympy.Rational(1, 10**15)
+_FAINT = 1e-9  # of f at a distance of 1/1000: a pole of decimals that cancel is 1e-16 of it
+_NEAR = 1e-6  # of a zero to the double it was found at, which is half the digits of a double zero
+_HIGHEST = 8  # order of a zero that is looked for: zeros of a higher one keep few digits
 
 
 def polish(guard: sympy.Expr, symbol: sympy.Symbol, point: float) -> sympy.Expr | None:
@@ -296,8 +314,26 @@ def polish(guard: sympy.Expr, symbol: sympy.Symbol, point: float) -> sympy.Expr 
     for near in (here, sympy.nsimplify(here, rational=True, tolerance=1e-12)):
         if at(guard, {symbol: near}).is_zero:
             return near
+    root = _root(guard, symbol, point)
+    order = _order(guard, symbol, root) if root is not None else 1
+    if order > 1:  # many digits are found only of simple zeros: of the derivative before
+        root = _root(guard.diff(symbol, order - 1), symbol, root) or root
+    return root if root is None or abs(root - point) < _NEAR * max(1.0, abs(point)) else None
+
+
+def _root(expr: sympy.Expr, symbol: sympy.Symbol, start: Any) -> sympy.Expr | None:
+    """Return the zero that Newton's method finds from a start, to 60 digits if it is simple."""
     try:
-        root = sympy.nsolve(guard, symbol, point, prec=60, verify=False)
+        root = sympy.nsolve(expr, symbol, start, prec=60, verify=False)
     except (ValueError, ZeroDivisionError, TypeError, ArithmeticError):
         return None
-    return root if root.is_real and abs(root - point) < 1e-6 * max(1.0, abs(point)) else None
+    return root if root.is_real else None
+
+
+def _order(expr: sympy.Expr, symbol: sympy.Symbol, root: sympy.Expr) -> int:
+    """Return the order of a zero: twice as far from it, an expression is 2^order times as large."""
+    step = sympy.Rational(1, 10**5) * max(sympy.S.One, abs(root))
+    near, far = (real_at(expr, {symbol: root + k * step}, 30) for k in (1, 2))
+    if not near or not far or abs(far) < abs(near):
+        return 1
+    return min(round(math.log2(float(far / near))) if far / near > 0 else 1, _HIGHEST)
