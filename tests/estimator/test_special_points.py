@@ -490,3 +490,43 @@ def test_a_point_that_is_no_short_number_of_bits_is_removable_too(noise: tu.Nois
     shifted = tu.unbiased("(exp(a) - 1)/a", noise, (0, None))
     for x in (-1.0, 0.1, 0.1000001, 0.5, 2.0):
         assert est(x) == pytest.approx(shifted(x - 0.1), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("f", "domain", "a", "jump"),
+    [
+        ("sqrt(1 + cos(q))", (1, 5), math.pi, math.sqrt(2)),
+        ("sqrt(q**4 - 4*q**2 + 4)", (1, 2), math.sqrt(2), 4 * math.sqrt(2)),
+        ("acos(cos(q))**2", (1, 5), math.pi, -4 * math.pi),
+        ("asin(sin(q))", (1, 4), math.pi / 2, -2.0),
+    ],
+)
+def test_a_kink_where_a_guard_only_touches_zero(
+    f: str, domain: tuple[float, float], a: float, jump: float
+) -> None:
+    """The point is irrational, and Newton's method finds half the digits of a double zero."""
+    with pytest.raises(tu.NoUnbiasedEstimator, match="kink") as error:
+        tu.unbiased(f, tu.Laplace(0.1), domain)
+    assert error.value.proved
+    assert f"{jump:.4g}"[:4] in str(error.value)
+    assert f"{a:.5g}"[:5] in str(error.value)
+
+
+@pytest.mark.parametrize("f", ["abs(q**2 - 2)**3", "((q**2 - 2)**2)**1.5", "(1 + cos(q))**2.5"])
+def test_no_kink_where_a_guard_only_touches_zero(f: str) -> None:
+    est, q = tu.unbiased(f, tu.Laplace(0.1), (1, 5)), 2.5
+    right = (1 + math.cos(q)) ** 2.5 if "cos" in f else abs(q * q - 2) ** 3
+    assert est.expectation(q) == pytest.approx(right, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "f",
+    ["log(1 + (q - 0.3))/(q - 0.3)", "(exp(q - 0.1) - 1 - (q - 0.1))/(q - 0.1)**2"],
+)
+def test_a_pole_of_rounded_decimals_proves_nothing(f: str) -> None:
+    with pytest.raises(tu.NoUnbiasedEstimator, match="was found") as error:
+        tu.unbiased(f, tu.Laplace(0.5), (0, 2))
+    assert not error.value.proved
+    with pytest.raises(tu.NoUnbiasedEstimator) as error:
+        tu.unbiased("0.7 + 1e-9/(q - 0.3)", tu.Laplace(0.5), (0, 2))
+    assert error.value.proved

@@ -412,7 +412,7 @@ def _finite(
     ]
     points = list(islice(product(*axes), _MOST_POINTS))
     for guard in open_guards:
-        points += _integer_zeros(guard.expr, points, box)
+        points += _integer_zeros(guard.expr, points, box, free)
     columns = {s: np.array([p[i] for p in points]) for i, s in enumerate(box)}
     if isinstance(component, Extended):
         allowed = component.holds(columns)
@@ -462,16 +462,19 @@ def _harmless(guard: Guard, box: dict[sympy.Symbol, Interval]) -> bool:
 
 
 def _integer_zeros(
-    guard: sympy.Expr, points: list[tuple[float, ...]], box: dict[sympy.Symbol, Interval]
+    guard: sympy.Expr,
+    points: list[tuple[float, ...]],
+    box: dict[sympy.Symbol, Interval],
+    free: set[sympy.Symbol],
 ) -> list[tuple[float, ...]]:
-    """Return integer zeros of a guard that is linear in a statistic, the others as in the points.
+    """Return integer zeros of a guard that is linear in a count, the others as in the points.
 
     a + 3·b − 1000 vanishes far from all bounds.
     """
     found: dict[tuple[float, ...], None] = {}
     columns = {s: np.array([p[i] for p in points]) for i, s in enumerate(box)}
     for i, symbol in enumerate(box):
-        if symbol not in guard.free_symbols or not guard.is_polynomial(symbol):
+        if symbol not in guard.free_symbols - free or not guard.is_polynomial(symbol):
             continue
         slope, *rests = sympy.Poly(guard, symbol).all_coeffs()
         if len(rests) != 1 or not {*guard.free_symbols} <= {*box}:
