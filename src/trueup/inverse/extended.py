@@ -13,6 +13,7 @@ import mpmath
 import numpy as np
 import sympy
 
+from trueup.domain import Interval
 from trueup.formula.opaque import Table, known_values, opaque
 from trueup.formula.substitution import at
 from trueup.inverse.component import Component, Region
@@ -88,6 +89,21 @@ class Extended(Component):
             allowed &= sum(float(k) * named[n] for n, k in c.terms) >= float(c.low)
         return allowed
 
+    def _is_near(self, place: Symbols) -> sympy.Basic:
+        """Return whether the inverse reads the extension, false where the region excludes it."""
+        whole = {c.symbol: c.operator for c in self.cells if c.noise.lattice}
+        box = {symbol.name: Interval() for symbol in place}
+        for symbol, value in place.items():
+            if value != symbol:
+                box[symbol.name] = Interval(value, value)
+            elif symbol in whole:  # beside its bounds
+                box[symbol.name] = Interval(whole[symbol].low + 1, whole[symbol].high - 1)
+        for condition in self.tied:
+            reach = sum(abs(c) for name, c in condition.terms if name in {s.name for s in whole})
+            if condition.least(box) < reach:
+                return at(self.near, place)
+        return sympy.false
+
     @property
     def _low(self) -> sympy.Expr:
         return next(c.operator.low for c in self.cells if c.symbol == self.count)
@@ -95,7 +111,7 @@ class Extended(Component):
     def _chosen(self, region: Region, what: str) -> sympy.Expr:
         place = {symbol: value for symbol, (value, _) in self._point(region).items()}
         cases = [(c.looked_up(place, what), at(c.near, place)) for c in self.corners]
-        outer, near = self.outer, at(self.near, place)
+        outer, near = self.outer, self._is_near(place)
         if self.filled is not None:
             if place[self.count] != self.count:  # at or below the bound
                 return _worked_out(outer, what, region)
@@ -157,8 +173,13 @@ class Corner:
     def looked_up(self, place: Symbols, what: str) -> sympy.Expr:
         """Return the value or the variance at a place, or f itself."""
         index: sympy.Expr = sympy.Integer(0)
-        for symbol, first, size in zip(self.symbols, self.first, self.sizes, strict=True):
-            index = index * size + (place[symbol] - first)
+        for axis, symbol, first, size in zip(
+            self.axes, self.symbols, self.first, self.sizes, strict=True
+        ):
+            at_place = place[symbol]
+            if what != "f" and size == 2 and at_place == symbol:  # not at the bound: one is left
+                at_place = sympy.Integer(first + (axis.inward > 0))
+            index = index * size + (at_place - first)
         return known_values(opaque("table", self._table(what))(index))
 
     @property

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -22,7 +24,7 @@ _LEAST, _MOST = -960.0, 960.0  # of registers: between them nothing is subnormal
 _DIGITS = 53  # a difference of doubles is 0, or at least the last digit of the smaller one
 _LOGICAL = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "truth"}
 _KNOWN = {"input", "const", "bound", "add", "sub", "mul", "div", "sqrt", "abs", "floor", "sign"}
-_KNOWN |= {"max", "min", "where"} | _LOGICAL
+_KNOWN |= {"max", "min", "where", "table"} | _LOGICAL
 
 
 def is_bounded(nodes: Sequence[Node], registers: Iterable[int]) -> bool:
@@ -68,6 +70,10 @@ def _exponents(node: Node, args: Sequence[Exponents], size: float) -> Exponents:
         number = abs(float(node.data))
         exponent = math.log2(number) if number and math.isfinite(number) else 0.0
         return exponent, exponent
+    if node.op == "table":
+        sizes = np.abs(node.data.values)
+        sizes = np.log2(sizes[np.isfinite(sizes) & (sizes > 0)])
+        return (float(sizes.min()), float(sizes.max())) if len(sizes) else (0.0, 0.0)
     low, high = min(a for a, _ in args), max(b for _, b in args)
     if node.op in ("add", "sub"):
         return low - _DIGITS, high + 1
