@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import sympy
 
@@ -46,6 +48,7 @@ ANYTHING = [
     ("max(where(q >= 9, q, 3), min(1/q, where(q != 9, q, 2)), atan(q))", tu.Laplace(1), (10, None)),
     ("min(tan(q - 2), min((1 - cos(q))**1.5, where(q > 2, 0.5, q)))", tu.RoundedLaplace(0.3), None),
     ("abs(q + where(log(q) <= 1, q, 0))", tu.Laplace(1) + tu.Laplace(2), (-2, None)),
+    ("((acosh(q - 0.1))**1.5)**(1/3)", tu.Laplace(1.7), (1.1, 5.1)),
     ("where(q < 3, q, min(q, 1)**0.5)", tu.Laplace(10), tu.Integers(3, 4)),
 ]  # fmt: skip
 
@@ -57,8 +60,10 @@ def test_every_question_has_an_answer_or_a_reason(f: str, noise: tu.Noise, domai
             est = tu.unbiased(f, noise, domain)
     except tu.TrueupError:
         return
-    est(4.0)
+    assert not math.isnan(est(4.0))
+    assert not math.isnan(est(-400.0))
     est.interval(4.0)
+    assert est.formula is not None
     assert "Unbiased estimator" in est.explain()
 
 

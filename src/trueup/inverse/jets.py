@@ -248,6 +248,8 @@ def _limit(expr: sympy.Expr, symbol: sympy.Symbol, value: sympy.Expr, side: str)
         found = sympy.limit(expr, symbol, value, side)
     except (NotImplementedError, ValueError, TypeError, ArithmeticError, RecursionError):
         return sympy.nan
+    if found.has(sympy.Limit):  # it was left as it is
+        return sympy.nan
     return sympy.nan if found.has(sympy.I) else found
 
 

@@ -17,7 +17,14 @@ from trueup.formula.unkinked import without_kinks
 from trueup.inverse import joint, on_integers, spectral
 from trueup.inverse.compared import check_compared
 from trueup.inverse.component import Cell, Component, Coordinate, Wave
-from trueup.inverse.existence import check, check_points, domain_of, is_rough, unproved
+from trueup.inverse.existence import (
+    check,
+    check_points,
+    domain_of,
+    is_rough,
+    refusal,
+    unproved,
+)
 from trueup.inverse.inside import inside
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.removable import Steady, steadied
@@ -89,13 +96,31 @@ def invert(
 def _checked(part: Component, known: Mapping[sympy.Symbol, Statistic]) -> str | None:
     """Check a component; an integer taken for a real number proves nothing."""
     try:
-        return check(part)
+        reason = check(part)
     except NoUnbiasedEstimator as error:
         between = (known[c.symbol].domain.lattice and not c.operator.whole for c in part.cells)
         lattice = (c.noise.lattice for c in part.cells)
         if error.proved and any(b and not n for b, n in zip(between, lattice, strict=True)):
             raise unproved(error) from None
         raise
+    _check_bounds(part)
+    return reason
+
+
+def _check_bounds(part: Component) -> None:
+    """Refuse if what one statistic's estimator is beyond a bound could not be computed."""
+    if len(part.cells) != 1 or part.f.is_rational_function():
+        return
+    for i, branch in enumerate(part.cells[0].operator.branches):
+        if branch.side != "inside" and part.value((i,)).has(sympy.nan, sympy.zoo):
+            symbol, domain = part.cells[0].symbol, part.cells[0].operator
+            bound = domain.low if branch.side == "below" else domain.high
+            raise refusal(
+                text(part.f),
+                f"its value or slope at the bound {float(bound):.6g} could not be computed",
+                f"move the bound of {symbol.name} inwards by a little",
+                proved=False,
+            )
 
 
 def on_the_line(
