@@ -6,13 +6,15 @@ The other libraries get an environment of their own:
     .venv-means/bin/pip install -r benchmarks/requirements-means.txt
     .venv-means/bin/python benchmarks/means.py
 
-The tables go to benchmarks/means.md. A library that is missing is reported, not required.
+The tables go to benchmarks/means.md. A library that is missing is reported, not required. With a
+number, so many draws are made instead, and the tables are only printed.
 """
 
 from __future__ import annotations
 
 import math
 import platform
+import sys
 import time
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -20,13 +22,15 @@ from pathlib import Path
 
 import numpy as np
 
-from trueup.mechanisms import Mean, SmoothSensitivityMean, TwoTotalsMean
+from trueup.mechanisms import GroupMean, Mean, SmoothSensitivityMean, TwoTotalsMean
 
 SIZES = (3, 5, 10, 20, 50, 100, 200, 500, 1000)
-MEANS = (0.5, 0.9)
+MEANS = (0.1, 0.5, 0.9)
 CELLS = 10_000
 DRAWS = 100_000
 GOOGLE, TWO_TOTALS = "Google BoundedMean", "trueup two totals, L = 1"
+GROUP = "trueup group mean"
+AHEAD = {0.1: 10, 0.5: 5, 0.9: 10}  # from which n on GroupMean has to be ahead of Google's mean
 MOST, AT = 0.72, 50  # what TwoTotalsMean has to reach against Google's mean, and where
 
 
@@ -138,6 +142,7 @@ def two_totals(n, mean):
 
 
 OURS = {
+    GROUP: GroupMean(1),
     "trueup M_U, k = 10 (the paper's)": Mean(0.5, 0.5, centred=False, extension=10),
     "trueup M_U, UMVUE": Mean(0.5, 0.5, centred=False),
     "trueup centred": Mean(0.5, 0.5),
@@ -200,6 +205,16 @@ def ratio_lines(results):
         yield f"{GOOGLE}: not installed, so there is no ratio to report."
         return
     for mean in MEANS:
+        places = [n for n in SIZES if n >= AHEAD[mean]]
+        ratios = {n: results[GROUP][n, mean].rmse / results[GOOGLE][n, mean].rmse for n in places}
+        worst = max(ratios, key=ratios.__getitem__)
+        error = ratios[worst] * results[GOOGLE][worst, mean].relative_error
+        verdict = "ahead" if ratios[worst] + 2 * error < 1 else "NOT ahead for certain"
+        yield (
+            f"- From n = {AHEAD[mean]} on, mean {mean}: RMSE of GroupMean / RMSE of {GOOGLE} is at "
+            f"most **{ratios[worst]:.3f}** ± {error:.3f} (n = {worst}): {verdict}."
+        )
+    for mean in MEANS:
         ours, theirs = results[TWO_TOTALS][AT, mean].rmse, results[GOOGLE][AT, mean]
         drawn = two_totals(AT, mean)
         drawn, clamped = (math.sqrt(np.mean((x - mean) ** 2)) for x in (drawn, drawn.clip(0, 1)))
@@ -249,7 +264,8 @@ def report(results, seconds):
         "shown as < that. The libraries draw secure noise, which takes no seed, so another run "
         "differs by that much; the plug-in has a fixed seed.",
         "- Google's answers are clamped to [0, 1], which cuts the error of one cell at the price "
-        "of a bias. At mean 0.5 its bias, like PipelineDP's, is 0 by symmetry; at 0.9 it shows.",
+        "of a bias. At mean 0.5 its bias, like PipelineDP's, is 0 by symmetry; at 0.1 and 0.9 it "
+        "shows.",
         "- OpenDP's noisy length stops at 0: sum/0 is infinite. Such answers are left out of its "
         "RMSE, bias and average, and counted in a line of their own.",
         f"- Average: RMSE of the mean of {CELLS:,} independent cells, √(bias² + variance/{CELLS:,})"
@@ -270,10 +286,13 @@ def report(results, seconds):
 
 
 def main() -> None:
+    global DRAWS
+    DRAWS = int(sys.argv[1]) if len(sys.argv) > 1 else DRAWS
     start = time.process_time()
     results = measure()
     text = "\n".join(report(results, time.process_time() - start)) + "\n"
-    Path(__file__).with_suffix(".md").write_text(text, encoding="utf-8")
+    if len(sys.argv) == 1:
+        Path(__file__).with_suffix(".md").write_text(text, encoding="utf-8")
     print(text)
 
 
