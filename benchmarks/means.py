@@ -138,7 +138,7 @@ def two_totals(n, mean):
     """TwoTotalsMean, drawn rather than integrated: to check its exact error, and to clamp it."""
     rng, mechanism = np.random.default_rng(2), TwoTotalsMean(1)
     above, below = (n * m + rng.laplace(0, 1, 10 * DRAWS) for m in (mean, 1 - mean))
-    return 0.5 + 0.5 * mechanism.contrast.value(above - below, above + below)
+    return mechanism.quadrant.value(below, above)
 
 
 OURS = {

@@ -169,7 +169,7 @@ def test_a_known_mean_can_turn_the_order():
 def test_small_data_sets_prefer_a_group_mean():
     found = planned("few records")
     assert found.best.name == "group mean"
-    assert found.options[1].sd > 2 * found.best.sd
+    assert found.options[2].sd > 2 * found.best.sd  # two totals are next, within 10 %
 
 
 def test_a_target_out_of_reach_is_never_useful():

@@ -17,7 +17,7 @@ import pytest
 import oracle
 import trueup as tu
 from trueup.errors import TrueupError
-from trueup.mechanisms import Shares, TwoTotalsMean, shares
+from trueup.mechanisms import Shares, shares
 from work import at_most
 
 LAGUERRE = np.polynomial.laguerre.laggauss(8)
@@ -164,12 +164,6 @@ def test_a_wrong_bound():
     assert abs(centre - 0.75) > 0.01
     variance = law.expect(lambda x, u: (law.share(x, u) - centre) ** 2)
     assert mechanism.sd(4, 0.75) ** 2 == pytest.approx(variance, rel=1e-8)
-
-
-def test_two_shares_are_two_totals():
-    pair, totals = Shares(0.7, names(2), count_at_least=3), TwoTotalsMean(0.7, count_at_least=3)
-    for n, share in itertools.product((3, 10, 1000), (0.0, 0.4, 1.0)):
-        assert pair.sd(n, share) == pytest.approx(totals.sd(n, share), rel=1e-12)
 
 
 @pytest.mark.parametrize("n", [3_000, 10**6, 10**8])

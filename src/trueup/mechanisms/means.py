@@ -12,7 +12,8 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.exact import number
-from trueup.mechanisms.contrast import Contrast, inverse_moments
+from trueup.mechanisms.contrast import inverse_moments
+from trueup.mechanisms.quadrant import Quadrant
 from trueup.mechanisms.records import read_bounds, read_outside, read_records
 from trueup.mechanisms.release import MeanRelease, root, rounding
 from trueup.mechanisms.sampling import generator, publish
@@ -233,9 +234,9 @@ def _smoothing(epsilon: float, beta: object, tau: object) -> tuple[float, float]
 class TwoTotalsMean:
     """Release Σc and Σ(1 − c) for c scaled to [0, 1]: one ε serves both, the count comes free.
 
-    A record moves the two totals by (c, 1 − c), by 1 in all. The mean is ½ + ½·(A − B)/(A + B), a
-    contrast over a total: exactly unbiased, and the best in the worst case over the mean once n is
-    well above 1/ε. For few records (n ≤ 15 at ε = 1) the centred :class:`Mean` is better.
+    A record moves the two totals by (c, 1 − c), by 1 in all. The mean is ½ + ½·(A − B)/(A + B), and
+    its estimate uses that no total is negative. Where totals need not be published as real numbers,
+    :class:`GroupMean` is better for few records.
 
     Parameters
     ----------
@@ -267,9 +268,9 @@ class TwoTotalsMean:
         self.noise = Laplace.from_budget(self.epsilon)
 
     @cached_property
-    def contrast(self) -> Contrast:
-        """The ratio (A − B)/(A + B)."""
-        return Contrast(2, self.noise.scale, self.count_at_least)
+    def quadrant(self) -> Quadrant:
+        """The unbiased A/(A + B)."""
+        return Quadrant(float(self.noise.scale), float(self.count_at_least))
 
     def release(self, values: Any, rng: Any = None) -> MeanRelease:
         """Return a private count and mean; with an ``rng`` it is only a simulation."""
@@ -278,18 +279,16 @@ class TwoTotalsMean:
         total = grid.total(records)
         totals = Whole((total, len(records) * grid.steps - total), Fraction(1, grid.steps))
         above, below = (float(x) for x in publish(totals, self.noise, rng))
-        difference, count = above - below, above + below
-        variance = float(self.contrast.variance(difference, count, 2.0))
-        middle, half = self._middle, float(grid.reach / 2)
-        mean = float(middle) + half * float(self.contrast.value(difference, count))
+        mean = float(grid.origin + grid.reach * Fraction(float(self.quadrant.value(below, above))))
+        variance = float(grid.reach) ** 2 * float(self.quadrant.variance(below, above))
         return MeanRelease(
-            count,
+            above + below,
             mean,
-            half**2 * variance,
+            variance,
             {"sum": self.noise, "complement": self.noise},
             rng is not None,
             (above, below),
-            rounding(mean, half * root(variance)),
+            rounding(mean, root(variance)),
         )
 
     @property
@@ -297,24 +296,20 @@ class TwoTotalsMean:
         """The records as whole numbers: their distances from the lower bound, at most the width."""
         return Grid.under(self.noise.scale, self.bounds, *_span(self.bounds))
 
-    @property
-    def _middle(self) -> Fraction:
+    def _moments(self, n: int, mean: Exact) -> tuple[float, float, float]:
+        """Return the mean on the scale of [0, 1], and that and the variance of the estimate."""
         low, width = _span(self.bounds)
-        return low + width / 2
-
-    def _difference(self, n: int, mean: Exact) -> float:
-        """Return A − B = n·(2c − 1) for a mean c on the scale of [0, 1]."""
-        return n * float(2 * (Fraction(mean) - self._middle) / _span(self.bounds)[1])
+        share = (Fraction(mean) - low) / width
+        return float(share), *self.quadrant.moments(float(n * (1 - share)), float(n * share))
 
     def sd(self, n: int, mean: Exact) -> float:
         """Return the exact standard deviation of the mean for n records with a given mean."""
-        half = float(_span(self.bounds)[1] / 2)
-        return half * math.sqrt(self.contrast.true_variance(self._difference(n, mean), n, 2.0))
+        return float(_span(self.bounds)[1]) * math.sqrt(self._moments(n, mean)[2])
 
     def bias(self, n: int, mean: Exact) -> float:
         """Return the exact bias: zero from ``count_at_least`` records on."""
-        half = float(_span(self.bounds)[1] / 2)
-        return half * self._difference(n, mean) * float(self.contrast.inverse.bias(float(n)))
+        share, found, _ = self._moments(n, mean)
+        return float(_span(self.bounds)[1]) * (found - share) if n < self.count_at_least else 0.0
 
 
 def _span(bounds: tuple[Exact, Exact]) -> tuple[Fraction, Fraction]:

@@ -97,7 +97,7 @@ class Sum(Summable):
         return f"<sum of {len(self.parts)}: {shown}{note}>"
 
 
-@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+@dataclasses.dataclass(frozen=True, repr=False)
 class MeanRelease(Summable):
     """A private count and an unbiased mean.
 
@@ -133,7 +133,7 @@ class MeanRelease(Summable):
         return f"<{shown}{'; ' if notes else ''}{'; '.join(notes)}>"
 
 
-@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+@dataclasses.dataclass(frozen=True, repr=False)
 class TotalRelease(Summable):
     """An unbiased total; ``published`` is the noisy transformed value it was made from."""
 
