@@ -226,6 +226,16 @@ class TestSlanted:
         mean, _ = moments(lambda s, n: part.variance(s=s, n=n), {"s": 9, "n": 10}, (2, 2), 80)
         assert mean == pytest.approx(part.sd(s=9, n=10) ** 2, rel=1e-9)
 
+    def test_compiled_or_not_it_has_the_same_digits(self, part, monkeypatch):
+        rng = np.random.default_rng(3)
+        n = rng.integers(-5, 90, 200_000).astype(float)
+        s = n + rng.integers(-40, 20, 200_000)
+        for function in (part, part.variance):
+            monkeypatch.setenv("TRUEUP_NUMBA", "0")
+            plain = function(s=s, n=n)
+            monkeypatch.delenv("TRUEUP_NUMBA")
+            np.testing.assert_allclose(function(s=s, n=n), plain, rtol=1e-12)
+
     def test_values_up_to_a_multiple(self):
         noise = {"s": tu.DiscreteLaplace(10), "n": tu.DiscreteLaplace(2)}
         est = tu.unbiased("s/n", noise, "0 <= s <= 5*n, n >= 1")

@@ -18,6 +18,7 @@ from trueup.formula.opaque import Table, known_values, opaque
 from trueup.formula.substitution import at
 from trueup.inverse.component import Component, Region
 from trueup.inverse.holes import inverted, neighbours
+from trueup.kernels.evaluate import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from trueup.inverse.holes import Axis, Point
 
     Symbols = Mapping[sympy.Symbol, sympy.Expr]
+
+_SMALL = 64  # counts up to which a table is read: it stays within the cache
 
 DIGITS = 60
 """With which tables are computed: differences of neighbours lose some, times λ more."""
@@ -88,6 +91,31 @@ class Extended(Component):
         for c in self.tied:
             allowed &= sum(float(k) * named[n] for n, k in c.terms) >= float(c.low)
         return allowed
+
+    def quick(self, region: Region, what: str) -> sympy.Expr | None:
+        """Return the formula with a table of small counts in place of the long one near a bound."""
+        point = self._point(region)
+        place = {symbol: value for symbol, (value, _) in point.items()}
+        near = self._is_near(place)
+        lows = {c.symbol: c.operator.low + 1 for c in self.cells if place[c.symbol] == c.symbol}
+        whole = all(c.noise.lattice for c in self.cells)
+        finite = all(low.is_finite for low in lows.values())
+        if near == sympy.false or self.corners or self.filled is not None or not whole:
+            return None
+        if not finite or not 0 < len(lows) <= 2:
+            return None
+        most = _SMALL if len(lows) == 2 else 4 * _SMALL
+        axes = np.meshgrid(*(np.arange(float(low), float(low) + most) for low in lows.values()))
+        long = _worked_out(self.outer, what, region)
+        values = evaluate(long, {s: axis.T.ravel() for s, axis in zip(lows, axes, strict=True)})
+        index: sympy.Expr = sympy.Integer(0)
+        for symbol, low in lows.items():
+            index = index * most + (symbol - low)
+        small = sympy.And(*(symbol < low + most for symbol, low in lows.items()))
+        read = opaque("table", Table(0, tuple(values)))(index)
+        far = getattr(self.main, what)(region) if near != sympy.true else sympy.nan
+        cases = [(sympy.Piecewise((read, small), (sympy.nan, True), evaluate=False), near)]
+        return sympy.Piecewise(*cases, (far, True), evaluate=False)
 
     def _is_near(self, place: Symbols) -> sympy.Basic:
         """Return whether the inverse reads the extension, false where the region excludes it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from trueup.formula.objections import objections
@@ -64,13 +65,25 @@ def products(
 
 def _worked_out(component: Component, what: str) -> Callable[[Region], sympy.Expr]:
     """Return what gives the formula on a region; what sympy objects to becomes a reason."""
+    return WorkedOut(component, what)
 
-    def formula(region: Region) -> sympy.Expr:
-        with objections(component.f):
-            found: sympy.Expr = getattr(component, what)(region)
+
+@dataclasses.dataclass(frozen=True)
+class WorkedOut:
+    """The value or the variance of a component on each region."""
+
+    component: Component
+    what: str
+
+    def __call__(self, region: Region) -> sympy.Expr:
+        """Return the formula."""
+        with objections(self.component.f):
+            found: sympy.Expr = getattr(self.component, self.what)(region)
             return found
 
-    return formula
+    def quick(self, region: Region) -> sympy.Expr | None:
+        """Return a formula that is fast where most rows are, and not a number elsewhere."""
+        return self.component.quick(region, self.what)
 
 
 def reads_of(

@@ -105,7 +105,7 @@ class _Fusion(Emitter):
     def grid(self, grid: Grid) -> int | None:
         total: int | None = None
         for part in grid.parts:
-            if cost(part.piece(part.inside).tape) == math.inf:
+            if cost(part.quick(part.inside)) == math.inf:
                 return None
             value = self.part(part)
             total = value if total is None else self.emit("add", total, value)
@@ -142,14 +142,14 @@ class _Fusion(Emitter):
 
 def _kept(part: Part) -> dict[Region, Tape]:
     """Return the tapes to compute on every row: the inside, and others while they are cheap."""
-    inside = part.piece(part.inside).tape
+    inside = part.quick(part.inside)
     allowance = max(_OUTSIDE, cost(inside))
     kept = {part.inside: inside}
     sides = [sorted({0, b.below, b.above}) for b in part.bounds]
     few = math.prod(map(len, sides)) <= _CORNERS
     for region in sorted(product(*sides), key=lambda r: sum(map(bool, r))):
         if region != part.inside and (few or sum(map(bool, region)) == 1):
-            tape = part.piece(region).tape
+            tape = part.quick(region)
             if cost(tape) <= allowance:
                 allowance -= cost(tape)
                 kept[region] = tape

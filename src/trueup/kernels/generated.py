@@ -120,7 +120,7 @@ def write(program: Program) -> Source:
 
 _HEAD = '''"""A kernel written by trueup; it may be deleted at any time."""
 
-from numpy import floor, nan, sqrt
+from numpy import floor, nan, sqrt, uint32
 '''
 
 
@@ -226,7 +226,7 @@ def _hoisted(register: int, node: Node, first: int) -> list[str]:
     if node.op in _NUMBERS:
         return [f"r{register} = c[{first}]"]
     if node.op == "table":
-        names = (f"int(c[{first}])", f"c[{first + 1}]", f"c[{first + 2}]")
+        names = (f"uint32(c[{first}])", f"c[{first + 1}]", f"c[{first + 2}]")
         return [f"k{register}_{j} = {name}" for j, name in enumerate(names)]
     return [f"k{register}_{j} = c[{first + j}]" for j in range(len(node.data))]
 
@@ -240,7 +240,7 @@ def _lines(register: int, node: Node) -> list[str]:
             f"{j} = {args[0]} - {k}_1 + 1.0",
             f"{j} = {j} if {j} > 0.0 else 0.0",  # NaN too
             f"{j} = {j} if {j} < {k}_2 else {k}_2",
-            f"r{register} = c[{k}_0 + int({j})]",
+            f"r{register} = c[uint32({k}_0 + uint32({j}))]",  # without a sign, nothing is checked
         ]
     if node.op == "laguerre":
         return _clenshaw(register, args[0], len(node.data))
