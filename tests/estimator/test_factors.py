@@ -38,6 +38,37 @@ def test_the_sd_of_an_odds_ratio():
     assert outside == pytest.approx(7 * 5 * _moments(lambda x: 1.0 / x, 0, 2, 1)[0] / 12, rel=1e-9)
 
 
+SEPARATE = {
+    "log(a*d/(b*c))": (math.fsum, {"a": 1, "b": -1, "c": -1, "d": 1}, np.log),
+    "sqrt(a*d/(b*c))": (math.prod, {"a": 0.5, "b": -0.5, "c": -0.5, "d": 0.5}, None),
+    "exp(-a/9 - b/8 - c/7 - d/6)": (math.prod, {"a": 9, "b": 8, "c": 7, "d": 6}, np.exp),
+}
+
+
+@pytest.mark.parametrize("formula", SEPARATE)
+def test_logarithms_powers_and_exponentials_of_positive_products_separate(formula):
+    """Means and variances of one count each, by direct sums, give those of the four."""
+    how, weights, function = SEPARATE[formula]
+    truth = {"a": 7, "b": 9, "c": 12, "d": 5}
+    est = tu.unbiased(
+        formula, dict.fromkeys("abcd", tu.DiscreteLaplace(2)), dict.fromkeys("abcd", (1, None))
+    )
+
+    def one(name):
+        w = weights[name]
+        if function is np.log:
+            return lambda x: w * np.log(x)
+        return (lambda x: np.exp(-x / w)) if function is np.exp else (lambda x: x**w)
+
+    moments = [_moments(one(name), q, 2, 1) for name, q in truth.items()]
+    mean = how(first for first, _ in moments)
+    variance = math.fsum(second - first**2 for first, second in moments)
+    if how is math.prod:
+        variance = math.prod(second for _, second in moments) - mean**2
+    assert est.expectation(**truth) == pytest.approx(mean, rel=1e-10)
+    assert est.sd(**truth) == pytest.approx(math.sqrt(variance), rel=1e-9)
+
+
 def test_signs_that_alternate_under_integer_noise():
     """(−1)ⁿ is a function on the integers: g = (−1)ⁿ(1 + 4λ)."""
     alpha = math.exp(-1)

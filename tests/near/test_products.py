@@ -116,3 +116,12 @@ def test_what_does_not_separate_is_refused():
         made("s/n - m")
     with pytest.raises(tu.TrueupError, match="max_bias is missing"):
         tu.nearly_unbiased("s/n", {"s": tu.Laplace(1), "n": tu.Gaussian(1)}, {"n": (5, 9)})
+
+
+def test_a_logarithm_of_a_positive_product_separates():
+    """log(a·b) = log(a) + log(b): the same estimator as that of the sum."""
+    noise = {"a": tu.Gaussian(1), "b": tu.Laplace(1)}
+    domain = dict.fromkeys("ab", (20, 40))
+    one = tu.nearly_unbiased("log(a*b)", noise, domain, max_bias=0.01)
+    two = tu.nearly_unbiased("log(a) + log(b)", noise, domain, max_bias=0.01)
+    assert one(a=30, b=25) == pytest.approx(two(a=30, b=25), rel=1e-9)

@@ -24,7 +24,7 @@ from trueup.inverse import spectral
 from trueup.inverse.cases import beside
 from trueup.inverse.jets import Jet, Keys, Weights, compose, on_product, tensor
 from trueup.inverse.on_lattice import OnLattice
-from trueup.inverse.separation import factors_of
+from trueup.inverse.separation import apart, factors_of
 from trueup.inverse.tidy import is_tidy
 from trueup.noise.operator import IDENTITY, Operator, Taps, X
 
@@ -212,7 +212,7 @@ class Component:
                 coordinates=tuple(c for c in self.coordinates if c.symbol in symbols),
                 modes={(): (factor, _ZERO[1])},
             )
-            for symbols, factor in _apart(whole)
+            for symbols, factor in apart(factors_of(whole))
         )
 
     @cached_property
@@ -221,7 +221,7 @@ class Component:
         if not self.waves or type(self) is not Component or self.removed:
             return self.independent
         found = []
-        for symbols, factor in _apart(self.f):
+        for symbols, factor in apart(factors_of(self.f)):
             waves = tuple(w for w in self.waves if w.symbol in symbols)
             modes = spectral.decompose(factor, [w.symbol for w in waves])
             if modes is None:
@@ -419,18 +419,6 @@ def _quadratic(
         for (k1, k2), weight in form.items()
         if not weight.is_zero
     )
-
-
-def _apart(f: sympy.Expr) -> list[tuple[set[sympy.Basic], sympy.Expr]]:
-    """Return the factors of a product that share no symbol, with their symbols."""
-    groups: list[tuple[set[sympy.Basic], sympy.Expr]] = []
-    for factor in factors_of(f):
-        symbols, whole = set(factor.free_symbols), factor
-        for group in [g for g in groups if g[0] & symbols or not g[0]]:
-            groups.remove(group)
-            symbols, whole = symbols | group[0], whole * group[1]
-        groups.append((symbols, whole))
-    return groups
 
 
 def _total(terms: Iterable[Complex]) -> Complex:

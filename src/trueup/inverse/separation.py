@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from functools import reduce
 from itertools import product
+from typing import TYPE_CHECKING
 
 import sympy
+
+from trueup.inverse.definite import definite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from trueup.domain import Interval
+
+    Box = Mapping[sympy.Symbol, Interval]
 
 Products = list[tuple[sympy.Expr, sympy.Expr]]
 """Pairs (a, h): a free of the statistic, h a function of it alone."""
@@ -40,6 +50,66 @@ def separated(f: sympy.Expr, n: sympy.Symbol) -> Products | None:
     return found if len(found) <= MAX_PRODUCTS else None
 
 
+def parted(f: sympy.Expr, box: Box) -> sympy.Expr:
+    """Return f with logarithms and powers of products taken apart by statistics.
+
+    log(u·v) = log(u) + log(v) and (u·v)^p = u^p·v^p where u and v are positive on the whole box
+    (a power may be 0).
+
+    Examples
+    --------
+    >>> from trueup.domain import Interval
+    >>> s, n = sympy.symbols("s n", real=True)
+    >>> parted(sympy.log(s / n) + sympy.sqrt(s * n), dict.fromkeys((s, n), Interval(1, None)))
+    sqrt(n)*sqrt(s) - log(n) + log(s)
+    >>> parted(sympy.log(s * n), dict.fromkeys((s, n), Interval()))
+    log(n*s)
+    """
+    if isinstance(f, (sympy.Add, sympy.Mul)):
+        return f.func(*(parted(g, box) for g in f.args))
+    if isinstance(f, sympy.log):
+        inner = parted(f.args[0], box)
+        factors = [g for _, g in apart(sympy.Mul.make_args(inner))]
+        if len(factors) > 1 and all(definite(g, box) > 0 for g in factors):
+            return sympy.Add(*(_logarithm(g, box) for g in factors))
+    elif isinstance(f, sympy.Pow) and f.exp.is_number:
+        factors = [g for _, g in apart(sympy.Mul.make_args(parted(f.base, box)))]
+        if len(factors) > 1 and all(definite(g, box, strict=False) > 0 for g in factors):
+            return sympy.Mul(*(_power(g, f.exp, box) for g in factors))
+    return f
+
+
+def _logarithm(g: sympy.Expr, box: Box) -> sympy.Expr:
+    base, exponent = g.as_base_exp()
+    plain = exponent.is_number and definite(base, box) > 0
+    return exponent * sympy.log(base) if plain else sympy.log(g)
+
+
+def _power(g: sympy.Expr, p: sympy.Expr, box: Box) -> sympy.Expr:
+    base, exponent = g.as_base_exp()
+    plain = exponent.is_number and definite(base, box) > 0
+    return base ** (exponent * p) if plain else g**p
+
+
+def apart(parts: Iterable[sympy.Expr]) -> list[tuple[set[sympy.Basic], sympy.Expr]]:
+    """Return factors multiplied together as far as they share a symbol, with their symbols.
+
+    Examples
+    --------
+    >>> s, n, m = sympy.symbols("s n m", real=True)
+    >>> [g for _, g in apart([s, n + 1, s + m])]
+    [n + 1, s*(m + s)]
+    """
+    groups: list[tuple[set[sympy.Basic], sympy.Expr]] = []
+    for factor in parts:
+        symbols, whole = set(factor.free_symbols), factor
+        for group in [g for g in groups if g[0] & symbols or not g[0]]:
+            groups.remove(group)
+            symbols, whole = symbols | group[0], group[1] * whole
+        groups.append((symbols, whole))
+    return groups
+
+
 def factors_of(f: sympy.Expr) -> list[sympy.Expr]:
     """Return f as a product; what all cases of it share, and they do not ask about, is a factor.
 
@@ -48,9 +118,11 @@ def factors_of(f: sympy.Expr) -> list[sympy.Expr]:
     >>> s, n = sympy.symbols("s n", real=True)
     >>> factors_of(sympy.Piecewise((2 * s / n, n > 0), (0, True)))
     [s, Piecewise((2/n, n > 0), (0, True))]
+    >>> factors_of(sympy.exp(s + n))
+    [exp(n), exp(s)]
     """
     if not isinstance(f, sympy.Piecewise):
-        parts = sympy.Mul.make_args(f)
+        parts = _powers(f) or sympy.Mul.make_args(f)
         return [f] if len(parts) == 1 else [g for part in parts for g in factors_of(part)]
     asked = {s for _, condition in f.args for s in condition.free_symbols}
     cases = [set(sympy.Mul.make_args(e)) for e, _ in f.args if e != 0]
@@ -60,6 +132,14 @@ def factors_of(f: sympy.Expr) -> list[sympy.Expr]:
     shared.sort(key=str)
     whole = sympy.Mul(*shared)
     return [*shared, sympy.Piecewise(*((e / whole, condition) for e, condition in f.args))]
+
+
+def _powers(f: sympy.Expr) -> list[sympy.Expr]:
+    """Return the factors of c^{u + v}, c > 0 a number, and none of what is no such power."""
+    base, exponent = f.as_base_exp()
+    if not (base.is_number and base.is_positive):
+        return []
+    return [base**term for term in sympy.Add.make_args(exponent)]
 
 
 def _products(f: sympy.Expr, n: sympy.Symbol) -> Products | None:

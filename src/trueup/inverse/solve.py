@@ -28,6 +28,7 @@ from trueup.inverse.existence import (
 from trueup.inverse.inside import inside
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.removable import Steady, steadied
+from trueup.inverse.separation import parted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -83,7 +84,7 @@ def invert(
     pinned = {s.symbol: symbolic(s.domain.low) for s in known.values() if s.domain.is_point}
     tied = [c.at({s.name: value for s, value in pinned.items()}) for c in tied]
     groups = [{s for s in known if s.name in c.names} for c in tied]
-    terms = connected(_pinned(f, pinned), set(known), groups)
+    terms = connected(parted(_pinned(f, pinned), _box(known)), set(known), groups)
     parts = [_component(term, known, extension, tied, prior) for term in terms]
     infinite = [reason for part in parts if (reason := _checked(part, known))]
     theorems = [t for part in parts for t in _theorems(part)]
@@ -219,11 +220,16 @@ def _steady(f: sympy.Expr, coordinates: tuple[Coordinate, ...]) -> Steady:
     return steady
 
 
+def _box(known: Mapping[sympy.Symbol, Statistic]) -> dict[sympy.Symbol, Interval]:
+    """Return where the true values are, for each statistic."""
+    return {s.symbol: s.domain.integers() if s.noise.lattice else s.domain for s in known.values()}
+
+
 def _settled(
     f: sympy.Expr, known: Mapping[sympy.Symbol, Statistic], extension: object
 ) -> sympy.Expr:
     """Return f as it is inside the domain; refuse values at single points that are no limits."""
-    box = {s.symbol: s.domain.integers() if s.noise.lattice else s.domain for s in known.values()}
+    box = _box(known)
     rough = {
         symbol: operator.order
         for symbol, s in known.items()

@@ -21,7 +21,7 @@ from trueup.estimator import Estimator
 from trueup.formula.enclosure import enclose
 from trueup.formula.text import text
 from trueup.inverse import spectral
-from trueup.inverse.separation import separated
+from trueup.inverse.separation import parted, separated
 from trueup.near.component import Factor, Term
 from trueup.near.construct import construct, exact
 from trueup.near.prior import read_prior
@@ -72,7 +72,7 @@ def needs_help(h: sympy.Expr, statistic: Statistic) -> bool:
 
 def split(f: sympy.Expr, statistics: Sequence[Statistic]) -> list[Product]:
     """Write f as a sum of products, each function that needs help alone with its statistic."""
-    products = [Product(f, ())]
+    products = [Product(parted(f, {s.symbol: s.domain for s in statistics}), ())]
     for statistic in statistics:
         if any(needs_help(p.exact, statistic) for p in products):
             products = [q for p in products for q in _apart(f, p, statistic)]
