@@ -367,3 +367,89 @@ def test_a_generating_function_beyond_the_doubles_is_refused_without_a_warning()
     noise = tu.Noise.from_scipy(ss.skellam(2, 2))
     with pytest.raises(tu.NoUnbiasedEstimator, match="does not settle"):
         tu.unbiased("2/exp(-50*(s - 7))", noise, (None, 7))
+
+
+# -- laws whose moments lie far from their bulk, and formulas that cancel --------------------------
+
+
+@pytest.mark.parametrize(
+    ("law", "mean"),
+    [
+        (ss.nbinom(1e-4, 1e-5), 1e-4 * (1 - 1e-5) / 1e-5),
+        (ss.nbinom(1e-6, 1e-6), 1 - 1e-6),
+        (ss.nbinom(1e-9, 1e-9), 1 - 1e-9),
+        (ss.nbinom(1e-9, 1e-6), 1e-3 * (1 - 1e-6)),
+        (ss.binom(10**18, 1e-18), 1.0),
+        (ss.betabinom(10**9, 1e-9, 1), 1 / (1 + 1e-9)),
+    ],
+    ids=["nbinom_4_5", "nbinom_6", "nbinom_9", "nbinom_9_6", "binom", "betabinom"],
+)
+def test_a_tail_that_carries_the_mean_is_not_left_out(law: Any, mean: float) -> None:
+    """Nearly all of the mass is at 0: a sum over the bulk gives 0."""
+    noise = read(law)
+    assert noise.moment(1) == pytest.approx(mean, rel=1e-12)
+    assert noise.variance == pytest.approx(float(law.var()), rel=1e-12)
+    estimator = tu.unbiased("n", noise)
+    assert estimator(5) == pytest.approx(5 - mean, rel=1e-12)
+
+
+def test_a_moment_without_a_formula_whose_sum_does_not_settle_is_refused() -> None:
+    noise = read(ss.nbinom(1e-9, 1e-9))
+    assert noise.moment(4) == pytest.approx(6e27, rel=1e-6)
+    with at_most(100_000), pytest.raises(TrueupError, match="not known: the sum over its tails"):
+        noise.moment(5)
+    with at_most(100_000), pytest.raises(TrueupError, match="too wide to sum over: its tails"):
+        noise.mgf(0.5j)
+
+
+def exact_moments(masses: list[Any], first: int = 0) -> tuple[float, float]:
+    """Return mean and variance of a list of masses, not divided by their sum, in 60 digits."""
+    total = mpmath.fsum(masses)
+    mean = mpmath.fsum(k * m for k, m in enumerate(masses, start=first)) / total
+    square = mpmath.fsum((k - mean) ** 2 * m for k, m in enumerate(masses, start=first)) / total
+    return float(mean), float(square)
+
+
+@pytest.mark.parametrize(
+    ("law", "mass", "first", "count"),
+    [
+        (ss.boltzmann(1e-9, 1000), lambda k: mpmath.exp(-mpmath.mpf(1e-9) * k), 0, 1000),
+        (ss.boltzmann(1e-3, 4000), lambda k: mpmath.exp(-mpmath.mpf(1e-3) * k), 0, 4000),
+        (ss.zipf(50), lambda k: mpmath.mpf(k) ** -50, 1, 60),
+        (ss.logser(1e-12), lambda k: mpmath.mpf(1e-12) ** k / k, 1, 9),
+    ],
+    ids=["boltzmann", "broad_boltzmann", "zipf", "logser"],
+)
+def test_moments_of_laws_whose_formulas_cancel(law: Any, mass: Any, first: int, count: int) -> None:
+    with mpmath.workdps(60):
+        mean, variance = exact_moments([mass(k) for k in range(first, first + count)], first)
+    noise = read(law)
+    assert float(noise.moment(1)) == pytest.approx(mean, rel=1e-11)
+    assert noise.variance == pytest.approx(variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("rate", [1e-15, 1e-12, 1e-8, 1e-3, 0.5])
+def test_the_variance_of_scipys_discrete_laplace(rate: float) -> None:
+    with mpmath.workdps(60):
+        a = mpmath.mpf(rate)
+        variance = 1 / (2 * mpmath.sinh(a / 2) ** 2)
+        fourth = variance**2 * (mpmath.cosh(a) + 5)
+    noise = read(ss.dlaplace(rate))
+    assert noise.variance == pytest.approx(float(variance), rel=1e-12)
+    assert float(noise.moment(4)) == pytest.approx(float(fourth), rel=1e-11)
+
+
+def test_masses_of_large_parameters_are_less_exact_than_formulas() -> None:
+    noise = read(ss.hypergeom(10**9, 10**5, 10**5))
+    assert noise.moment(1) == 10
+    expected = float(hypergeometric_variance(10**9, 10**5, 10**5))
+    assert noise.variance == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_law_for_which_scipy_adds_up_many_terms_is_refused() -> None:
+    with at_most(20_000), pytest.raises(TrueupError, match="scipy adds up 1e\\+08 terms"):
+        read(ss.zipfian(1.1, 10**8))
+
+
+def test_scipys_libraries_do_not_warn() -> None:
+    assert read(ss.skellam(1e12, 1e12)).variance == 2 * 10**12

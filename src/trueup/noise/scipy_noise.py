@@ -15,9 +15,10 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number
 from trueup.noise.base import Noise, positive
+from trueup.noise.cumulants import cumulants
 from trueup.noise.expectation import MAX_TERMS
 from trueup.noise.fields import Digits, working_digits
-from trueup.noise.standard import Continuous, Discrete, Standard, log_density, log_mass
+from trueup.noise.standard import Continuous, Discrete, Standard, log_density, log_mass, quiet
 from trueup.noise.tails import tail
 
 if TYPE_CHECKING:
@@ -41,6 +42,15 @@ MOST = 2**24
 
 AGREEMENT = 1e-9
 """A density that comes to 1 but for so much has been integrated."""
+
+ROUNDED = 1e-11
+"""Masses that add up to 1 but for more than this are less exact than scipy's formulas."""
+
+SMALL = 18 * math.log(10)
+"""Sums have settled where terms are e^{−SMALL} of them."""
+
+TERMS = {"zipfian": 1}
+"""The shape that says how many terms scipy adds up each time it is asked anything of a law."""
 
 HINT = "freeze a univariate distribution with numbers, e.g. scipy.stats.norm(scale=2)"
 
@@ -85,6 +95,12 @@ class ScipyNoise(Noise):
             object.__setattr__(self, field, value)
         if np.isnan(self._law.support()).any():
             raise TrueupError(f"scipy refuses the parameters of {self!r}", HINT)
+        if name in TERMS and self.shapes[TERMS[name]] > MAX_TERMS:
+            raise TrueupError(
+                f"{self!r} takes too long: scipy adds up {float(self.shapes[TERMS[name]]):.3g} "
+                "terms for each of its masses",
+                f"use a law on at most {MAX_TERMS} integers, or zipf, which is not cut off",
+            )
 
     def __repr__(self) -> str:
         shapes = "".join(f", {s!r}" for s in self.shapes)
@@ -162,11 +178,21 @@ class ScipyNoise(Noise):
             raise TrueupError(
                 f"{self!r} has no mean, hence no variance", "use noise with lighter tails"
             )
-        return (
-            number(float(self._law.var()), "variance")
-            if highest is None or highest > 1
-            else math.inf
-        )
+        if highest is not None and highest < 2:
+            return math.inf
+        return number(self._variance, "variance")
+
+    @property
+    def _variance(self) -> float:
+        """Var Z from sums about the median where they settle: scipy's formulas may cancel."""
+        if self._discrete and self._can_be_summed(2) and not self._is_far:
+            means = self._standard.about_start(2)
+            if means is not None:
+                return means[2] - means[1] ** 2
+        if self._discrete:
+            return float(self._shape[1])
+        with quiet():
+            return float(self._law.var())
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -238,26 +264,64 @@ class ScipyNoise(Noise):
     def _moment(self, k: int) -> Exact:
         if k <= 4 and self._is_far:
             return self._about_mean(k)
-        approximate = self.mgf_radius > 0 if self._discrete else k > 4
+        approximate = self._can_be_summed(k) if self._discrete else k > 4
         if approximate:  # in scipy, so do it better
             with working_digits(self._working_digits(sympy.S.Zero, k)):
                 values = self._expectations(mpmath.mpf(0), k)
             if values is not None:
                 return float(values[k].real)
-        with np.errstate(all="ignore"):
+        if self._discrete and not self._has_formula(k):
+            raise TrueupError(
+                f"the moment of order {k} of {self!r} is not known: the sum over its tails does "
+                "not settle, and scipy has no formula for it",
+                "use a lower order, or a continuous law of the same shape",
+            )
+        with quiet():
             return float(self._law.moment(k))
+
+    def _has_formula(self, k: int) -> bool:
+        """Whether scipy states the moment of order k of a discrete law, and need not add it up."""
+        import scipy.stats
+
+        generic = _generic(self.name)
+        if type(generic)._munp is not scipy.stats.rv_discrete._munp:
+            return True
+        wanted = {"moments": "mvsk"} if generic._stats_has_moments else {}
+        stated = generic._stats(*(np.float64(s) for s in self.shapes), **wanted)
+        return k <= 4 and all(value is not None for value in stated[:k])
+
+    def _can_be_summed(self, order: int) -> bool:
+        """Whether the sum of a moment of a discrete law can settle: its tails may carry it all."""
+        return self._terms(order) <= MAX_TERMS
+
+    def _terms(self, order: int) -> float:
+        """Return how many integers on a side hold a moment of the order, but for e^{−SMALL}."""
+        return max(
+            SMALL / rate if rate else math.exp(min(SMALL / max(index - 1 - order, 0.1), 700))
+            for rate, index in self._tails
+        )
 
     @functools.cached_property
     def _is_far(self) -> bool:
-        """Whether the law is so broad, or so far from 0 that its moments drown there."""
+        """Whether the law is so broad, so far from 0 or so rounded that its moments drown."""
         middle, unit = self._centre
-        return (self._discrete and unit > BROAD) or abs(middle) > FAR * unit
+        if (self._discrete and unit > BROAD) or abs(middle) > FAR * unit:
+            return True
+        if not (self._discrete and self._can_be_summed(1) and self._has_formula(4)):
+            return False
+        first = self._standard.first
+        return bool(first) and abs(first[0] - 1) > ROUNDED
 
     @functools.cached_property
     def _shape(self) -> tuple[Fraction, Fraction, float, float]:
-        """Mean, variance, skewness and excess kurtosis, by scipy's formulas."""
-        with np.errstate(all="ignore"):
-            mean, variance, skew, kurtosis = (float(v) for v in self._law.stats(moments="mvsk"))
+        """Mean, variance, skewness and excess kurtosis, by formulas."""
+        own = cumulants(self.name, self.shapes)
+        if own is not None:
+            mean, variance = float(own[0]) + float(self.loc), float(own[1])
+            skew, kurtosis = float(own[2] / own[1] ** 1.5), float(own[3] / own[1] ** 2)
+        else:
+            with quiet():
+                mean, variance, skew, kurtosis = (float(v) for v in self._law.stats(moments="mvsk"))
         if not (math.isfinite(mean) and math.isfinite(variance)):
             self._refuse_moment(2)
         return Fraction(mean), Fraction(variance), skew, kurtosis
@@ -281,6 +345,12 @@ class ScipyNoise(Noise):
                 f"{self!r} is too wide to sum over: half of it is spread over "
                 f"{self._centre[1]:.2g} integers",
                 "use a continuous law of the same shape, e.g. Gaussian(scale)",
+            )
+        if self._discrete and self.mgf_radius and not self._can_be_summed(0):
+            raise TrueupError(
+                f"{self!r} is too wide to sum over: its tails reach over "
+                f"{self._terms(0):.2g} integers",
+                "use a polynomial of degree at most 4, or a continuous law of the same shape",
             )
 
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
@@ -308,7 +378,9 @@ class ScipyNoise(Noise):
         What is averaged in doubles is Yʲ e^{tY} without the terms whose means are known.
         """
         standard, scale = self._standard, Digits().number(self.scale)
-        t, first = c * scale, standard.first or []
+        if standard.first is None:
+            return None
+        t, first = c * scale, standard.first
         total = first[0] if self._discrete and first else 1.0  # rounding of large parameters
         means = standard.tilted(complex(t), order)
         if means is None:
@@ -387,5 +459,5 @@ def _is_discrete(generic: Any) -> bool:
 
 def _quiet(function: Callable[[Floats], Any], x: Floats) -> Floats:
     """Return the function without scipy's floating-point warnings."""
-    with np.errstate(all="ignore"):
+    with quiet():
         return np.asarray(function(x), dtype=np.float64)

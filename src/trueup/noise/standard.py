@@ -9,9 +9,11 @@ averaged is e^{ty} − 1 − ty, of the size of that difference, and the rest is
 
 from __future__ import annotations
 
+import contextlib
 import math
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -32,6 +34,9 @@ STEEP = 1e-3
 
 SERIES = 20
 """Terms of Σ xᵏ/k! for |x| < 1: the next one is below 1e-19."""
+
+ROUGH = 1e-4
+"""Masses of large parameters are rounded, and divided by their sum; what lacks more is a part."""
 
 FAINT = 1e-290
 """Masses above are normal floats with all their digits."""
@@ -68,6 +73,15 @@ class Standard(ABC):
         )
         return None if means is None else [float(v) for v in means]
 
+    def about_start(self, order: int) -> list[float] | None:
+        """Return E Yʲ, j = 0..order, divided by what E 1 comes to; None if it does not settle."""
+        means = None if self.first is None else self.tilted(0j, order)
+        if means is None or self.first is None:
+            return None
+        values = [*self.first, *(v.real for v in means[self.known :])]
+        whole = abs(values[0] - 1) <= ROUGH
+        return [v / values[0] for v in values] if whole else None
+
     def tilted(self, t: complex, order: int) -> list[complex] | None:
         """Return E[Yʲ R(tY)], j = 0..order, R the exponential without the terms that are known.
 
@@ -95,6 +109,12 @@ class Standard(ABC):
 
 class Discrete(Standard):
     """A law on the integers: sums."""
+
+    @cached_property
+    def first(self) -> list[float] | None:
+        """E 1 and E Y; None also where the masses found are only a part."""
+        found = super().first
+        return None if found and abs(found[0] - 1) > ROUGH else found
 
     def _means(self, rows: Rows, slopes: Slopes) -> Any:
         return summed(
@@ -158,9 +178,17 @@ class Continuous(Standard):
         return False
 
 
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Ask scipy something without its warnings, also those that its libraries raise."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
 def log_density(law: Any, x: Floats) -> Floats:
     """Return scipy's logarithm of a density."""
-    with np.errstate(all="ignore"):
+    with quiet():
         return np.asarray(law.logpdf(x), dtype=np.float64)
 
 
@@ -170,7 +198,7 @@ def log_mass(law: Any, k: Floats) -> Floats:
     Where it has not underflowed its own logarithm keeps more digits: scipy's is a difference of
     logarithms of gamma functions.
     """
-    with np.errstate(all="ignore"):
+    with quiet():
         mass = np.asarray(law.pmf(k), dtype=np.float64)
         logarithm = np.array(np.log(mass))
         faint = ~(mass > FAINT)
