@@ -26,6 +26,7 @@ from trueup.inverse.definite import definite
 from trueup.inverse.solve import Statistic
 from trueup.kernels.precision import at_bounds
 from trueup.noise.base import Noise
+from trueup.noise.elementwise import with_mask
 from trueup.noise.extension import check_degree
 from trueup.noise.laplace import Laplace
 
@@ -99,25 +100,6 @@ def _without_na(array: NDArray[Any]) -> NDArray[Any]:
     """Return objects with NaN for what pandas calls NA."""
     missing = np.array([type(v).__name__ == "NAType" for v in array.ravel()], bool)
     return np.where(missing.reshape(array.shape), np.nan, array)
-
-
-def with_mask(result: Any, values: Sequence[Any]) -> Any:
-    """Return results masked where any of the values is, plain ones if no value has a mask.
-
-    Examples
-    --------
-    >>> with_mask(np.array([1.0, 2.0]), [np.ma.array([5, 6], mask=[False, True])])
-    masked_array(data=[1.0, --],
-                 mask=[False,  True],
-           fill_value=1e+20)
-    """
-    masks = [np.ma.getmaskarray(v) for v in values if isinstance(v, np.ma.MaskedArray)]
-    if not masks:
-        return result
-    hidden = np.zeros(np.shape(result), bool)
-    for mask in masks:
-        hidden |= mask
-    return np.ma.MaskedArray(result, mask=hidden)
 
 
 def at_truth(

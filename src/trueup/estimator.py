@@ -22,7 +22,6 @@ from trueup.arguments import (
     used_conditions,
     values_of,
     with_convention,
-    with_mask,
 )
 from trueup.domain import Integers, Interval
 from trueup.errors import InfiniteVariance, TrueupError
@@ -39,6 +38,7 @@ from trueup.inverse.solve import Inverse, invert, on_the_line
 from trueup.kernels.evaluate import evaluate
 from trueup.kernels.grid import Grid, columns, common_dtype
 from trueup.noise.base import Noise
+from trueup.noise.elementwise import with_mask
 from trueup.noise.record import from_record, to_record
 
 if TYPE_CHECKING:

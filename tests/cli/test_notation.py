@@ -143,3 +143,13 @@ def test_noise_without_end_is_refused(text):
 def test_bounds_without_end_are_refused(bound):
     with pytest.raises(TrueupError):
         read_domain(f"n >= {bound}")
+
+
+@pytest.mark.parametrize("text", ["1E-9999999", "0.00e-999", "3e-400/7", "1e400"])
+def test_a_number_that_no_double_holds_is_not_read_as_zero(text):
+    if text.startswith("0"):
+        with pytest.raises(TrueupError, match="must be positive"):
+            read_noise(f"laplace({text})")
+        return
+    with pytest.raises(TrueupError, match="is beyond double precision"):
+        read_noise(f"laplace({text})")

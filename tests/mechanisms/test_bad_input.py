@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 import trueup as tu
 from trueup.errors import TrueupError
 from trueup.mechanisms import (
+    GroupMean,
+    GroupShare,
     Mean,
     PerRecordSum,
     Shares,
@@ -343,3 +346,120 @@ def test_a_refusal_leaves_the_mechanism_usable():
     with pytest.raises(TrueupError):
         mechanism.release([NAN])
     assert mechanism.release([0.5], rng=1).simulated
+
+
+# -- what is no list of records, and what no records can have --------------------------------------
+
+COUNTER = {"a": 5, "b": 3}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "data"),
+    [
+        (Shares(1, ["a", "b"]), COUNTER),
+        (Shares(1, ["a", "b"]), COUNTER.keys()),
+        (Shares(1, ["a", "b"]), {"a", "b"}),
+        (Shares(1, ["a", "b"]), "aab"),
+        (Shares(1, [97, 98]), b"aab"),
+        (Shares(1, ["a", "b"]), np.array([["a", "b"]])),
+        (Mean(0.5, 0.5), {0.1: 1, 0.2: 2}),
+        (Mean(0.5, 0.5), frozenset([0.1, 0.2])),
+        (Mean(0.5, 0.5, (0, 200)), b"aab"),
+        (TwoTotalsMean(1), {0.1: 1, 0.2: 2}),
+        (SmoothSensitivityMean(0.5, 0.5), {0.1, 0.2}),
+        (PerRecordSum("root:2", 2), {4.0: 7}),
+        (GroupMean(1), {0.1: 1}),
+        (GroupShare(1), {0: 3, 1: 4}),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_a_histogram_a_set_and_a_text_are_no_list_of_records(
+    mechanism: Any, data: Any, no_noise: None
+) -> None:
+    """They have no place for two records that are alike: what is released would lack some."""
+    with pytest.raises(TrueupError, match=r"the data must be a (list|vector) of records") as caught:
+        mechanism.release(data, rng=1)
+    assert "nothing was released" in str(caught.value)
+
+
+def test_a_table_is_not_read_by_the_names_of_its_columns(no_noise: None) -> None:
+    table = pytest.importorskip("pandas").DataFrame({"a": [1], "b": [2]})
+    with pytest.raises(TrueupError, match="a vector of records"):
+        Shares(1, ["a", "b"]).release(table, rng=1)
+
+
+def test_counts_come_in_the_order_of_the_categories(no_noise: None) -> None:
+    with pytest.raises(TrueupError, match="a list of records"):
+        Shares(1, [10, 20]).release_counts({10: 5, 20: 3}, rng=1)  # type: ignore[arg-type]
+    for unordered in ({"a", "b"}, COUNTER):
+        with pytest.raises(TrueupError, match="categories must be"):
+            Shares(1, unordered)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "n", "mean"),
+    [
+        (TwoTotalsMean(1, bounds=(10, 30)), 50, 0.5),
+        (TwoTotalsMean(1), 50, 2.0),
+        (TwoTotalsMean(1), "50", 0.5),
+        (TwoTotalsMean(1), -1, 0.5),
+        (Mean(0.5, 0.5), 50, 1.5),
+        (Mean(0.5, 0.5), 50, [0.1, 0.5]),
+        (Mean(0.5, 0.5), 50, NAN),
+        (Mean(0.5, 0.5), None, 0.5),
+        (SmoothSensitivityMean(0.5, 0.5), 50, -1),
+        (SmoothSensitivityMean(0.5, 0.5), -50, 0.5),
+        (Shares(1, ["a", "b"]), 100, 1.5),
+        (Shares(1, ["a", "b"]), 100, -0.5),
+        (Shares(1, range(20)), 1000, [0.05] * 20),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_a_mean_that_no_records_have_has_no_standard_deviation(
+    mechanism: Any, n: Any, mean: Any
+) -> None:
+    for ask in {mechanism.sd, getattr(mechanism, "bias", mechanism.sd)}:
+        with pytest.raises(TrueupError, match="Hint: "):
+            ask(n, mean)
+
+
+def test_a_mean_at_a_bound_that_is_no_double_is_served() -> None:
+    third = Fraction(1, 3)
+    mechanism = TwoTotalsMean(1, bounds=(third, 1))
+    assert mechanism.sd(50, float(third)) == pytest.approx(mechanism.sd(50, third), rel=1e-12)
+
+
+@pytest.mark.parametrize("total", [-1, NAN, "5", [1.0]])
+def test_a_total_that_no_records_have_has_no_standard_deviation(total: Any) -> None:
+    with pytest.raises(TrueupError, match="Hint: "):
+        PerRecordSum("root:2", 2).sd(total)
+
+
+HUGE = [10**400, Decimal("1e999"), np.longdouble("1e400")]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("value", HUGE, ids=["integer", "decimal", "long_double"])
+def test_a_finite_record_beyond_doubles_is_clipped(value: Any, sign: int) -> None:
+    bound = 3 if sign > 0 else -2
+    for mechanism in (TwoTotalsMean(1, (-2, 3)), Mean(0.5, 0.5, (-2, 3)), GroupMean(1, (-2, 3))):
+        far, near = (mechanism.release([x, 0.5], rng=1) for x in (sign * value, bound))
+        assert far.published == near.published
+    with pytest.raises(TrueupError, match="1 of 2 records lie outside"):
+        TwoTotalsMean(1, (-2, 3), outside="raise").release([sign * value, 0.5], rng=1)
+
+
+def test_what_is_said_of_a_finite_record_beyond_doubles_is_true(no_noise: None) -> None:
+    mechanism = PerRecordSum("root:2", 2)
+    with pytest.raises(TrueupError, match="the sum of the records exceeds"):
+        mechanism.release([10**500, 5], rng=1)
+    with pytest.raises(TrueupError, match="are negative"):
+        mechanism.release([Decimal("-1e999"), 5], rng=1)
+    with pytest.raises(TrueupError, match="or beyond doubles"):
+        Shares(1, ["a", "b"]).release_counts([10**400, 1], rng=1)
+    with pytest.raises(TrueupError, match="neither 0 nor 1"):
+        GroupShare(1).release([10**400, 1], rng=1)
+    with pytest.raises(TrueupError, match="are not finite"):
+        mechanism.release([math.inf, 5], rng=1)
+    assert mechanism.policy([10**500, 4]).tolist() == [math.inf, 1.0]
+    assert math.isnan(mechanism.policy(Decimal("-1e999")))

@@ -340,7 +340,8 @@ class _Reader:
         if len(text) > _DIGITS:
             raise self.refuse(f"a number of {len(text)} characters, more than {_DIGITS}", start)
         value = int(text) if text.isdigit() else float(text)
-        if value == math.inf:
+        lost = value == 0 and text.lower().partition("e")[0].strip("0.")
+        if value == math.inf or lost:
             raise self.refuse(f"{text} is beyond double precision", start)
         return value
 

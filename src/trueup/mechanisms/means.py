@@ -14,7 +14,13 @@ from trueup.estimator import unbiased
 from trueup.exact import number
 from trueup.mechanisms.contrast import inverse_moments
 from trueup.mechanisms.quadrant import Quadrant
-from trueup.mechanisms.records import read_bounds, read_outside, read_records
+from trueup.mechanisms.records import (
+    read_bounds,
+    read_mean,
+    read_outside,
+    read_records,
+    read_size,
+)
 from trueup.mechanisms.release import MeanRelease, root, rounding
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.whole_numbers import Grid, Whole, float_above
@@ -123,17 +129,23 @@ class Mean:
 
     def sd(self, n: int, mean: Exact) -> float:
         """Return the exact standard deviation of the mean for n records with a given mean."""
-        total = n * float(Fraction(mean) - self.middle)
+        size, total = self._truth(n, mean)
         if self.extension != "optimal":
-            return float(self.estimator.sd(s=total, n=n))
+            return float(self.estimator.sd(s=total, n=size))
         noise = self.noise["n"]
-        centre, spread = inverse_moments(float(n), noise, float(self.count_at_least))
+        centre, spread = inverse_moments(size, noise, float(self.count_at_least))
         error = float(self.noise["s"].variance) * (spread + centre**2)
         return math.sqrt(error + total**2 * spread)
 
     def bias(self, n: int, mean: Exact) -> float:
         """Return the exact bias: zero from ``count_at_least`` records on."""
-        return float(self.estimator.bias(s=n * float(Fraction(mean) - self.middle), n=n))
+        size, total = self._truth(n, mean)
+        return float(self.estimator.bias(s=total, n=size))
+
+    def _truth(self, n: object, mean: object) -> tuple[float, float]:
+        """Return the number of records and the sum of their deviations from the middle."""
+        size = float(read_size(n))
+        return size, size * float(read_mean(mean, self.bounds) - self.middle)
 
 
 def _shown(reach: Fraction, bounds: tuple[Exact, Exact]) -> Exact:
@@ -179,11 +191,13 @@ class SmoothSensitivityMean:
 
     def scale(self, n: float) -> float:
         """Return the factor of the Student noise for n records."""
-        smooth = max(math.exp(-self.beta * (n - 1)), 1 / max(n, 1))
+        size = float(read_size(n))
+        smooth = max(math.exp(-self.beta * (size - 1)), 1 / max(size, 1.0))
         return self.tau * smooth * float(_span(self.bounds)[1])
 
     def sd(self, n: float, mean: float) -> float:
         """Return the exact standard deviation √3·scale(n); it does not depend on the mean."""
+        read_mean(mean, self.bounds)
         return math.sqrt(3) * self.scale(n)
 
     def release(self, values: Any, rng: Any = None) -> MeanRelease:
@@ -299,8 +313,9 @@ class TwoTotalsMean:
     def _moments(self, n: int, mean: Exact) -> tuple[float, float, float]:
         """Return the mean on the scale of [0, 1], and that and the variance of the estimate."""
         low, width = _span(self.bounds)
-        share = (Fraction(mean) - low) / width
-        return float(share), *self.quadrant.moments(float(n * (1 - share)), float(n * share))
+        share = (read_mean(mean, self.bounds) - low) / width
+        size = Fraction(read_size(n))
+        return float(share), *self.quadrant.moments(float(size * (1 - share)), float(size * share))
 
     def sd(self, n: int, mean: Exact) -> float:
         """Return the exact standard deviation of the mean for n records with a given mean."""

@@ -29,12 +29,13 @@ from trueup.estimator import unbiased
 from trueup.exact import number, symbolic
 from trueup.kernels.tape import as_float
 from trueup.mechanisms.concavity import LARGEST
-from trueup.mechanisms.records import read_number, read_numbers
+from trueup.mechanisms.records import is_beyond, listed, read_number, read_numbers
 from trueup.mechanisms.release import TotalRelease, rounding
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.transforms import HINT, Transform, inverse_values, read_transform
 from trueup.mechanisms.whole_numbers import Whole, exact_total, float_above, step_under
 from trueup.noise import Gaussian, Laplace
+from trueup.noise.elementwise import with_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -198,7 +199,13 @@ class PerRecordSum:
 
     def sd(self, total: float) -> float:
         """Return the exact standard deviation of the estimate at a true total."""
-        return float(self.estimator.sd(float(self._phi(total))))
+        true = number(total, "total")
+        if true < 0:
+            raise TrueupError(
+                f"the total of non-negative records is not negative, got {total!r}",
+                "e.g. sd(1000)",
+            )
+        return float(self.estimator.sd(float(self._phi(float(true)))))
 
     def __repr__(self) -> str:
         return (
@@ -233,7 +240,7 @@ class Policy:
 
     def share_below(self, records: ArrayLike, loss: float) -> float:
         """Return the share of records whose loss is at most the given one."""
-        values = np.asarray(self(np.asarray(records, float)))
+        values = np.atleast_1d(self(listed(records)))
         return float(np.mean(values <= loss)) if values.size else math.nan
 
 
@@ -246,11 +253,16 @@ def _each(record: ArrayLike, bound: Callable[[Fraction], Fraction]) -> Any:
         high, low = read_number(r)
         if not high >= 0:  # also NaN
             return math.nan
-        return math.inf if high == math.inf else float_above(bound(Fraction(high) + Fraction(low)))
+        if high == math.inf or is_beyond(high, low):
+            return math.inf
+        return float_above(bound(Fraction(high) + Fraction(low)))
 
     if values.ndim == 0:
-        return at(values[()])
-    return np.array([at(r) for r in values.ravel().tolist()]).reshape(values.shape)
+        return with_mask(math.nan if np.ma.is_masked(record) else at(values[()]), [record])
+    hidden = np.ma.getmaskarray(record) if np.ma.isMaskedArray(record) else np.zeros(values.shape)
+    flat = zip(values.ravel().tolist(), hidden.ravel().tolist(), strict=True)
+    losses = np.array([math.nan if masked else at(r) for r, masked in flat])
+    return with_mask(losses.reshape(values.shape), [record])
 
 
 # -- checks -------------------------------------------------------------------------------------

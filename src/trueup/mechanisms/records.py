@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
+from collections.abc import Mapping, Set
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -23,6 +24,11 @@ _HINT = "clean the data first: nothing was released, no privacy was spent"
 _DECADES = 400  # beyond 10^±400 a decimal is no double but infinite, or 0
 _LARGEST = Fraction(sys.float_info.max)
 _NARROWEST = 2.0**-1000  # closer bounds leave too few digits between them
+_BEYOND = (sys.float_info.max, 2.0**969)  # above all doubles, and all bounds: stands for what is
+_COUNTER = (
+    "list the records, one entry each: list(counter.elements()) does it for a counter of them; "
+    "nothing was released, no privacy was spent"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +88,32 @@ def read_bounds(bounds: object) -> Bounds:
     return low, high
 
 
+def read_size(n: object) -> Exact:
+    """Return a number of records, for which a standard deviation is asked."""
+    size = number(n, "n")
+    if size < 0:
+        raise TrueupError(f"n must not be negative, got {n!r}", "e.g. sd(50, 0.5)")
+    return size
+
+
+def read_mean(mean: object, bounds: Bounds, name: str = "mean") -> Fraction:
+    """Return a mean that records in the bounds can have; rounding of a double is forgiven.
+
+    Examples
+    --------
+    >>> read_mean(0.5, (0, 1))
+    Fraction(1, 2)
+    """
+    value, (low, high) = number(mean, name), (Fraction(b) for b in bounds)
+    if not float(low) <= float(value) <= float(high):
+        raise TrueupError(
+            f"the {name} of records in [{float(low):g}, {float(high):g}] lies there too, got "
+            f"{mean!r}",
+            f"give the {name} in the unit of the bounds",
+        )
+    return min(max(Fraction(value), low), high)
+
+
 def read_outside(outside: object) -> str:
     """Return what to do with records outside the bounds: "clip" or "raise"."""
     if outside not in ("clip", "raise"):
@@ -126,7 +158,9 @@ def read_numbers(values: Any) -> Records:
 
 
 def read_number(value: Any) -> tuple[float, float]:
-    """Return one record as ``high + low``; what is beyond doubles is infinite, a NaN is one.
+    """Return one record as ``high + low``; NaN and ∞ are what they are.
+
+    What is finite beyond the doubles is read as a number just above them, as every bound sees it.
 
     Examples
     --------
@@ -144,17 +178,32 @@ def read_number(value: Any) -> tuple[float, float]:
         try:
             return split(Fraction(int(value.numerator), int(value.denominator)))
         except OverflowError:
-            return (math.inf if int(value.numerator) > 0 else -math.inf), 0.0
+            return _beyond(int(value.numerator) < 0)
     if hasattr(value, "__array__") and np.ndim(value) == 0:
         return read_number(np.asarray(value)[()])
     raise TrueupError(f"the data must be numbers, got {type(value)}", _HINT)
 
 
+def is_beyond(high: float, low: float) -> bool:
+    """Whether this stands for a finite number beyond the doubles."""
+    return (abs(high), abs(low)) == _BEYOND
+
+
+def _beyond(negative: bool) -> tuple[float, float]:
+    high, low = _BEYOND
+    return (-high, -low) if negative else (high, low)
+
+
 def listed(values: Any) -> Any:
     """Return an array as it is and anything else as a list, without masked records.
 
-    A masked record is not to be used: it is neither released nor silently left out.
+    A masked record is not to be used: it is neither released nor silently left out. What has no
+    place for records that are alike, such as a histogram, a set or a text, is no list of records.
     """
+    if isinstance(values, (str, bytes, bytearray, Mapping, Set)):
+        raise TrueupError(f"the data must be a list of records, got {type(values)}", _COUNTER)
+    if len(getattr(values, "shape", "1")) != 1:  # a table would be read by its columns' names
+        raise TrueupError(f"the data must be a vector of records, got {type(values)}", _HINT)
     if not hasattr(values, "__array__"):
         values = list(values)
         masked = sum(v is np.ma.masked for v in values)
@@ -220,16 +269,20 @@ def _split_array(vector: NDArray[Any]) -> Records:
     with np.errstate(all="ignore"):  # a long double may exceed a double
         high = vector.astype(float)
         low = (vector - high).astype(float) if vector.dtype.itemsize > 8 else np.zeros(len(high))
+    beyond = np.isinf(high) & np.isfinite(vector)
+    if beyond.any():
+        low[beyond] = np.copysign(_BEYOND[1], high[beyond])
+        high[beyond] = np.copysign(_BEYOND[0], high[beyond])
     return Records(high, low)
 
 
 def _split_decimal(value: Decimal) -> tuple[float, float]:
     """Return a decimal as ``high + low``, without the digits of 1e999999."""
     if not value.is_finite():
-        return (math.nan if value.is_nan() else math.inf), 0.0
-    if not value or abs(value.adjusted()) > _DECADES:
-        return (math.inf if value.adjusted() > _DECADES else 0.0), 0.0
+        return (math.nan if value.is_nan() else math.copysign(math.inf, value)), 0.0
+    if not value or value.adjusted() < -_DECADES:
+        return 0.0, 0.0
     try:
-        return split(Fraction(value))
+        return _beyond(value < 0) if value.adjusted() > _DECADES else split(Fraction(value))
     except OverflowError:
-        return math.inf, 0.0
+        return _beyond(value < 0)

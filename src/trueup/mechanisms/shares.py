@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,14 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.mechanisms.contrast import Contrast
-from trueup.mechanisms.records import Records, listed, read_numbers
+from trueup.mechanisms.records import (
+    Records,
+    is_beyond,
+    listed,
+    read_mean,
+    read_numbers,
+    read_size,
+)
 from trueup.mechanisms.release import SharesRelease
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.whole_numbers import exact_total
@@ -53,8 +60,9 @@ class Shares:
     def __init__(
         self, epsilon: Exact, categories: Iterable[Any], count_at_least: Exact = 1
     ) -> None:
-        listed = isinstance(categories, Iterable) and not isinstance(categories, str)
-        self.categories = list(categories) if listed else []
+        unordered = isinstance(categories, (str, bytes, Mapping, set, frozenset))
+        ordered = isinstance(categories, Iterable) and not unordered
+        self.categories = list(categories) if ordered else []
         if not 2 <= len(self.categories) <= MAX_CATEGORIES or not _distinct(self.categories):
             raise TrueupError(
                 f"categories must be 2 to {MAX_CATEGORIES} different names, got {categories!r}",
@@ -105,8 +113,9 @@ class Shares:
 
     def sd(self, n: float, share: float) -> float:
         """Return the exact standard deviation of a cell's share for n records."""
-        k = len(self.categories)
-        return math.sqrt(self.contrast.true_variance(n * (share - 1 / k), n, 1 - 1 / k))
+        k, size = len(self.categories), float(read_size(n))
+        contrast = size * (float(read_mean(share, (0, 1), "share")) - 1 / k)
+        return math.sqrt(self.contrast.true_variance(contrast, size, 1 - 1 / k))
 
 
 def _distinct(categories: list[Any]) -> bool:
@@ -122,10 +131,13 @@ def _read_counts(records: Records, categories: int) -> list[int]:
         exact_total(Records(records.high[i : i + 1], records.low[i : i + 1]))
         for i in range(len(records))
     ]
-    if len(counts) == categories and all(c >= 0 and c.denominator == 1 for c in counts):
+    beyond = any(map(is_beyond, records.high, records.low))
+    whole = not beyond and all(c >= 0 and c.denominator == 1 for c in counts)
+    if len(counts) == categories and whole:
         return [int(c) for c in counts]
     raise TrueupError(
-        f"{categories} counts are needed, whole numbers, none negative, got {len(counts)} numbers",
+        f"{categories} counts are needed, whole numbers, none negative or beyond doubles, "
+        f"got {len(counts)} numbers",
         "one count for each category, in their order; nothing was released",
     )
 

@@ -126,7 +126,7 @@ class Noise(metaclass=Family):
             raise TrueupError(
                 f"p must be between 0 and 1, got {p!r}", "give a probability, e.g. 0.975"
             )
-        result = evaluate(self._quantile, probabilities, "p")
+        result = evaluate(self._quantile, p, "p")
         whole = self.lattice and isinstance(result, float) and math.isfinite(result)
         return int(result) if whole else result
 

@@ -310,7 +310,7 @@ class ScipyNoise(Noise):
         if not (self._discrete and self._can_be_summed(1) and self._has_formula(4)):
             return False
         first = self._standard.first
-        return bool(first) and abs(first[0] - 1) > ROUNDED
+        return first is not None and any(abs(mass - 1) > ROUNDED for mass in first[:1])
 
     @functools.cached_property
     def _shape(self) -> tuple[Fraction, Fraction, float, float]:
