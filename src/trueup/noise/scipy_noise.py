@@ -214,7 +214,12 @@ class ScipyNoise(Noise):
 
     def _cdf(self, x: Floats) -> Floats:
         if not self._is_added_up:
-            return _quiet(self._law.cdf, x)
+            below = _quiet(self._law.cdf, x)
+            if (np.isnan(below) & ~np.isnan(x)).any():
+                raise TrueupError(
+                    f"scipy finds no P(Z <= x) of {self!r}", "use parameters of ordinary size"
+                )
+            return below
         steps = np.floor(x) - self._law.support()[0]
         inside = np.isfinite(steps) & (steps >= 0)
         below = self._added_up(steps[inside].max(initial=0.0) + 1, 1.0)
@@ -254,7 +259,25 @@ class ScipyNoise(Noise):
             places = np.minimum(np.searchsorted(below, p), len(below) - 1)
             ends = np.where(p >= 1, high, np.where(p <= 0, low, np.nan))
             return np.where(proper, low + places, ends)
-        return np.asarray(np.maximum(_quiet(self._law.ppf, p), self._law.support()[0]))
+        found = np.asarray(np.maximum(_quiet(self._law.ppf, p), self._law.support()[0]))
+        if self._discrete:  # scipy looks for it from a guess on, and may give up
+            short = (p < 1) & (self._cdf(found) < p * (1 - AGREEMENT))
+            found[short] = [self._searched(*at) for at in zip(found[short], p[short], strict=True)]
+        return found
+
+    def _searched(self, low: float, p: float) -> float:
+        """Return the smallest integer with P(Z ≤ k) ≥ p, above one at which it is less."""
+
+        def falls_short(k: float) -> bool:
+            return float(self._cdf(np.array(k))) < p
+
+        step = 1.0
+        while falls_short(low + step):
+            low, step = low + step, 2 * step
+        high = low + step
+        while low < (middle := math.floor((low + high) / 2)) < high:
+            low, high = (middle, high) if falls_short(middle) else (low, middle)
+        return high
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return np.asarray(self._law.rvs(size=shape, random_state=rng))
