@@ -11,6 +11,7 @@ import sympy
 from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.exact import symbolic
+from trueup.formula.opaque import Opaque
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.formula.unkinked import without_kinks
@@ -110,7 +111,7 @@ def _checked(part: Component, known: Mapping[sympy.Symbol, Statistic]) -> str | 
 
 def _check_bounds(part: Component) -> None:
     """Refuse if what one statistic's estimator is beyond a bound could not be computed."""
-    if len(part.cells) != 1 or part.f.is_rational_function():
+    if len(part.cells) != 1 or part.f.has(Opaque) or part.f.is_rational_function():
         return
     for i, branch in enumerate(part.cells[0].operator.branches):
         if branch.side != "inside" and part.value((i,)).has(sympy.nan, sympy.zoo):
