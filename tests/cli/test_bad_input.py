@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from extras import needs
+from trueup.cli import main
 
 pa, pq = needs("pyarrow"), needs("pyarrow.parquet")
 
@@ -375,3 +376,12 @@ def test_what_should_not_happen_is_no_traceback(text, refused, monkeypatch):
 
     monkeypatch.setattr(job, "types", broken)
     assert "this should not happen: RuntimeError: oh" in refused(text("s,n\n1,2\n"))
+
+
+def test_a_quote_that_is_never_closed_is_named(tmp_path, capsys):
+    (tmp_path / "bad.csv").write_text('n,m\n1,"unclosed\n3,4\n')
+    arguments = ["debias", str(tmp_path / "bad.csv"), str(tmp_path / "out.csv"), "r = 2*n"]
+    assert main([*arguments, "--noise", "n=laplace(2)"]) != 0
+    said = capsys.readouterr().err
+    assert "line 2: a quote is opened there and never closed" in said
+    assert "as many fields" not in said

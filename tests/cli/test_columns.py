@@ -2,8 +2,11 @@
 
 import csv
 import io
+import shlex
 
 import pytest
+
+from trueup.cli import main
 
 LAPLACE = ("--noise", "n=laplace(1)", "--domain", "n>=1")
 INVERSE = {5.0: 1 / 5 - 2 / 125, 100.0: 1 / 100 - 2 / 10**6}  # f - b²f'' of 1/n, by hand
@@ -80,3 +83,13 @@ def test_names_of_folders_are_proposed_as_columns(options, tmp_path, debias):
     assert "Hint: add --hive: there are folders called state=…" in told.err
     done = debias(tmp_path / "cells", "-", *options, "--hive", formulas=("x = 1/n",), noise=LAPLACE)
     assert done.code == 0, done.err
+
+
+def test_the_hint_for_a_name_with_spaces_at_its_ends_can_be_followed(tmp_path, capsys):
+    (tmp_path / "in.csv").write_text("emp, emp\n1,2\n")
+    arguments = ["debias", str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), "r = 2*` emp `"]
+    arguments += ["--noise", "` emp `=laplace(2)"]
+    assert main(arguments) != 0
+    hint = capsys.readouterr().err.partition("did you mean ")[2].strip()
+    assert hint.endswith("?")
+    assert main([*arguments, *shlex.split(hint[:-1])]) == 0

@@ -153,3 +153,19 @@ def test_a_number_that_no_double_holds_is_not_read_as_zero(text):
         return
     with pytest.raises(TrueupError, match="is beyond double precision"):
         read_noise(f"laplace({text})")
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ("laplace(scal=5)", "no parameter 'scal'", "did you mean scale?"),
+        ("laplace(epsilo=5)", "no parameter 'epsilo'", "did you mean epsilon?"),
+        ("laplace(scale=5, epsilon=1)", "scale and epsilon exclude each other", "leave one out"),
+        ("gaussian(sigma=5)", "no parameter 'sigma'", "write gaussian("),
+    ],
+)
+def test_a_slip_in_the_parameters_is_named(text, said, hint):
+    with pytest.raises(tu.TrueupError) as caught:
+        read_noise(text)
+    assert said in caught.value.message
+    assert hint in caught.value.hint

@@ -213,3 +213,13 @@ def test_pipes_and_lost_links_in_a_folder_are_not_passed_over(tmp_path, debias):
 def test_a_pipe_lies_in_no_folder(tmp_path, debias):
     os.mkfifo(tmp_path / "pipe")
     assert "leave --hive out" in debias(tmp_path / "pipe", tmp_path / "out.csv", "--hive").err
+
+
+@pytest.mark.parametrize("options", [[], ["--force"]], ids=["plain", "force"])
+def test_a_named_pipe_as_output_is_refused_for_what_it_is(options, cells, tmp_path, debias):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    done = debias(cells, pipe, *options)
+    assert "is not a file" in done.err
+    assert f"- > {pipe}" in done.err
+    assert "--force" not in done.err

@@ -420,3 +420,11 @@ def test_an_integer_taken_for_a_real_number_proves_nothing() -> None:
 def test_a_pole_at_an_integer_many_periods_away_is_found(f):
     with pytest.raises(tu.NoUnbiasedEstimator, match="not a finite number at q = "):
         tu.unbiased(f, tu.DiscreteLaplace(2))
+
+
+def test_a_pole_in_one_case_is_called_a_pole():
+    """1/s is there for n > 100 only, and s elsewhere has nothing to cancel."""
+    noise = {"s": tu.Laplace(1), "n": tu.DiscreteLaplace(1)}
+    with pytest.raises(tu.NoUnbiasedEstimator, match="pole at 0") as caught:
+        tu.unbiased("where(n > 100, 1/s, s)", noise)
+    assert "limit" not in caught.value.message

@@ -1,6 +1,7 @@
 """Connections of which nothing comes are closed; those that work are left alone."""
 
 import asyncio
+import json
 import socket
 import threading
 
@@ -34,7 +35,9 @@ def port(monkeypatch):
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
     bound.listen()
-    config = uvicorn.Config(application, http=Patience, lifespan="off", log_level="critical")
+    config = uvicorn.Config(
+        application, http=Patience, lifespan="off", log_level="critical", limit_concurrency=8
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
@@ -91,3 +94,17 @@ def test_those_that_work_are_left_alone(port):
     with connected(port) as line:
         line.sendall(HEAD.replace(b"/ ", b"/slow ") + b"Connection: close\r\n\r\n")
         assert b"done" in rest(line)
+
+
+def test_too_many_connections_are_refused_as_the_page_reads_it(port, monkeypatch):
+    """The script of the page reads every answer as JSON."""
+    monkeypatch.setattr(limits, "QUIET_SECONDS", 60)
+    waiting = [connected(port) for _ in range(8)]
+    with connected(port) as one:
+        one.sendall(HEAD + b"Connection: close\r\n\r\n")
+        head, _, body = b"".join(iter(lambda: one.recv(65536), b"")).partition(b"\r\n\r\n")
+    for other in waiting:
+        other.close()
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert b"application/json" in head
+    assert json.loads(body)["error"]["hint"] == "try again in a moment"

@@ -15,7 +15,7 @@ from starlette.requests import Request  # noqa: E402
 
 from trueup.explorer import limits  # noqa: E402
 from trueup.explorer.app import Page  # noqa: E402
-from trueup.explorer.pool import Pool  # noqa: E402
+from trueup.explorer.pool import Pool, _too_much  # noqa: E402
 from trueup.explorer.refusal import Refusal  # noqa: E402
 
 LAW = {"family": "discrete_laplace", "scale": "2", "low": "1"}
@@ -202,3 +202,11 @@ def test_a_browser_that_goes_away_cancels_its_computation():
         return page.pool.killed, page._latest
 
     assert with_page(scenario) == (1, {})
+
+
+@pytest.mark.parametrize(("kind", "field"), [("curve", "formula"), ("plan", "")])
+def test_what_was_stopped_blames_the_formula_only_where_there_is_one(kind, field):
+    refusal = _too_much(kind, "took more than 1 seconds")
+    assert refusal.field == field
+    assert ("formula" in refusal.hint) == bool(field)
+    assert "library" in refusal.hint or "Python" in refusal.hint

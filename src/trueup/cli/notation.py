@@ -23,6 +23,7 @@ import inspect
 import math
 import re
 from fractions import Fraction
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trueup import noise as families
@@ -33,7 +34,7 @@ from trueup.formula.tokens import word_end
 from trueup.noise import Noise, SumNoise
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -182,6 +183,7 @@ def make_noise(
         named = {"scale": _SOME_SCALE, **named}
     budget = getattr(found, "from_budget", None)
     make: Any = budget if budget and named and not named.keys() <= own else found
+    _check_names(family, found, named)
     try:
         inspect.signature(make).bind(*positional, **named)
     except TypeError as error:
@@ -190,10 +192,33 @@ def make_noise(
     return noise
 
 
+def _check_names(name: str, family: type[Noise], named: Iterable[str]) -> None:
+    """Refuse a parameter that no way to write the family has, and two of different ways."""
+    ways = [list(inspect.signature(way).parameters) for way in _ways(family)]
+    for key in named:
+        if not any(key in way for way in ways):
+            near = difflib.get_close_matches(key, [p for way in ways for p in way], 1)
+            hint = f"did you mean {near[0]}?" if near else f"write {_usage(name, family)}"
+            raise TrueupError(f"{snake(name)} has no parameter {quoted(key)}", hint)
+    for one, two in combinations(named, 2):
+        if not any(one in way and two in way for way in ways):
+            raise TrueupError(
+                f"{snake(name)}: {one} and {two} exclude each other, each says how large the noise "
+                "is",
+                f"leave one out; write {_usage(name, family)}",
+            )
+
+
+def _ways(family: type[Noise]) -> list[Any]:
+    """Return what makes a noise of a family: its own parameters, or those of a privacy budget."""
+    return [way for way in (family, getattr(family, "from_budget", None)) if way is not None]
+
+
 def _usage(name: str, family: type[Noise]) -> str:
     """Return the ways to write a family."""
-    ways = [way for way in (family, getattr(family, "from_budget", None)) if way is not None]
-    shown = [f"{snake(name)}({', '.join(inspect.signature(way).parameters)})" for way in ways]
+    shown = [
+        f"{snake(name)}({', '.join(inspect.signature(way).parameters)})" for way in _ways(family)
+    ]
     return " or ".join(dict.fromkeys(shown))
 
 

@@ -6,11 +6,13 @@ connections count among those that it allows, and enough of them would shut ever
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trueup.explorer import limits
+from trueup.explorer.guard import refused
+from trueup.explorer.refusal import Refusal
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,6 +30,20 @@ class Patience(H11Protocol):
     _requests = 0
     _seen: tuple[int, int] | None = None
     _look: asyncio.TimerHandle | None = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Count connections here: what uvicorn answers beyond its limit is no JSON."""
+        super().__init__(*args, **options)
+        given, most, self.limit_concurrency = self.app, self.limit_concurrency, None
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            if most is not None and max(len(self.connections), len(self.tasks)) >= most:
+                busy = Refusal("too many connections are open", "try again in a moment", 503)
+                await refused(busy)(scope, receive, send)
+            else:
+                await given(scope, receive, send)
+
+        self.app = app
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Watch a new connection, and let the oldest silent one go if there are too many."""

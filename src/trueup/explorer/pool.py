@@ -107,9 +107,9 @@ class Pool:
                 reply = await loop.run_in_executor(self._threads, worker.ask, message)
             healthy = True
         except TimeoutError:
-            raise _too_much(f"took more than {seconds:g} seconds") from None
+            raise _too_much(kind, f"took more than {seconds:g} seconds") from None
         except (EOFError, OSError):
-            raise _too_much("ended its process, most likely for want of memory") from None
+            raise _too_much(kind, "ended its process, most likely for want of memory") from None
         finally:
             if healthy and worker.asked < limits.JOBS and not self._closed:
                 self._idle.append(worker)
@@ -232,10 +232,12 @@ def _leave_interrupts_to_the_server() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
-def _too_much(what: str) -> Refusal:
+def _too_much(kind: str, what: str) -> Refusal:
+    problem = f"the computation {what}: it was stopped"
+    if kind == "plan":  # it has no formula
+        return Refusal(problem, "call tu.plan in Python, which has no such limit")
     return Refusal(
-        f"the computation {what}: it was stopped",
+        problem,
         "simplify the formula, use fewer statistics, or call the library, which has no such limit",
-        422,
-        "formula",
+        field="formula",
     )

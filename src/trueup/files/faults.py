@@ -51,7 +51,12 @@ def translated(
         return TrueupError(
             f"the memory limit is too small: {_first(message)}", "raise it, e.g. --memory 4GB"
         )
-    if line := _LINE.search(message):
+    if (line := _LINE.search(message)) and "unterminated quote" in message:
+        return TrueupError(
+            f"{source.name}, line {line[1]}: a quote is opened there and never closed",
+            'close it; a quote inside a quoted field is written ""',
+        )
+    if line:
         return TrueupError(
             f"{source.name}, line {line[1]}: {line[2].strip()}",
             "correct that line; every line needs as many fields as the header, in UTF-8",

@@ -8,6 +8,7 @@ import dataclasses
 import difflib
 import glob
 import io
+import shlex
 import shutil
 import sys
 import tempfile
@@ -284,7 +285,17 @@ def _likely(column: str, option: str, source: Source) -> str:
         return f"add --hive: there are folders called {column}=…"
     folded = {name.lower(): name for name in source.columns}
     near = [folded[c] for c in difflib.get_close_matches(column.lower(), folded, 1)]
-    return f"did you mean {option}{near[0]}?" if near else f"say which column it is: {option}…"
+    flag, _, name = option.partition(" ")
+    plain = not name or _to_the_letter(name[:-1]) == name[:-1]
+    name = name if plain else f"{_to_the_letter(name[:-1])}="
+    if near:
+        return f"did you mean {flag} {shlex.quote(name + _to_the_letter(near[0]))}?"
+    return f"say which column it is: {flag} " + (f"{name}…" if plain else f"'{name}…'")
+
+
+def _to_the_letter(column: str) -> str:
+    """Return a column as an option takes it: in backticks where spaces at its ends are its own."""
+    return column if column == column.strip() else f"`{column}`"
 
 
 # -- the columns of one file -----------------------------------------------------------------------

@@ -136,10 +136,10 @@ def check(text: str, given: str | None, source: Source, *, force: bool, folder: 
         raise TrueupError(
             f"the output {path} is the input", "write to another file; the input is never changed"
         )
+    if path.exists() and not folder and not path.is_file():
+        raise TrueupError(f"{path} is not a file", f"use - to write to a pipe: - > {path}")
     if path.exists() and not force:
         raise _exists(path)
-    if path.exists() and not folder and not path.is_file():
-        raise TrueupError(f"{path} is not a file", "use - to write to a pipe")
     return form
 
 

@@ -16,6 +16,7 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sympy
+from sympy.core.relational import Relational
 
 from trueup.formula.enclosure import zeros
 from trueup.formula.period import period
@@ -129,7 +130,9 @@ def singularities(
     smooth = without_kinks(f)
     for scene in scenes(smooth, symbol, box or {}):
         held = at(at(smooth, scene.truths), scene.values)
-        for found in _singularities(at(f, scene.truths), held, symbol, domain, order):
+        apart = [t for t in f.atoms(Relational) if symbol not in t.free_symbols]
+        truths = {t: at(t, scene.values) for t in apart} | scene.truths
+        for found in _singularities(at(f, truths), held, symbol, domain, order):
             yield dataclasses.replace(found, where=scene.values, real=scene.real)
 
 
