@@ -24,7 +24,8 @@ def cumulants(name: str, shapes: tuple[Exact, ...]) -> list[Any] | None:
 
     Examples
     --------
-    >>> [float(k) for k in cumulants("dlaplace", (1e-15,))]
+    >>> from fractions import Fraction
+    >>> [float(k) for k in cumulants("dlaplace", (Fraction(1, 10**15),))]
     [0.0, 2e+30, 0.0, 1.2e+61]
     """
     if name not in ("dlaplace", "boltzmann"):
