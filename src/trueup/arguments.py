@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,21 @@ def values_of(names: Sequence[str], x: Sequence[Any], named: Mapping[str, Any]) 
             f"{problem}: the statistics are {', '.join(names) or 'none'}",
             f"call with {', '.join(f'{n}=...' for n in names)}",
         )
+    _check_indexes(named)
     return [column(named[n], n) for n in names]
+
+
+def _check_indexes(named: Mapping[str, Any]) -> None:
+    """Refuse pandas Series whose rows have different labels: side by side they do not belong."""
+    indexes: dict[str, Any] = {name: getattr(value, "index", None) for name, value in named.items()}
+    labelled = {name: index for name, index in indexes.items() if hasattr(index, "equals")}
+    for (one, first), (two, second) in pairwise(labelled.items()):
+        if len(first) == len(second) and not first.equals(second):
+            raise TrueupError(
+                f"the Series {one} and {two} have different indexes: which rows belong together "
+                "is not clear",
+                "align them first (one.align(two)), or pass .to_numpy() to go by position",
+            )
 
 
 def column(value: Any, name: str) -> Any:

@@ -102,3 +102,16 @@ def test_missing_numbers_of_pandas_are_nan():
         found = est(pd.array([4, None], dtype=kind))
         assert found[0] == 0.125
         assert np.isnan(found[1])
+
+
+def test_series_whose_rows_have_other_labels_are_refused():
+    pd = pytest.importorskip("pandas")
+    est = tu.unbiased("s*n", {"s": tu.Laplace(1), "n": tu.Laplace(1)})
+    s, n = pd.Series([1.0, 2.0], index=[0, 1]), pd.Series([30.0, 40.0], index=[1, 0])
+    with pytest.raises(tu.TrueupError, match="different indexes"):
+        est(s=s, n=n)
+    with pytest.raises(tu.TrueupError, match="different indexes"):
+        est.variance(s=s, n=n)
+    assert est(s=s, n=n.sort_index()) == pytest.approx([40.0, 60.0])
+    assert est(s=s, n=n.to_numpy()) == pytest.approx([30.0, 80.0])
+    assert est(s=s, n=3.0) == pytest.approx([3.0, 6.0])
