@@ -227,7 +227,7 @@ def test_the_job_is_a_function_that_tells_how_far_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "_EVERY", 0.0)  # ask all the time
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("s,n\n" + "51.7,103\n" * 20_000)
-    asked = answer("job", {**MEAN, "known": ["s", "n"], "output": "mean"})
+    asked = answer("job", {**MEAN, "header": ["s", "n"], "output": "mean"})
     paths = {"source": str(source), "target": str(target), "names": {str(source): "my file"}}
     shares = []
     made = answer("debias", {**asked, **paths}, shares.append)
@@ -257,3 +257,21 @@ def test_the_share_done_reaches_the_server():
     worker.asked, worker._pipe = 0, Pipe()
     assert worker.ask(b"[]", seen.append) == b"{}"
     assert seen == [0.25, 0.5]
+
+
+def test_a_file_is_debiased_with_the_conditions_and_the_value_for_empty_cells(tmp_path):
+    from trueup.explorer.worker import answer
+
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("s,n\n9,8\n0,0\n3,1\n")
+    count = {"family": "discrete_laplace", "way": "scale", "scale": "2", "low": "0"}
+    joint = {
+        "formula": "s/n", "statistics": {"s": count, "n": count},
+        "known": "s <= n", "empty": "0.5",
+    }  # fmt: skip
+    asked = answer("job", {**joint, "header": ["s", "n"], "output": "r"})
+    made = answer("debias", {**asked, "source": str(source), "target": str(target), "names": {}})
+    noise = {"s": DiscreteLaplace(2), "n": DiscreteLaplace(2)}
+    est = unbiased("s/n", noise, "0 <= s <= n", empty=0.5)
+    for row, (s, n) in zip(made["rows"], [(9, 8), (0, 0), (3, 1)], strict=True):
+        assert float(row[2]) == pytest.approx(est(s=s, n=n), rel=1e-12)

@@ -137,7 +137,7 @@ class Page:
             return Response(status_code=204)
         if request.method == "POST":
             asked = await json_body(request)
-            asked["known"] = upload.table["columns"]
+            asked["header"] = upload.table["columns"]
             job = await self.pool.run("job", asked)
             if "error" in job:
                 return JSONResponse(job, 422)

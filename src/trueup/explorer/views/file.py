@@ -18,22 +18,24 @@ _ELSEWHERE = "use trueup debias in a terminal"
 
 
 def check(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is asked of a file with these ``known`` columns, every field checked.
+    """Return what is asked of a file with this ``header``, every field checked.
 
     Examples
     --------
     >>> asked = {"formula": "1/n", "statistics": {"n": {"scale": "2", "low": "1"}}}
-    >>> check({**asked, "known": ["town", "emp"], "columns": {"n": "emp"}, "output": "inverse"})
+    >>> check({**asked, "header": ["town", "emp"], "columns": {"n": "emp"}, "output": "inverse"})
     {'formula': '1/n', ..., 'name': 'inverse', 'columns': {'n': 'emp'}, 'scales': {}}
     """
     form = read(request)
     _ = form.estimator  # refuse here, beside the field
-    known = [name for name in request.get("known", []) if isinstance(name, str)]
+    known = [name for name in request.get("header", []) if isinstance(name, str)]
     names = [s.name for s in form.statistics]
     scales = {name: _column(request, "scales", name, known) for name in names}
     return {
         "formula": form.text,
         "statistics": request.get("statistics"),
+        "known": form.known,
+        "empty": request.get("empty"),
         "name": _name(request, known),
         "columns": {name: _column(request, "columns", name, known) for name in names},
         "scales": {name: column for name, column in scales.items() if column},
