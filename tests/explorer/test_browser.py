@@ -251,7 +251,7 @@ def test_a_file_that_cannot_be_read_is_refused_beside_it(page, server, tmp_path)
 def test_a_plan(page, server):
     open_page(page, server, f"{MEAN}&tab=plan&plan:epsilon=1&plan:count=50")
     page.locator("#best").get_by_text("group mean").wait_for(timeout=30_000)
-    assert page.locator("#options tbody tr").count() == 5
+    assert page.locator("#options tbody tr").count() == 6
     assert page.locator("#chart-plan .scatterlayer path.js-line").count() == 6
     page.get_by_label("largest value").fill("-1")
     page.locator('[data-error="plan.high"]').get_by_text("Must exceed").wait_for()
