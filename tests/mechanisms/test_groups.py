@@ -364,6 +364,53 @@ def test_a_record_of_any_size_is_counted_once(monkeypatch):
     assert not math.isnan(sum(seen).stderr)
 
 
+# -- many records ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [10**4, 10**8, 10**9, 10**12, 10**30], ids=str)
+def test_no_digits_are_lost_for_many_records(n):
+    """To the leading order: 2λ·(m² + (1 − m)²)/n² for 0/1 records, λ = α/(1 − α)²."""
+    lam = math.exp(-1) / (1 - math.exp(-1)) ** 2
+    right = math.sqrt(2 * lam * 0.58) / n
+    assert made("share", 1).sd(n, Fraction(3, 10)) == pytest.approx(right, rel=1e-6)
+    rounded = (
+        math.sqrt(2 * lam * 0.58 + 1 / 12) / n
+    )  # a dithered total has a rounding error of 1/12
+    assert made("mean", 1).sd(n, Fraction(3, 10)) == pytest.approx(rounded, rel=1e-6)
+    ones = 3 * n // 10
+    cell = (n - ones, ones)
+    value, _ = made("share", 1)._values(cell, None)
+    stated = made("share", 1)._variance_of(value, Fraction(0), cell, None)
+    assert stated == pytest.approx(right**2, rel=1e-3)
+
+
+def test_the_moments_are_sums_over_all_pairs():
+    """Written out pair by pair, about any centre, for counts in and beyond the box."""
+    alpha = Fraction(1, 2)
+    counts, a, centre = TwoCounts(alpha), 0.5, Fraction(1, 3)
+    for truth in ((0, 0), (0, 2), (1, 3), (7, 2), (20, 0), (9, 30)):
+        expected = np.zeros(4)
+        for cell in [(i, j) for i in range(100) for j in range(100) if max(i, j) > 4]:
+            p = math.prod(
+                a ** abs(t - s) / (1 + a) * (1 if t == 0 else 1 - a)
+                for t, s in zip(cell, truth, strict=True)
+            )
+            if p > 1e-17:
+                x, h = pair_at_one_half(cell)
+                x -= 1 / 3
+                expected += p * np.array([x, x**2, x * h, h**2])
+        assert counts.beyond(truth, 4, centre) == pytest.approx(expected, rel=1e-10, abs=1e-13)
+
+
+@functools.cache
+def pair_at_one_half(cell: tuple[int, int]) -> tuple[float, float]:
+    counts = TwoCounts(Fraction(1, 2))
+    return tuple(
+        float(counts.inverse(f, cell))
+        for f in (share, lambda z, o: Fraction(z + o, (z + o) ** 2 + 1))
+    )
+
+
 # -- releases --------------------------------------------------------------------------------------
 
 

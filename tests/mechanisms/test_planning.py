@@ -55,7 +55,8 @@ def test_every_mechanism_once_best_first(case):
 
 def test_the_sd_is_that_of_the_mechanism(case):
     for option in case.options:
-        assert option.sd == worst(option.mechanism, case.expected_count, case.means)
+        found = worst(option.mechanism, case.expected_count, case.means)
+        assert option.sd == pytest.approx(found, rel=1e-12)  # 0.1 is not 1/10
 
 
 def test_the_whole_budget_is_spent(case):
@@ -256,3 +257,10 @@ def test_the_best_plan_can_be_released_privately():
     assert [o.name for o in table.options if not o.private] == ["smooth sensitivity (M_SS)"]
     assert table.best.private
     assert "simulation only" in str(table)
+
+
+def test_the_best_plan_for_many_records_is_not_noise_of_rounding():
+    made = plan(1, expected_count=10**9)
+    group = next(o for o in made.options if o.name == "group mean")
+    assert made.best.sd <= 1.05 * group.sd
+    assert group.sd == pytest.approx(worst(GroupMean(1), 10**6, (0, 0.1, 0.5, 1)) / 1000, rel=1e-4)

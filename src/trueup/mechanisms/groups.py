@@ -86,14 +86,14 @@ class _Group:
         """Publish whole counts; ``shift`` is ½ − U of their rounding."""
         cell, label = self._draw(truth, rng)
         share, factor = self._values(cell, label)
-        share += float(shift) * factor
-        published: tuple[float, ...] = (share,)
+        share += shift * factor
+        published: tuple[float, ...] = (float(share),)
         variance, count = self._variance_of(share, shift, cell, label), math.nan
         if label is None or self.is_of_pairs:
-            published, count = cell, self._at(_count, cell, label)
+            published, count = cell, float(self._at(_count, cell, label))
         if self.is_dithered:
             published = (*published, float(_HALF - shift))
-        mean = float(self.low + self.width * Fraction(share))
+        mean = float(self.low + self.width * share)
         variance *= float(self.width) ** 2
         noise = {"zeros": self.noise, "ones": self.noise}
         note = rounding(mean, root(variance))
@@ -129,24 +129,26 @@ class _Group:
         """Return what is, on average over the rounding, the squared mean."""
         return lambda zeros, ones: self._mean(zeros, ones) ** 2
 
-    def _variance_of(self, share: float, shift: Fraction, cell: Cell, label: int | None) -> float:
-        if label is None or self.is_of_pairs:
-            return share**2 - self._at(self._square(shift), cell, label)
+    def _variance_of(
+        self, share: Fraction, shift: Fraction, cell: Cell, label: int | None
+    ) -> float:
+        if label is None or self.is_of_pairs:  # in fractions: for many records the two are near
+            return float(share**2 - self._at(self._square(shift), cell, label))
         if self._stated is None and self.corner:
             self._stated = self.corner.variance(self._square(Fraction(0)))
         return self._stated or 0.0
 
-    def _at(self, f: Function, cell: Cell, label: int | None) -> float:
+    def _at(self, f: Function, cell: Cell, label: int | None) -> Fraction:
         """Return the unbiased estimate of f from a published pair, in or outside the corner."""
         if label is None or self.corner is None:
-            return float(self.counts.inverse(f, cell))
-        return float(self.corner.estimate(f, label) or 0)
+            return self.counts.inverse(f, cell)
+        return self.corner.estimate(f, label) or Fraction(0)
 
-    def _values(self, cell: Cell, label: int | None) -> tuple[float, float]:
+    def _values(self, cell: Cell, label: int | None) -> tuple[Fraction, Fraction]:
         """Return the mean that was published, and the factor of its dither."""
         if label is not None and self.corner is not None and not self.is_of_pairs:
-            return self.corner.labels[label], 0.0
-        factor = self._at(dither, cell, label) if self.is_dithered else 0.0
+            return Fraction(self.corner.labels[label]), Fraction(0)
+        factor = self._at(dither, cell, label) if self.is_dithered else Fraction(0)
         return self._at(self._mean, cell, label), factor
 
     # -- what they are worth -----------------------------------------------------------------------
@@ -156,29 +158,32 @@ class _Group:
         """Above it, labels have a closed form: they read nothing below ``least`` records."""
         return max(self.least + 2, self.corner.size if self.corner else 0)
 
-    def moments(self, truth: Cell) -> Floats:
-        """Return E X, E X², E XH, E H² at whole counts: X the mean in [0, 1], H the dither's."""
+    def moments(self, truth: Cell, centre: Fraction) -> Floats:
+        """Return E X, E X², E XH, E H² at whole counts: X the mean less ``centre``, H the dither's.
+
+        About the true mean: about 0 the variance of many records would be lost in rounding.
+        """
         made = self.corner
         inner = float(self.counts.alpha) ** -2 if made and truth == (0, 0) else 1.0
-        total = self.counts.beyond(truth, self._box, inner)
-        cells, powers = self._outside
+        total = self.counts.beyond(truth, self._box, centre, inner)
+        cells, values = self._outside
         p = self.counts.masses(cells, truth) * np.where(cells.all(axis=1), inner, 1.0)
-        total += p @ powers
-        return total + made.floats(truth) @ self._labels if made else total
+        total += _powers(values, p, centre)
+        return total + _powers(self._labels, made.floats(truth), centre) if made else total
 
     @cached_property
     def _outside(self) -> tuple[NDArray[np.int64], Floats]:
-        """The pairs outside the corner with no count above the box, and their powers."""
+        """The pairs outside the corner with no count above the box, and their values."""
         made, size = self.corner, self._box + 1
         cells = ((i, j) for i in range(size) for j in range(size))
         outside = [c for c in cells if not (made and made.holds(c))]
-        powers = [_powers(*self._values(c, None)) for c in outside]
-        return np.array(outside, int).reshape(-1, 2), np.array(powers).reshape(-1, 4)
+        values = [self._values(c, None) for c in outside]
+        return np.array(outside, int).reshape(-1, 2), np.array(values, float).reshape(-1, 2)
 
     @cached_property
     def _labels(self) -> Floats:
         cells = enumerate(self.corner.cells if self.corner else ())
-        return np.array([_powers(*self._values(cell or (0, 0), i)) for i, cell in cells])
+        return np.array([self._values(cell or (0, 0), i) for i, cell in cells], float)
 
     def _truth(self, n: int, mean: Exact) -> tuple[int, Fraction]:
         """Return the number of records and their total in [0, 1]."""
@@ -239,7 +244,8 @@ class GroupShare(_Group):
             raise TrueupError(
                 f"{n} records of 0 and 1 cannot have the mean {mean}", "n·mean must be whole"
             )
-        first, second, *_ = self.moments((size - int(ones), int(ones)))
+        true = ones / size if size else _HALF
+        first, second, *_ = self.moments((size - int(ones), int(ones)), true)
         return root(second - first**2)
 
 
@@ -319,9 +325,10 @@ class GroupMean(_Group):
         tilt, bend = r * (1 - r) / 2, (r - 0.5) ** 3 / 3
         parts = ((low, 1 - r, tilt, 1 / 24 - bend), (low + 1, r, -tilt, 1 / 24 + bend))
         first = second = 0.0
+        true = total / size if size else _HALF
         for ones, chance, across, square in parts:
             if chance:
-                x, xx, xh, hh = self.moments((size - ones, ones))
+                x, xx, xh, hh = self.moments((size - ones, ones), true)
                 first += chance * x
                 second += chance * xx
                 second += 2 * across * xh + square * hh if self.is_dithered else 0.0
@@ -332,8 +339,10 @@ def _count(zeros: int, ones: int) -> Fraction:
     return Fraction(zeros + ones)
 
 
-def _powers(x: float, h: float) -> Floats:
-    return np.array([x, x**2, x * h, h**2])
+def _powers(values: Floats, p: Floats, centre: Fraction) -> Floats:
+    """Return E X, E X², E XH, E H² of labels with their dithers, over their probabilities."""
+    x, h = values[:, 0] - float(centre), values[:, 1]
+    return np.array([p @ m for m in (x, x**2, x * h, h**2)])
 
 
 def _read_empty(empty: Exact | str, low: Fraction, high: Fraction) -> tuple[int, Fraction | None]:

@@ -121,64 +121,99 @@ class TwoCounts:
     def masses(self, cells: NDArray[np.int64], truth: Cell) -> Floats:
         """Return the probabilities of many pairs, in floats."""
         a = float(self.alpha)
-        far = np.abs(cells - np.array(truth)).sum(axis=1)
+        far = np.abs(cells - np.array(truth, float)).sum(axis=1)
         masses = np.where(cells > 0, (1 - a) / (1 + a), 1 / (1 + a))
         return np.asarray(masses.prod(axis=1) * a**far)
 
-    def beyond(self, truth: Cell, box: int, inner: float = 1.0) -> Floats:
+    def beyond(self, truth: Cell, box: int, centre: Fraction, inner: float = 1.0) -> Floats:
         """Return the part of (E X, E X², E XH, E H²) from pairs with a count above ``box``.
 
-        There the mean's label is ½ + ½(y₁ − y₀)·A(n) if both counts are positive: sums over n of
-        convolutions. ``inner`` multiplies the probability of those pairs.
+        X is the label less ``centre``. There the mean's label is ½ + ½(y₁ − y₀)·A(n) if both counts
+        are positive: sums over n. ``inner`` multiplies the probability of those pairs.
         """
         total = np.zeros(_ORDERS)
-        for (low0, high0), (low1, high1) in (
+        for zeros, ones in (
             ((box + 1, math.inf), (1, math.inf)),
             ((1, box), (box + 1, math.inf)),
         ):
-            total += inner * self._inside(truth, (low0, high0), (low1, high1))
+            total += inner * self._inside(truth, zeros, ones, centre)
         for side in (0, 1):
-            total += self._edge(truth[side], truth[1 - side], box + 1, bool(side))
+            total += self._edge(truth[side], truth[1 - side], box + 1, bool(side), centre)
         return total
 
-    def _window(self, s: int, low: float, high: float) -> tuple[Floats, Floats]:
-        """Return the distances of counts from the truth, and their probabilities."""
+    def _window(self, s: int, low: float, high: float) -> tuple[int, int]:
+        """Return the least and the largest distance of counts in a range from the truth."""
         reach = math.ceil(-_TAIL / math.log(self.alpha))
-        y = np.arange(max(low, s - reach), min(high, s + reach) + 1)
-        a = float(self.alpha)
-        return y - s, (1 - a) / (1 + a) * a ** np.abs(y - s)
+        return int(max(low - s, -reach)), int(min(high - s, reach))
 
-    def _inside(self, truth: Cell, zeros: tuple[float, float], ones: tuple[float, float]) -> Floats:
-        x, p = self._window(truth[0], *zeros)
-        y, q = self._window(truth[1], *ones)
-        if not (x.size and y.size):
+    def _inside(
+        self,
+        truth: Cell,
+        zeros: tuple[float, float],
+        ones: tuple[float, float],
+        centre: Fraction,
+    ) -> Floats:
+        x, y, size = self._window(truth[0], *zeros), self._window(truth[1], *ones), sum(truth)
+        if x[0] > x[1] or y[0] > y[1]:
             return np.zeros(_ORDERS)
-        c0 = np.convolve(p, q)
-        c1 = np.convolve(p, q * y) - np.convolve(p * x, q)
-        c2 = np.convolve(p, q * y**2) - 2 * np.convolve(p * x, q * y) + np.convolve(p * x**2, q)
-        n = sum(truth) + x[0] + y[0] + np.arange(len(c0))
+        k = np.arange(x[0] + y[0], x[1] + y[1] + 1)
+        c0, c1, c2 = self._convolved(x, y, k)
+        n, apart = size + k.astype(float), float(truth[1] - truth[0])
         slope, h = self._slope(n), self._dither(n, 2)
-        base = 0.5 + 0.5 * (truth[1] - truth[0]) * slope
+        # A(n) − 1/size, written out: for many records both are nearly the same
+        rise = self._bend(n) - k / (n * size) if size else slope
+        true = Fraction(truth[1], size) if size else Fraction(1, 2)
+        base = float(true - centre) + 0.5 * apart * rise
         first = base * c0 + 0.5 * slope * c1
         square = base**2 * c0 + base * slope * c1 + 0.25 * slope**2 * c2
         return np.array([first.sum(), square.sum(), (h * first).sum(), (h**2 * c0).sum()])
 
-    def _edge(self, none: int, some: int, low: int, mirrored: bool) -> Floats:
+    def _convolved(self, x: Cell, y: Cell, k: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+        """Return Σ P(i)·P(k − i)·(k − 2i)^r for r = 0, 1, 2, over i in x with k − i in y.
+
+        α^(|i| + |k − i|) is α^|k| for i between 0 and k, and α^(|k| + 2d) at a distance d from
+        there: sums of powers, and running sums of α^(2d)·d^r.
+        """
+        a, width = float(self.alpha), np.abs(k)
+        low, high = np.maximum(x[0], k - y[1]), np.minimum(x[1], k - y[0])
+        bottom, top = np.minimum(k, 0), np.maximum(k, 0)
+        first, last = np.maximum(low, bottom), np.minimum(high, top)
+        count, mid = np.maximum(last - first + 1, 0).astype(float), (k - first - last).astype(float)
+        sums = [count, count * mid, count * (mid**2 + (count**2 - 1) / 3)]
+        d = np.arange(max(x[1] - x[0], y[1] - y[0]) + abs(x[0]) + abs(y[0]) + 2.0)
+        running = [np.cumsum(a ** (2 * d) * d**r * (d > 0)) for r in range(3)]
+        for near, far, sign in (
+            (low - top, high - top, -1),
+            (bottom - high, bottom - low, 1),
+        ):
+            start, end = np.maximum(near - 1, 0), np.maximum(far, 0)
+            g0, g1, g2 = (np.where(end > start, g[end] - g[start], 0.0) for g in running)
+            sums[0] += g0
+            sums[1] += sign * (width * g0 + 2 * g1)
+            sums[2] += width**2 * g0 + 4 * width * g1 + 4 * g2
+        weight = ((1 - a) / (1 + a)) ** 2 * a**width
+        return weight * sums[0], weight * sums[1], weight * sums[2]
+
+    def _edge(self, none: int, some: int, low: int, mirrored: bool, centre: Fraction) -> Floats:
         """Return the part of the pairs (0, y), y ≥ low; ``mirrored``: of (y, 0)."""
-        d, p = self._window(some, low, math.inf)
-        a = float(self.alpha)
-        y, p = some + d, p * a**none / (1 + a)
+        least, most = self._window(some, low, math.inf)
+        a, d = float(self.alpha), np.arange(least, most + 1, dtype=np.float64)
+        y, p = float(some) + d, (1 - a) / (1 + a) ** 2 * a**none * a ** np.abs(d)
         kappa, lam = a / (1 - a), a / (1 - a) ** 2
-        label = 1 + kappa / (y + 1) - 2 * kappa * lam / (y * (y + 1) * (y + 2))
-        x, h = 1 - label if mirrored else label, self._dither(y, 1)
+        above = kappa / (y + 1) - 2 * kappa * lam / (y * (y + 1) * (y + 2))
+        x = float(-centre) - above if mirrored else float(1 - centre) + above
+        h = self._dither(y, 1)
         return np.array([(p * m).sum() for m in (x, x**2, x * h, h**2)])
 
     def _slope(self, n: Floats) -> Floats:
         """Return A(n): T of (s₁ − s₀)/n is (y₁ − y₀)·A(n) where it reads no hole."""
+        return np.asarray(1 / n + self._bend(n))
+
+    def _bend(self, n: Floats) -> Floats:
+        """Return A(n) − 1/n."""
         a = float(self.alpha)
         lam, square = a / (1 - a) ** 2, n**2
-        near = 1 / n - 4 * lam / (n * (square - 1))
-        return np.asarray(near + 24 * lam**2 / (n * (square - 1) * (square - 4)))
+        return np.asarray(-4 * lam / (n * (square - 1)) * (1 - 6 * lam / (square - 4)))
 
     def _dither(self, n: Floats, positive: int) -> Floats:
         """Return T φ, a function of n where one or both counts are positive."""
