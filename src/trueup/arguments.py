@@ -21,7 +21,7 @@ from trueup.errors import BoundWarning, TrueupError
 from trueup.exact import number, symbolic
 from trueup.formula import given_derivatives, source
 from trueup.formula.denominators import by_convention, denominators
-from trueup.formula.linear import conditions, tightened
+from trueup.formula.linear import both, conditions, tightened
 from trueup.formula.text import text
 from trueup.inverse.definite import definite
 from trueup.inverse.solve import Statistic
@@ -213,10 +213,10 @@ def read_known(domain: object, noise: object) -> tuple[object, tuple[Condition, 
     elif isinstance(domain, Mapping):
         several = {k: v for k, v in domain.items() if k not in names and _is_formula(k)}
         box, tied = conditions(several)
-        single = {k: Interval.read(v) for k, v in domain.items() if k not in several}
-        if not tied and not box:
+        if not several:
             return domain, ()
-        box |= single
+        for name in (k for k in domain if k not in several):
+            box[name] = both(name, box.get(name, Interval()), Interval.read(domain[name]))
     else:
         return domain, ()
     strange = sorted({name for c in tied for name in c.names} - names)

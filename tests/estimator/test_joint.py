@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
+from trueup.arguments import read_known
 from trueup.inverse.holes import Axis, best_extended, extended, holes_of, inverted
 
 HALF = 1 / math.log(2)
@@ -393,6 +394,89 @@ class TestReading:
         with pytest.raises(tu.TrueupError) as caught:
             tu.unbiased("b/(1 + a)", self.NOISE, domain)
         assert caught.value.hint
+
+    @pytest.mark.parametrize(
+        "domain",
+        [
+            "b >= 1, 0 <= a <= b, a >= b + 1",
+            "b >= 1, 0 <= a <= b, a >= 2*b",
+            "a >= b + 1, b >= a",
+            "2*a - 2*b <= 1, 2*a - 2*b >= 1",
+            "0 <= a <= 9, 0 <= b <= 9, 3*a + 5*b >= 7, 3*a + 5*b <= 7",
+        ],
+    )
+    def test_conditions_that_contradict_each_other_are_refused(self, domain):
+        with pytest.raises(tu.TrueupError, match=r"no true value|leave no value"):
+            tu.unbiased("a*b", self.NOISE, domain)
+
+    def test_the_bounds_that_follow_are_those_of_all_points(self):
+        """Against all whole points of a square, for conditions drawn at random."""
+        rng = np.random.default_rng(1)
+        a, b = np.meshgrid(np.arange(-30, 31), np.arange(-30, 31))
+        possible = 0
+        for rows in rng.integers(-5, 6, (60, 3, 3)).tolist():
+            terms = [(u or 1, v or 1, w) for u, v, w in rows]
+            given = [f"{u}*a + {v}*b >= {w}" for u, v, w in terms]
+            domain = ", ".join(["-30 <= a <= 30", "-30 <= b <= 30", *given])
+            fits = np.all([u * a + v * b >= w for u, v, w in terms], axis=0)
+            if not fits.any():
+                with pytest.raises(tu.TrueupError):
+                    read_known(domain, self.NOISE)
+                continue
+            possible += 1
+            box, tied = read_known(domain, self.NOISE)
+            inside = np.all([a >= box["a"].low, a <= box["a"].high], axis=0)
+            inside &= (b >= box["b"].low) & (b <= box["b"].high)
+            assert (fits <= inside).all()
+            for condition in tied:
+                terms = {name: int(c) for name, c in condition.terms}
+                inside &= terms["a"] * a + terms["b"] * b >= int(condition.low)
+            assert (fits == inside).all()
+        assert 10 < possible < 60
+
+    def test_real_bounds_are_exact(self):
+        noise = {"a": tu.Laplace(1), "b": tu.Laplace(1)}
+        box, _ = read_known("0 <= a <= b/2 + 1, 0 <= b <= a, b <= 1000", noise)
+        assert box == {"a": tu.Interval(0, 2), "b": tu.Interval(0, 2)}
+
+    @pytest.mark.parametrize(
+        ("domain", "low"),
+        [
+            ({"a": (1, None), "2*a": (10, None)}, 5),
+            ({"2*a": (10, None), "a": (1, None)}, 5),
+            ({"a": (0, None), "b": (0, None), "2*a": (1, None)}, 1),
+            ({"a": (1, None), "b": (0, None), "a + b": (None, None)}, 1),
+        ],
+    )
+    def test_a_key_of_one_statistic_goes_with_its_bounds(self, domain, low):
+        assert tu.unbiased("b/a", self.NOISE, domain).domain["a"] == tu.Integers(low, None)
+
+    @pytest.mark.parametrize(
+        ("condition", "highs", "shown"),
+        [
+            ("2*a + 3*b <= 7", (3, 2), "2*a + 3*b <= 7"),
+            ("a + b <= 4.5", (4, 4), "a + b <= 4"),
+            ("2*a + 2*b <= 9", (4, 4), "a + b <= 4"),
+            ("0.1*a + 0.2*b <= 0.3", (3, 1), "a + 2*b <= 3"),
+            ("0.1*a + 0.2*a + 0.3*b <= 0.9", (3, 3), "a + b <= 3"),
+        ],
+    )
+    def test_bounds_of_integers_are_rounded_inwards(self, condition, highs, shown):
+        domain = f"a >= 0, b >= 0, a + b >= 1, {condition}"
+        est = tu.unbiased("b/(a + b)", self.NOISE, domain)
+        assert tuple(est.domain[name].high for name in "ab") == highs
+        assert est.conditions == ("a + b >= 1", shown)
+        assert moments(est, {"a": 1, "b": 1}, (1, 1))[0] == pytest.approx(0.5, abs=1e-12)
+
+    def test_decimals_are_read_as_written(self):
+        for domain in (
+            "0 <= a <= 0.1*b, b >= 1",
+            {"a": (0, 99), "b": (1, 999), "a - 0.1*b": (None, 0)},
+        ):
+            _, tied = read_known(domain, self.NOISE)
+            assert [*map(str, tied)] == ["10*a <= b"]
+        est = tu.unbiased("a/b", self.NOISE, "0 <= a <= 0.1*b, b >= 1")
+        assert moments(est, {"a": 1, "b": 10}, (1, 1))[0] == pytest.approx(0.1, abs=1e-10)
 
     def test_a_condition_that_cannot_be_used_is_named(self):
         with pytest.warns(tu.BoundWarning, match="does not read a"):

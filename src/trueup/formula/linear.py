@@ -9,11 +9,14 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+import scipy
 import sympy
 
-from trueup.domain import Interval
+from trueup.domain import Integers, Interval
 from trueup.errors import FormulaError, TrueupError
 from trueup.exact import symbolic
 from trueup.formula.grammar import parse
@@ -27,7 +30,12 @@ _SIGN = re.compile(r"(<=|>=|≤|≥)")
 _OTHER = re.compile(r"[<>]|[=!]=|=")
 _COMMA = re.compile(r",(?![^\[(]*[\])])|\band\b")
 _MEMBER = re.compile(r"(.+)\bin\s*\[(.+),(.+)\]\s*", re.DOTALL)
-_ROUNDS = 8  # of tightening: each passes a bound on to one more statistic
+_DECIMAL = re.compile(r"(?<![\w.])(?:\d{1,30}\.\d{0,30}|\.\d{1,30})(?![\w.])")
+_ROUNDS = 8  # of tightening: bounds rounded to integers may narrow the others
+_MOST_ROWS = 200  # kept by an elimination, which may square their number: any are true
+_LARGEST = 1_000_000  # number in a condition for a solver with tolerances of 1e-7
+_NODES = 1_000  # of its search among integers, which may be endless without bounds
+_INFEASIBLE = 2  # its answer
 
 Box = dict[str, Interval]
 
@@ -62,6 +70,31 @@ class Condition:
         """Return the condition with numbers for some statistics."""
         terms = tuple((name, c) for name, c in self.terms if name not in known)
         return Condition(terms, self.low - sum(c * known[n] for n, c in self.terms if n in known))
+
+    def scaled(self) -> Condition:
+        """Return the condition with whole coefficients that have no common divisor."""
+        bottom = sympy.ilcm(*(c.q for _, c in self.terms))
+        size = sympy.Rational(bottom, sympy.igcd(*(c * bottom for _, c in self.terms)))
+        return Condition(tuple((n, c * size) for n, c in self.terms), self.low * size)
+
+    def on_integers(self) -> Condition:
+        """Return what it says of integers.
+
+        Examples
+        --------
+        >>> print(conditions("0.2*a + 0.2*b <= 0.9")[1][0].on_integers())
+        a + b <= 4
+        """
+        scaled = self.scaled()
+        return dataclasses.replace(scaled, low=sympy.ceiling(scaled.low))
+
+    def joined(self, other: Condition, name: str) -> Condition:
+        """Return the sum with another condition in which a statistic cancels."""
+        first, second = dict(self.terms), dict(other.terms)
+        v, w = abs(second[name]), abs(first[name])
+        names = sorted((first.keys() | second.keys()) - {name})
+        terms = ((n, v * first.get(n, 0) + w * second.get(n, 0)) for n in names)
+        return Condition(tuple((n, c) for n, c in terms if c), v * self.low + w * other.low)
 
     def excess(self, values: Mapping[str, Any]) -> Any:
         """Return Σ cᵢ·qᵢ − low: not negative where the condition holds."""
@@ -113,7 +146,7 @@ def _of_text(domain: str) -> Iterable[tuple[sympy.Expr, str]]:
         sides = [member[2], "<=", member[1], "<=", member[3]] if member else _SIGN.split(part)
         if len(sides) < 3 or any(_OTHER.search(side) for side in sides[::2]):
             raise FormulaError(f"{part.strip()!r} is no condition between statistics", _HINT)
-        values = [parse(side.strip()) for side in sides[::2]]
+        values = [parse(_DECIMAL.sub(_fraction, side.strip())) for side in sides[::2]]
         for left, sign, right in zip(values, sides[1::2], values[1:], strict=False):
             yield (right - left if sign in "<=≤" else left - right), part.strip()
 
@@ -128,11 +161,20 @@ def _of_mapping(domain: Mapping[Any, Any]) -> Iterable[tuple[sympy.Expr, str]]:
             yield symbolic(high) - value, key
 
 
+def _fraction(decimal: re.Match[str]) -> str:
+    """Return a decimal as written: 0.1 is 1/10, not the nearest double."""
+    return f"({Fraction(decimal[0])})"
+
+
+def _rational(value: Any) -> sympy.Rational:
+    return sympy.Rational(repr(value)) if isinstance(value, float) else symbolic(value)
+
+
 def _linear(
     difference: sympy.Expr, shown: str
 ) -> tuple[tuple[tuple[str, sympy.Rational], ...], sympy.Rational]:
     """Return the terms and the bound of a difference that is not negative."""
-    floats = {x: sympy.Rational(x) for x in difference.atoms(sympy.Float)}
+    floats = {x: _rational(float(x)) for x in difference.atoms(sympy.Float)}
     difference = difference.xreplace(floats)
     symbols = sorted(difference.free_symbols, key=str)
     poly = sympy.Poly(difference, *symbols) if symbols and difference.is_polynomial() else None
@@ -147,13 +189,18 @@ def _linear(
 def both(name: str, first: Interval, second: Interval) -> Interval:
     """Return what two bounds of one statistic leave."""
     low, high = max(first.low, second.low), min(first.high, second.high)
+    lattice = first.lattice or second.lattice
+    if lattice:
+        low = low if math.isinf(low) else math.ceil(low)
+        high = high if math.isinf(high) else math.floor(high)
     if low > high:
         raise TrueupError(
             f"the conditions leave no value for {name}: at least {low} and at most {high}",
             "check the conditions",
         )
-    kind = type(first) if first.lattice else type(second)
-    return kind(*(None if math.isinf(end) else end for end in (low, high)))
+    return (Integers if lattice else Interval)(
+        *(None if math.isinf(end) else end for end in (low, high))
+    )
 
 
 def together(box: Mapping[str, Interval], domain: str) -> dict[str, Any]:
@@ -188,27 +235,90 @@ def tightened(
     known = {name: Interval() for condition in tied for name in condition.names} | dict(box)
     for name in whole & {*known}:
         known[name] = known[name].integers()
+    whole = {name for name, bounds in known.items() if bounds.lattice}
+    tied = tuple(dict.fromkeys(c.on_integers() if c.names <= whole else c for c in tied))
     for _ in range(_ROUNDS):
         before = dict(known)
-        for condition in tied:
-            _pass_on(condition, known, whole)
+        for name in known:
+            known[name] = _hull(name, known, tied)
         if known == before:
             break
-    for condition in tied:
-        farthest = Condition(tuple((n, -c) for n, c in condition.terms), -condition.low)
-        if farthest.least(known) > 0:
-            raise TrueupError(f"no true value fulfils {condition}", "check the conditions")
+    if not possible(known, tied):
+        _refuse(tied)
     return known, tuple(c for c in tied if not c.least(known) >= 0)
 
 
-def _pass_on(condition: Condition, known: Box, whole: set[str]) -> None:
-    """Tighten the bounds of each statistic by those of the others."""
-    for name, c in condition.terms:
-        others = [(n, k) for n, k in condition.terms if n != name]
-        most = sum(k * symbolic(known[n].high if k > 0 else known[n].low) for n, k in others)
-        if not most.is_finite:
-            continue
-        end = (condition.low - most) / c
-        bound = Interval(end, None) if c > 0 else Interval(None, end)
-        narrow = both(name, known[name], bound)
-        known[name] = narrow.integers() if name in whole else narrow
+def _refuse(tied: Sequence[Condition]) -> NoReturn:
+    raise TrueupError(
+        f"no true value fulfils {', '.join(map(str, tied))} and the bounds", "check the conditions"
+    )
+
+
+def _hull(name: str, known: Box, tied: Sequence[Condition]) -> Interval:
+    """Return the bounds of one statistic that follow, by Fourier-Motzkin elimination."""
+    rows = [*tied, *(row for n, bounds in known.items() for row in _rows(n, bounds))]
+    for other in known:
+        if other != name:
+            rows = _without(other, rows)
+    found = known[name]
+    for row in rows:
+        if row.terms:
+            ((_, c),) = row.terms
+            pair = (row.low / c, None) if c > 0 else (None, row.low / c)
+            found = both(name, found, Interval(*pair))
+        elif row.low > 0:
+            _refuse(tied)
+    return found
+
+
+def _rows(name: str, bounds: Interval) -> Iterable[Condition]:
+    low, high = bounds.bounds
+    one = sympy.Integer(1)
+    if low is not None:
+        yield Condition(((name, one),), _rational(low))
+    if high is not None:
+        yield Condition(((name, -one),), -_rational(high))
+
+
+def _without(name: str, rows: Sequence[Condition]) -> list[Condition]:
+    """Return what conditions say of all statistics but one."""
+    found: dict[Any, Condition] = {}
+    above = [row for row in rows if dict(row.terms).get(name, 0) > 0]
+    below = [row for row in rows if dict(row.terms).get(name, 0) < 0]
+    kept = [row for row in rows if name not in row.names]
+    for row in (*kept, *(u.joined(v, name) for u in above for v in below)):
+        size = abs(row.terms[0][1]) if row.terms else sympy.Integer(1)
+        unit = Condition(tuple((n, c / size) for n, c in row.terms), row.low / size)
+        if unit.terms not in found or found[unit.terms].low < unit.low:
+            found[unit.terms] = unit
+    return list(found.values())[:_MOST_ROWS]
+
+
+def possible(box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
+    """Whether some values fulfil all conditions, whole numbers where the bounds say so.
+
+    Examples
+    --------
+    >>> box, tied = conditions("0 <= a <= 9, 0 <= b <= 9, 6*a + 10*b >= 7, 6*a + 10*b <= 9")
+    >>> possible(box, tied), possible({n: b.integers() for n, b in box.items()}, tied)
+    (True, False)
+    """
+    names = list(box)
+    rows = [c.scaled() for c in tied]
+    numbers = [abs(x) for row in rows for x in (*dict(row.terms).values(), row.low)]
+    numbers += [abs(b) for i in box.values() for b in i.bounds if b is not None]
+    if not rows or max(numbers) > _LARGEST:  # the solver has tolerances
+        return True
+    found = scipy.optimize.milp(
+        np.zeros(len(names)),
+        integrality=np.array([box[n].lattice for n in names], int),
+        bounds=scipy.optimize.Bounds(
+            [float(b.low) for b in box.values()], [float(b.high) for b in box.values()]
+        ),
+        constraints=scipy.optimize.LinearConstraint(
+            [[float(dict(row.terms).get(n, 0)) for n in names] for row in rows],
+            [float(row.low) for row in rows],
+        ),
+        options={"node_limit": _NODES},
+    )
+    return bool(found.status != _INFEASIBLE)

@@ -124,8 +124,10 @@ class Extended(Component):
         for symbol, value in place.items():
             if value != symbol:
                 box[symbol.name] = Interval(value, value)
-            elif symbol in whole:  # beside its bounds
-                box[symbol.name] = Interval(whole[symbol].low + 1, whole[symbol].high - 1)
+            elif symbol in whole:  # beside its bounds, if anything is
+                low, high = whole[symbol].low, whole[symbol].high
+                step = int(bool(high - low >= 2))
+                box[symbol.name] = Interval(low + step, high - step)
         for condition in self.tied:
             reach = sum(abs(c) for name, c in condition.terms if name in {s.name for s in whole})
             if condition.least(box) < reach:
