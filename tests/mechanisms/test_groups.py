@@ -364,6 +364,23 @@ def test_a_record_of_any_size_is_counted_once(monkeypatch):
     assert not math.isnan(sum(seen).stderr)
 
 
+# -- much noise ------------------------------------------------------------------------------------
+
+
+def test_much_noise_is_summed_or_refused():
+    """Against the leading order for many records, and refused before any long computation."""
+    promised, n = GroupMean(Fraction(1, 1000), empty="n >= 5"), 10**7
+    assert promised.sd(n, Fraction(1, 2)) == pytest.approx(1000 / n, rel=1e-4)
+    assert made("share", 0.001).sd(n, Fraction(1, 2)) == pytest.approx(1000 / n, rel=1e-4)
+    for call in (
+        lambda: GroupShare(1e-4).corner,
+        lambda: GroupShare(1e-9).release([0, 1], rng=1),
+        lambda: GroupShare(1e-9, empty="n >= 2").sd(5, Fraction(1, 5)),
+    ):
+        with pytest.raises(TrueupError, match=r"no table|a sum over"):
+            call()
+
+
 # -- many records ----------------------------------------------------------------------------------
 
 

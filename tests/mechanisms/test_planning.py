@@ -259,6 +259,13 @@ def test_the_best_plan_can_be_released_privately():
     assert "simulation only" in str(table)
 
 
+def test_a_refused_group_mean_is_left_out(monkeypatch):
+    """Refused here from ε = 1 down, so that the others are quick."""
+    monkeypatch.setattr("trueup.mechanisms.corner._NOISIEST", 1.0)
+    names = {o.name for o in plan(0.51, expected_count=60).options}
+    assert names == NAMES - {"group mean"}
+
+
 def test_the_best_plan_for_many_records_is_not_noise_of_rounding():
     made = plan(1, expected_count=10**9)
     group = next(o for o in made.options if o.name == "group mean")

@@ -134,11 +134,11 @@ def exact_rows(
     programme: GraphProgramme,
     values: Sequence[Fraction],
     totals: Sequence[Fraction],
-) -> tuple[tuple[float, ...], list[Row]]:
+) -> tuple[tuple[float, ...], list[Row]] | None:
     """Return labels and, for each database, exact probabilities with exactly the means ``values``.
 
     The masses are first moved by parts so small that the programme's ratio, taken below e^ε,
-    leaves room for them.
+    leaves room for them; None if it leaves none.
     """
     masses = _polished(GraphCone(programme, labels), point.masses) / programme.totals[:, None]
     used = {
@@ -148,6 +148,8 @@ def exact_rows(
     }
     steps = [r for i, j in programme.edges for r in (totals[i] / totals[j], totals[j] / totals[i])]
     room = (Fraction(programme.ratio) / max(steps) - 1) / 2
+    if room <= 0:
+        return None
     table = corrected(used, values, min(Fraction(1), room))
     found = sorted(table)
     rows = [Row.of([table[y][i] for y in found]) for i in range(len(values))]

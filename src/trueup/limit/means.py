@@ -92,7 +92,10 @@ class OptimalMean:
         above = dataclasses.replace(programme, ratio=float(ratio) * (1 + 1e-15))
         step = float(np.diff(labels).max())  # rounding a label to the grid adds at most step²/4
         self.lower_bound = max(self.lower_bound, proven(above, labels, point) - step**2 / 4)
-        self.labels, self.rows = exact_rows(labels, point, programme, values, ones)
+        exact = exact_rows(labels, point, programme, values, ones)
+        if exact is None:
+            return False
+        self.labels, self.rows = exact
         masses = [[Fraction(w, row.total) for w in row.weights] for row in self.rows]
         positive = all(min(row.weights) >= 0 for row in self.rows)
         return positive and wrong_pair(masses, programme.edges, ratio) is None

@@ -49,6 +49,10 @@ _FAR = 40
 """Groups of up to so many records count for the tables, each size n with weight 1/n."""
 _ROOMS = (1e-5, 1e-3)
 """The programme is solved for e^ε less this part, which its rounding errors may use."""
+_ROOMY = 100.0
+"""Up to this scale; beyond, e^ε exceeds the steps between the rows' totals by order ε² only."""
+_NOISIEST = 2000.0
+"""At a larger scale ε² is no more than the errors of a linear programme solved in doubles."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -173,16 +177,18 @@ def corner(scale: float, ratio: Fraction) -> Corner:
     >>> made.size, [round(y, 4) for y in made.labels]
     (1, [1.3474, -0.3474, 0.5])
     """
-    counts, problem = TwoCounts(alpha_of(scale)), None
+    counts, problem = TwoCounts(alpha_of(scale)), "its rounding errors are larger than ε allows"
     tabled = scale * PUNCTURED_FROM > 1 + _HAIR
-    for room in _ROOMS if tabled else (0.0,):
-        made = _tabled(counts, scale, room) if tabled else _punctured(counts)
-        problem = made.problem(ratio)
-        if not problem:
+    for room in () if scale > _NOISIEST else _ROOMS if tabled else (0.0,):
+        part = room * min(1.0, _ROOMY / scale) ** 2
+        made = _tabled(counts, scale, part) if tabled else _punctured(counts)
+        found = made.problem(ratio) if made else problem
+        if made and not found:
             return made
+        problem = found or problem
     raise TrueupError(
-        f"the labels for few records at scale {scale} break their promise: {problem}",
-        "nothing was published; take a slightly different epsilon",
+        f"no table of labels for few records was found at scale {scale:g}: {problem}",
+        "nothing was published; a promise such as empty='n >= 2', or a value, needs no table",
     )
 
 
@@ -211,8 +217,8 @@ def _row(masses: list[Fraction], counts: TwoCounts, size: int, truth: Cell) -> R
     return Row.of([*first, last, 1 - last - sum(first, Fraction(0))])
 
 
-def _tabled(counts: TwoCounts, scale: float, room: float) -> Corner:
-    """Return R = ⌈2·scale⌉: the masses of a linear programme on a grid of labels."""
+def _tabled(counts: TwoCounts, scale: float, room: float) -> Corner | None:
+    """Return R = ⌈2·scale⌉: the masses of a linear programme on a grid of labels, if exact."""
     size, alpha = min(WIDEST, math.ceil(2 * scale - _HAIR)), counts.alpha
     nodes = [(i, j) for i in range(size + 1) for j in range(size + 1)]
     mean = counts.continued(share, 1)
@@ -235,7 +241,10 @@ def _tabled(counts: TwoCounts, scale: float, room: float) -> Corner:
     )
     labels = _grid(scale, float(max(cells.values())))
     point = _kept(programme, labels, f"corner-{size}-{scale.hex()}-{room:g}")
-    found, rows = exact_rows(labels, point, programme, values, totals)
+    exact = exact_rows(labels, point, programme, values, totals)
+    if exact is None:
+        return None
+    found, rows = exact
     made = {c: Row((*row.weights, 0)) for c, row in zip(nodes, rows, strict=True)}
     first = [Fraction(w, rows[0].total) * (1 - outside) for w in rows[0].weights]
     made[0, 0] = Row.of([*first, outside])

@@ -319,7 +319,13 @@ class TwoTotalsMean:
 
     def sd(self, n: int, mean: Exact) -> float:
         """Return the exact standard deviation of the mean for n records with a given mean."""
-        return float(_span(self.bounds)[1]) * math.sqrt(self._moments(n, mean)[2])
+        variance = self._moments(n, mean)[2]
+        if variance < 0:
+            raise TrueupError(
+                f"the standard deviation for {n} records is lost in rounding",
+                "try a larger epsilon",
+            )
+        return float(_span(self.bounds)[1]) * math.sqrt(variance)
 
     def bias(self, n: int, mean: Exact) -> float:
         """Return the exact bias: zero from ``count_at_least`` records on."""

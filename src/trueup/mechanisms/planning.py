@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
@@ -85,6 +86,8 @@ def plan(
 ) -> Plan:
     """Return the mechanisms for a mean, each at its best split, best first.
 
+    What has no table, or no computable standard deviation, under so much noise is left out.
+
     Parameters
     ----------
     epsilon
@@ -120,10 +123,11 @@ def plan(
     aim = float(
         number(target, "target", positive=True) if target is not None else (high - low) / 10
     )
-    options = [
-        _option(name, make, split, n, exact, aim)
-        for name, make, split in _choices(float(budget), budget, bounds, count_at_least, n, exact)
-    ]
+    options = []
+    choices = _choices(float(budget), budget, bounds, count_at_least, n, exact)
+    for name, make, split in choices:
+        with contextlib.suppress(TrueupError):  # a standard deviation that is refused
+            options.append(_option(name, make, split, n, exact, aim))
     shown = tuple(float(m) for m in exact)
     return Plan(budget, n, shown, aim, tuple(sorted(options, key=lambda o: o.sd)))
 
@@ -143,8 +147,9 @@ def _choices(
 ) -> Any:
     """Yield every mechanism at its best split as (name, mechanism, split)."""
     promises = ["midpoint", *([f"n >= {math.ceil(at_least)}"] if 1 < at_least <= _PROMISED else [])]
-    groups = [GroupMean(exact, bounds, promise) for promise in promises]
-    yield "group mean", min(groups, key=lambda m: _worst(m, n, means)), "all for both counts"
+    groups = [m for p in promises for m in _possible(GroupMean(exact, bounds, p), n, means)]
+    if groups:
+        yield "group mean", min(groups, key=lambda m: _worst(m, n, means)), "all for both counts"
     yield "two totals", TwoTotalsMean(exact, bounds, at_least), "all for both totals"
     families: dict[str, Callable[[float], Any]] = {
         "centred mean": lambda e: Mean(e, epsilon - e, bounds, at_least),
@@ -162,6 +167,15 @@ def _choices(
         SmoothSensitivityMean(epsilon / 2, epsilon / 2, bounds),
         "halves; simulation only",
     )
+
+
+def _possible(group: GroupMean, n: int, means: tuple[Exact, ...]) -> tuple[GroupMean, ...]:
+    """Return the mechanism, or nothing where its table or its standard deviation is refused."""
+    try:
+        _worst(group, n, means)
+    except TrueupError:
+        return ()
+    return (group,)
 
 
 def _best_split(

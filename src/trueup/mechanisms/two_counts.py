@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trueup.errors import TrueupError
 from trueup.limit.table import exp_below
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ Function = Callable[[int, int], Fraction]
 
 _BITS = 200
 _TAIL = 40  # scales from the truth e^−40 of the probability is left: below the last digit of all
+_WIDEST = 200_000  # counts to each side of the truth: more take long, and a gigabyte
 _ORDERS = 4
 """E X, E X², E XH, E H² of an estimate X with a dither of factor H."""
 
@@ -144,6 +146,11 @@ class TwoCounts:
     def _window(self, s: int, low: float, high: float) -> tuple[int, int]:
         """Return the least and the largest distance of counts in a range from the truth."""
         reach = math.ceil(-_TAIL / math.log(self.alpha))
+        if reach > _WIDEST:
+            raise TrueupError(
+                f"a standard deviation under this noise is a sum over {reach:g} counts and more",
+                f"at most {_WIDEST} are summed, from epsilon = {_TAIL / _WIDEST:g} on",
+            )
         return int(max(low - s, -reach)), int(min(high - s, reach))
 
     def _inside(
