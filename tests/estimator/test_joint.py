@@ -223,6 +223,23 @@ class TestSlanted:
             assert math.sqrt(variance) <= sd * 1.005
             assert part.sd(s=s, n=n) == pytest.approx(math.sqrt(variance), rel=1e-9)
 
+    def test_an_upper_bound_of_the_whole_does_no_harm(self, part):
+        noise = {"s": tu.DiscreteLaplace(2), "n": tu.DiscreteLaplace(2)}
+        est = tu.unbiased("s/n", noise, "0 <= s <= n, 1 <= n <= 20")
+        for s, n in [(0, 10), (5, 10), (10, 10), (15, 15), (20, 20)]:
+            mean, variance = moments(est, {"s": s, "n": n}, (2, 2), 80)
+            assert mean == pytest.approx(s / n, abs=1e-11)
+            assert (
+                math.sqrt(variance) <= 1.005 * moments(part, {"s": s, "n": n}, (2, 2), 80)[1] ** 0.5
+            )
+
+    def test_a_whole_of_two_values_is_possible(self):
+        noise = {"s": tu.DiscreteLaplace(2), "n": tu.DiscreteLaplace(2)}
+        est = tu.unbiased("s/n", noise, "0 <= s <= n, 19 <= n <= 20")
+        for s, n in [(0, 19), (19, 19), (20, 20)]:
+            mean, _ = moments(est, {"s": s, "n": n}, (2, 2), 80)
+            assert mean == pytest.approx(s / n, abs=1e-11)
+
     def test_the_variance_is_unbiased(self, part):
         mean, _ = moments(lambda s, n: part.variance(s=s, n=n), {"s": 9, "n": 10}, (2, 2), 80)
         assert mean == pytest.approx(part.sd(s=9, n=10) ** 2, rel=1e-9)
