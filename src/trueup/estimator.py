@@ -17,6 +17,7 @@ from trueup.arguments import (
     at_truth,
     broadcast,
     check_extension,
+    check_prior,
     read_arguments,
     read_known,
     used_conditions,
@@ -118,7 +119,8 @@ class Estimator:
         self._source, self._statistics = read_arguments(f, noise, box, derivatives)
         if empty is not None:
             self._source = with_convention(self._source, empty, self._statistics, tied)
-        self._tied, self._prior = used_conditions(tied, self._statistics), prior
+        self._tied = used_conditions(tied, self._statistics)
+        self._prior = check_prior(prior, self._tied)
         self._inverse: Inverse = self._invert(extension)
         self.extension = extension
         self._value = self._grid("value")

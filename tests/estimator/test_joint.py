@@ -502,6 +502,8 @@ class TestReading:
             tu.unbiased("a*b", {"a": tu.Gaussian(1), "b": tu.Gaussian(1)}, "a <= b")
         with pytest.raises(tu.TrueupError, match="prior= is for finitely many"):
             tu.unbiased("a/b", self.NOISE, "0 <= a <= b, b >= 1", prior="1/b")
+        with pytest.raises(tu.TrueupError, match="prior= has no effect"):
+            tu.unbiased("1/b", self.NOISE, "b >= 1", prior="1/b")
 
 
 class TestEmpty:
