@@ -364,6 +364,25 @@ def test_a_record_of_any_size_is_counted_once(monkeypatch):
     assert not math.isnan(sum(seen).stderr)
 
 
+# -- hardly any noise ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [40, 60, 100, 300], ids=str)
+def test_hardly_any_noise_is_private_too(epsilon):
+    """The rows of one record and none, exactly; and the sd of what is nearly the truth."""
+    mechanism = made("share", epsilon)
+    with mpmath.workdps(400):
+        limit = Fraction(int(mpmath.exp(epsilon) * mpmath.mpf(10) ** 100), 10**100)
+    assert mechanism.corner.problem(limit) is None
+    alpha = 1 / limit
+    for here, there in (((0, 0), (0, 1)), ((0, 1), (1, 1))):
+        one, two = (mechanism.corner.probabilities(c)[:-1] for c in (here, there))
+        assert all(p <= limit * q and q <= limit * p for p, q in zip(one, two, strict=True))
+    right = math.sqrt(4 * float(alpha) * 0.25) / 10**4  # to the leading order in n
+    assert mechanism.sd(10**4, Fraction(1, 2)) == pytest.approx(right, rel=1e-6)
+    assert mechanism.release([0, 1], rng=1).mean == pytest.approx(0.5, abs=1e-12)
+
+
 # -- much noise ------------------------------------------------------------------------------------
 
 
@@ -502,6 +521,13 @@ BAD = [
     (lambda: GroupShare(1).sd(3, 0.5), "cannot have the mean"),
     (lambda: GroupMean(1).sd(-1, 0.5), "no group has"),
     (lambda: GroupMean(1).sd(2, 1.5), "no group has"),
+    (lambda: GroupShare(800), "too large"),
+    (lambda: GroupMean(1, bounds=(0, 1e300)).release([1e299] * 20, rng=1), "beyond doubles"),
+    (lambda: GroupMean(1, bounds=(0, 1e-200)).release([0] * 20, rng=1), "beyond doubles"),
+    (
+        lambda: tu.mechanisms.TwoTotalsMean(1, (0, 1e300)).release([1e299] * 20, rng=1),
+        "beyond doubles",
+    ),
 ]
 
 

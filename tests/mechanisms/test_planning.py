@@ -262,8 +262,10 @@ def test_the_best_plan_can_be_released_privately():
 def test_a_refused_group_mean_is_left_out(monkeypatch):
     """Refused here from ε = 1 down, so that the others are quick."""
     monkeypatch.setattr("trueup.mechanisms.corner._NOISIEST", 1.0)
-    names = {o.name for o in plan(0.51, expected_count=60).options}
-    assert names == NAMES - {"group mean"}
+    for epsilon in (0.51, 800):
+        names = {o.name for o in plan(epsilon, expected_count=60).options}
+        assert names == NAMES - {"group mean"}
+    assert {o.name for o in plan(100, expected_count=60).options} == NAMES
 
 
 def test_the_best_plan_for_many_records_is_not_noise_of_rounding():

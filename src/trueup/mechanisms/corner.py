@@ -122,7 +122,7 @@ class Corner:
     def problem(self, ratio: Fraction) -> str | None:
         """Return what tells neighbours apart by more than a ratio, in exact arithmetic, or None.
 
-        All is computed to 200 binary places; a part of 2⁻⁶⁰ of the ratio is left for that.
+        All is computed to 200 bits; a part of 2⁻⁶⁰ of the ratio is left for that.
         """
         nodes, kept, alpha = list(self.rows), len(self.labels), self.counts.alpha
         masses = [self.probabilities(c) for c in nodes]
@@ -145,7 +145,7 @@ def _inside(alpha: Fraction, size: int, truth: Cell) -> Fraction:
     """Return the probability that the clamped noisy pair lies in the corner."""
     near = [1 - alpha ** (size + 1 - min(s, size)) / (1 + alpha) for s in truth]
     far = sum(s - min(s, size) for s in truth)
-    return rounded(near[0] * near[1]) * alpha**far
+    return rounded(near[0] * near[1], alpha) * alpha**far
 
 
 def _outer(alpha: Fraction, size: int) -> Fraction:
@@ -211,7 +211,7 @@ def _punctured(counts: TwoCounts) -> Corner:
 def _row(masses: list[Fraction], counts: TwoCounts, size: int, truth: Cell) -> Row:
     """Return masses in the corner as a row; what they leave over goes outside or to the last."""
     inside = _inside(counts.alpha, size, truth)
-    *first, last = (rounded(m / inside) for m in masses)
+    *first, last = (rounded(m / inside, counts.alpha) for m in masses)
     if truth != (0, 0):
         return Row.of([*first, 1 - sum(first, Fraction(0)), Fraction(0)])
     return Row.of([*first, last, 1 - last - sum(first, Fraction(0))])
@@ -224,14 +224,14 @@ def _tabled(counts: TwoCounts, scale: float, room: float) -> Corner | None:
     mean = counts.continued(share, 1)
     cells = {t: counts.inverse(mean, t) for t in nodes}
     totals = [_inside(alpha, size, c) for c in nodes]
-    outside = rounded((1 - alpha**2) * _outer(alpha, size) / totals[0])
+    outside = rounded((1 - alpha**2) * _outer(alpha, size) / totals[0], alpha)
     totals[0] *= 1 - outside
     means = [
         sum(g * counts.probability(t, c) for t, g in cells.items()) / q
         for c, q in zip(nodes, totals, strict=True)
     ]
     means[0] = Fraction(1, 2)
-    values, prior = [rounded(m) for m in means], _prior(size, float(alpha))
+    values, prior = [rounded(m, alpha) for m in means], _prior(size, float(alpha))
     programme = GraphProgramme(
         np.array([float(v) for v in values]),
         np.array([prior[c] for c in nodes]),

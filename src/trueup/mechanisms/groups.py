@@ -22,7 +22,7 @@ from trueup.exact import number
 from trueup.limit.table import exp_below
 from trueup.mechanisms.corner import Corner, corner
 from trueup.mechanisms.records import read_bounds, read_numbers, read_outside, read_records
-from trueup.mechanisms.release import MeanRelease, root, rounding
+from trueup.mechanisms.release import MeanRelease, root, rounding, square_of
 from trueup.mechanisms.sampling import below, generator, publish
 from trueup.mechanisms.two_counts import TwoCounts, alpha_of, dither, share
 from trueup.mechanisms.whole_numbers import Grid, float_above
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _PROMISE = re.compile(r"\s*n\s*(?:>=|≥)\s*([1-9][0-9]?)\s*", re.ASCII)
 _WIDER = Fraction(1, 2**40)
 """By this part the noise is wider than 1/ε: what the rounding of rows in the corner may use."""
+_MOST = 300
+"""With a larger ε, e^−2ε is no double, and no noise is ever drawn."""
 _HALF, _TWELFTH, _QUARTER = Fraction(1, 2), Fraction(1, 12), Fraction(1, 4)
 
 
@@ -45,6 +47,11 @@ class _Group:
 
     def __init__(self, epsilon: Exact, bounds: tuple[Exact, Exact], empty: Exact | str) -> None:
         self.epsilon = number(epsilon, "epsilon", positive=True)
+        if self.epsilon > _MOST:
+            raise TrueupError(
+                f"epsilon = {epsilon!r} is too large: squares of e^−ε are no doubles",
+                f"at most {_MOST}; already from about 40 on no noise is ever seen",
+            )
         self.bounds = read_bounds(bounds)
         low, high = (Fraction(b) for b in self.bounds)
         self.low, self.width = low, high - low
@@ -84,6 +91,7 @@ class _Group:
 
     def _release(self, truth: Cell, shift: Fraction, rng: Any) -> MeanRelease:
         """Publish whole counts; ``shift`` is ½ − U of their rounding."""
+        unit = square_of(self.width)
         cell, label = self._draw(truth, rng)
         share, factor = self._values(cell, label)
         share += shift * factor
@@ -94,7 +102,7 @@ class _Group:
         if self.is_dithered:
             published = (*published, float(_HALF - shift))
         mean = float(self.low + self.width * share)
-        variance *= float(self.width) ** 2
+        variance *= unit
         noise = {"zeros": self.noise, "ones": self.noise}
         note = rounding(mean, root(variance))
         return MeanRelease(count, mean, variance, {**noise}, rng is not None, published, note)

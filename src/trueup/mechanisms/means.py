@@ -21,7 +21,7 @@ from trueup.mechanisms.records import (
     read_records,
     read_size,
 )
-from trueup.mechanisms.release import MeanRelease, root, rounding
+from trueup.mechanisms.release import MeanRelease, root, rounding, square_of
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.whole_numbers import Grid, Whole, float_above
 from trueup.noise import DiscreteLaplace, Laplace
@@ -290,11 +290,11 @@ class TwoTotalsMean:
         """Return a private count and mean; with an ``rng`` it is only a simulation."""
         records, rng = read_records(values, self.bounds, self.outside), generator(rng)
         grid = self.grid
-        total = grid.total(records)
+        total, unit = grid.total(records), square_of(grid.reach)
         totals = Whole((total, len(records) * grid.steps - total), Fraction(1, grid.steps))
         above, below = (float(x) for x in publish(totals, self.noise, rng))
         mean = float(grid.origin + grid.reach * Fraction(float(self.quadrant.value(below, above))))
-        variance = float(grid.reach) ** 2 * float(self.quadrant.variance(below, above))
+        variance = unit * float(self.quadrant.variance(below, above))
         return MeanRelease(
             above + below,
             mean,

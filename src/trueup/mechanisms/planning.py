@@ -7,6 +7,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def plan(
 ) -> Plan:
     """Return the mechanisms for a mean, each at its best split, best first.
 
-    What has no table, or no computable standard deviation, under so much noise is left out.
+    What has no table, or no computable standard deviation, at this budget is left out.
 
     Parameters
     ----------
@@ -147,7 +148,9 @@ def _choices(
 ) -> Any:
     """Yield every mechanism at its best split as (name, mechanism, split)."""
     promises = ["midpoint", *([f"n >= {math.ceil(at_least)}"] if 1 < at_least <= _PROMISED else [])]
-    groups = [m for p in promises for m in _possible(GroupMean(exact, bounds, p), n, means)]
+    groups = [
+        m for p in promises for m in _possible(partial(GroupMean, exact, bounds, p), n, means)
+    ]
     if groups:
         yield "group mean", min(groups, key=lambda m: _worst(m, n, means)), "all for both counts"
     yield "two totals", TwoTotalsMean(exact, bounds, at_least), "all for both totals"
@@ -169,9 +172,12 @@ def _choices(
     )
 
 
-def _possible(group: GroupMean, n: int, means: tuple[Exact, ...]) -> tuple[GroupMean, ...]:
-    """Return the mechanism, or nothing where its table or its standard deviation is refused."""
+def _possible(
+    make: Callable[[], GroupMean], n: int, means: tuple[Exact, ...]
+) -> tuple[GroupMean, ...]:
+    """Return the mechanism, or nothing where it, its table or its sd is refused."""
     try:
+        group = make()
         _worst(group, n, means)
     except TrueupError:
         return ()

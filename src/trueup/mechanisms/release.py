@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trueup.errors import TrueupError
 from trueup.values import plus_minus
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from trueup.noise import Noise
 
 _SIMULATED = "simulation: not private"
+_WIDTHS = (Fraction(1, 10**130), Fraction(10**130))  # the variance of many records is far smaller
 _PART = 0.1  # rounding to a double by more than this part of the standard error is told
 
 
@@ -37,6 +40,22 @@ def rounding(value: float, stderr: float) -> str | None:
 def root(variance: float) -> float:
     """Return the square root of an unbiased variance, NaN where that is negative."""
     return math.sqrt(variance) if variance >= 0 else math.nan
+
+
+def square_of(width: Fraction) -> float:
+    """Return the unit of a variance, refused where it is no double: ask before publishing.
+
+    Examples
+    --------
+    >>> square_of(Fraction(3, 2))
+    2.25
+    """
+    if not _WIDTHS[0] <= width <= _WIDTHS[1]:
+        raise TrueupError(
+            f"a variance of records in bounds {float(width):g} apart is beyond doubles",
+            "measure them in another unit; nothing was released, no privacy was spent",
+        )
+    return float(width) ** 2
 
 
 class Summable:

@@ -39,19 +39,22 @@ _ORDERS = 4
 
 
 def alpha_of(scale: float) -> Fraction:
-    """Return e^{−1/scale} to 200 bits.
+    """Return e^{−1/scale} to 200 bits or more.
 
     Examples
     --------
     >>> float(alpha_of(1.0))
     0.36787944117144233
     """
-    return rounded(1 / exp_below(1 / Fraction(scale), _BITS + 20))
+    near = 1 / exp_below(1 / Fraction(scale), _BITS + 20)
+    return rounded(near, near)
 
 
-def rounded(value: Fraction) -> Fraction:
-    """Return a number to 200 binary places."""
-    return Fraction(round(value * 2**_BITS), 2**_BITS)
+def rounded(value: Fraction, alpha: Fraction) -> Fraction:
+    """Return a number to 200 binary places, or so many that α⁴ still has 130 bits."""
+    small = alpha.denominator.bit_length() - alpha.numerator.bit_length()
+    bits = _BITS + 4 * max(0, small - 16)
+    return Fraction(round(value * 2**bits), 2**bits)
 
 
 def share(zeros: int, ones: int) -> Fraction:
