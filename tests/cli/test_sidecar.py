@@ -142,7 +142,7 @@ def test_a_statistic_without_noise_is_refused():
         ("[noise.n]\nfamily = 'laplace(2)'\nbound = [1, 2]", "did you mean bounds"),
         ("[noise.n]\nfamily = 'laplace'\nscale = 2\nbound = [1, 2]", "did you mean bounds"),
         ("[noise.n]\nfamily = 'laplace(2)'\nscale = 3", "'scale' stands beside it"),
-        ("[noise.n]\nfamily = 'laplace'\nscal = 2", r"laplace\(scale\)"),
+        ("[noise.n]\nfamily = 'laplace'\nscal = 2", r"no parameter 'scal'"),
         ("[noise.n]\nfamily = 'laplace'\nscale = -2", "must be positive, got -2"),
         ("[noise.n]\nfamily = 'laplace'\nscale = 2\nbounds = [1]", "bounds are two numbers"),
         ("[noise.n]\nfamily = 'laplace'\nscale = 2\nbounds = ['a', 2]", "bounds are two numbers"),
