@@ -190,14 +190,23 @@ def test_what_is_no_number_is_refused_in_any_company(bad):
 
 
 @pytest.mark.parametrize(
-    "record", [math.nan, math.inf, 10**400, -(10**400), Decimal("nan"), Decimal("snan"),
-               Decimal("-inf"), Decimal("1e999999999"), Fraction(10**400, 3)],
-    ids=lambda r: repr(r)[:20],
-)  # fmt: skip
-def test_what_no_double_holds_is_refused_in_any_company(record):
-    for data in ([record], [0.5, record], [record, np.uint64(3)]):
+    "record", [math.nan, math.inf, Decimal("nan"), Decimal("snan"), Decimal("-inf")], ids=repr
+)
+def test_what_is_not_finite_is_refused_in_any_company(record):
+    for data in ([record], [0.5, record], [record, np.uint64(3)], [record, 10**400]):
         with pytest.raises(TrueupError, match=f"1 of {len(data)} records are not finite"):
             read_numbers(data)
+
+
+@pytest.mark.parametrize(
+    "record", [10**400, -(10**400), Decimal("1e999999999"), Fraction(10**400, 3)],
+    ids=lambda r: repr(r)[:20],
+)  # fmt: skip
+def test_what_no_double_holds_is_clipped_in_any_company(record):
+    grid = Mean(1, 1, bounds=(0, 1)).grid
+    ends = grid.whole(read_numbers([0.0, 1.0]))
+    for data in ([record], [0.5, record], [np.uint64(3), record]):
+        assert grid.whole(read_numbers(data))[-1] == ends[int(record > 0)]
 
 
 def test_the_policy_of_a_record_is_the_same_in_any_company():
