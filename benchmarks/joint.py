@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import platform
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,21 +14,10 @@ from typing import Any
 import numpy as np
 
 import trueup as tu
+from arrays import versus
 from trueup.kernels.sweep import cores
 
 ROWS = 10_000_000
-
-
-def versus(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[float, float]:
-    """Return the best of five of both, taken in turn so that a busy machine slows both."""
-    times: tuple[list[float], list[float]] = ([], [])
-    ours(), theirs()
-    for _ in range(5):
-        for function, found in zip((ours, theirs), times, strict=True):
-            start = time.perf_counter()
-            function()
-            found.append(time.perf_counter() - start)
-    return min(times[0]), min(times[1])
 
 
 def drawn(rows: int) -> dict[str, Any]:

@@ -172,21 +172,16 @@ def _policy(mechanism: Any, record: Any) -> Fraction:
 _SUMS: list[Any] = [[], [1e17], [1e17, 8], [10**17 + 1], [0.1] * 9, [3, 0.7, 1e-9], [2**53, 1.0]]
 
 SUBJECTS: dict[str, Subject] = {
-    f"{'TwoTotalsMean' if 'totals' in name else 'Mean'}, {name}, bounds {bounds}": Subject(
-        partial(MEANS[name], bounds),
+    f"{kind(name)}, {name}, bounds {bounds}": Subject(
+        partial(makers[name], bounds),
         lambda bounds=bounds: _added(data_sets(bounds), beside(bounds)),
         _epsilon,
     )
-    for name in MEANS
-    for bounds in BOUNDS
-}
-SUBJECTS |= {
-    f"GroupMean, {name}, bounds {bounds}": Subject(
-        partial(GROUPS[name], bounds),
-        lambda bounds=bounds: _added(data_sets(bounds), beside(bounds)),
-        _epsilon,
+    for makers, kind in (
+        (MEANS, lambda name: "TwoTotalsMean" if "totals" in name else "Mean"),
+        (GROUPS, lambda name: "GroupMean"),
     )
-    for name in GROUPS
+    for name in makers
     for bounds in BOUNDS
 }
 SUBJECTS["GroupShare"] = Subject(

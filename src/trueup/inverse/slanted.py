@@ -84,7 +84,7 @@ def _apart(joint: Joint) -> tuple[sympy.Expr, sympy.Symbol | None]:
     if isinstance(f, sympy.Piecewise) and len(f.args) == 2 and isinstance(f.args[0].cond, sympy.Eq):
         count, zero = f.args[0].cond.args
         domain = joint.statistics[count.name].domain if count.is_Symbol else None
-        if zero == 0 and domain is not None and domain.low == 0 and f.args[1].cond == True:  # noqa: E712
+        if zero == 0 and domain is not None and domain.low == 0 and f.args[1].cond is sympy.true:
             return f.args[1].expr, count
     return f, None
 
