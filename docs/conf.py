@@ -1,6 +1,11 @@
 """Sphinx: MyST pages, the reference from docstrings, and a gallery that is run at every build."""
 
+import sys
+from pathlib import Path
+
 import trueup
+
+sys.path.insert(0, str(Path(__file__).parent))  # the renderer of mathematics beside this file
 
 project = "trueup"
 author = "the trueup developers"
@@ -11,7 +16,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
 ]
@@ -19,6 +24,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
 root_doc = "index"
 exclude_patterns = ["_build", "gallery"]
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "trueup"
 html_static_path: list[str] = []
@@ -32,6 +38,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "min_reported_time": 3600,
     "reset_modules": (),

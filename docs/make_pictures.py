@@ -1,5 +1,6 @@
 """Draw the pictures of the documentation: ``python docs/make_pictures.py``."""
 
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -12,15 +13,50 @@ from matplotlib import pyplot
 import trueup as tu
 from trueup import plots
 from trueup.mechanisms import PerRecordSum
+from trueup.plots.style import BLACK, BLUE, GREEN, ORANGE, canvas
 
 HERE = Path(__file__).parent / "pictures"
+sys.path.insert(0, str(HERE.parents[1] / "examples"))
+
+import demo
+
+RELEASES = 200
 LAPLACE = tu.unbiased("1/n", tu.Laplace(2), domain=(1, None))
 INTEGER = tu.unbiased("1/n", tu.DiscreteLaplace(2), domain=(1, None))
 ROUGH = tu.unbiased("1/n", tu.Laplace(2), domain=(1, None), extension=3)
 
 
+def hero():
+    """Draw the national figure of the demo, of many releases of the same table."""
+    truth = demo.simulate(np.random.default_rng(demo.SEED))
+    pay, staff = (truth[name].to_numpy() for name in ("payroll", "employment"))
+    noises = {"s": demo.NOISE["payroll"], "n": demo.NOISE["employment"]}
+    debias = tu.unbiased("s/n", noises, {"n": (1, None)})
+    rng, found = np.random.default_rng(1), []
+    for _ in range(RELEASES):
+        s, n = (
+            q + z.sample(len(q), rng) for q, z in zip((pay, staff), noises.values(), strict=True)
+        )
+        found.append(
+            ((s[n > 0] / n[n > 0]).mean(), (s / np.maximum(n, 1)).mean(), debias(s=s, n=n).mean())
+        )
+    axes = canvas(
+        None, f"Average pay per employee of 24,000 cells, {RELEASES} releases of one table"
+    )
+    names = ("x/y, cells below 1 left out", "x/max(y, 1)", "debiased")
+    bins = np.linspace(np.min(found), np.max(found), 60)
+    for column, name, colour in zip(np.transpose(found), names, (ORANGE, GREEN, BLUE), strict=True):
+        axes.hist(column, bins, color=colour, alpha=0.75, label=name)
+    axes.axvline((pay / staff).mean(), color=BLACK, linewidth=1.5, label="truth")
+    axes.set_xlabel("thousand a year")
+    axes.set_ylabel("releases")
+    axes.legend(frameon=False, fontsize=8.5)
+    return axes
+
+
 def pictures():
     """Yield every picture's name and axes."""
+    yield "hero", hero()
     yield "estimate", INTEGER.plot(np.arange(-5, 26), unit="persons", value_unit="1/persons")
     yield "risk", plots.risk(LAPLACE, ROUGH, labels=["optimal", "degree 3"], unit="persons")
     yield "calibration", plots.calibration(INTEGER, q=range(2, 20), unit="persons")

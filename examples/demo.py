@@ -2,7 +2,8 @@
 
 A simulated statistical agency publishes establishments, employment and payroll of every region and
 industry, with privacy noise. Anyone can then compute pay per employee, cell by cell. This shows
-what that does to the national figures, and what ``trueup debias`` does about it.
+what that does to the national figures, and what ``trueup debias`` does about it. At the end
+``trueup release`` makes a private table from records of people, one by one.
 """
 
 from __future__ import annotations
@@ -40,6 +41,19 @@ sensitivity = 60
 [estimate]
 pay_per_employee = "payroll/employment"
 employees_per_establishment = "employment/establishments"
+"""
+PEOPLE = 20_000
+PLAN = """\
+epsilon = 1
+by = ["region"]
+
+[keys]
+region = [1, 2, 3, 4]
+
+[measures]
+n = "count"
+wage = "mean(wage, 0, 150000)"      # clipped to these bounds
+sex = "share(sex, ['f', 'm'])"
 """
 NOISE = {
     "establishments": tu.DiscreteLaplace.from_budget(epsilon=0.5),
@@ -79,6 +93,29 @@ def main() -> None:
         options = "--spec release.toml --total --average --quiet --force"
         trueup_(f"debias release.parquet nation.csv {options}")
         compare(truth, release, csv.read_csv("nation.csv"))
+        from_people(np.random.default_rng(SEED + 2))
+
+
+def from_people(rng: np.random.Generator) -> None:
+    """Release a private table from microdata, and read it as anybody can."""
+    people = table(
+        {
+            "region": rng.integers(1, 4, PEOPLE),
+            "wage": np.round(rng.lognormal(10.6, 0.5, PEOPLE), 2),
+            "sex": rng.choice(["f", "m"], PEOPLE),
+        }
+    )
+    pq.write_table(people, "people.parquet")
+    Path("plan.toml").write_text(PLAN)
+    say(
+        f"4. A private table from {PEOPLE:,} records of people: the plan is public, and so are the "
+        "regions; region 4 has nobody. (--seed: simulated, not private.)"
+    )
+    trueup_(f"release people.parquet wages.csv --spec plan.toml --seed {SEED} --quiet --force")
+    say("Whoever has the table and its sidecar gets the same means from the noisy totals.")
+    trueup_("debias wages.csv read.csv --spec wages.toml --quiet --force")
+    columns = ["region", "n", "n_stderr", "wage", "wage_stderr", "wage_debiased"]
+    show(csv.read_csv("read.csv").select(columns))
 
 
 def simulate(rng: np.random.Generator) -> Table:

@@ -116,3 +116,19 @@ def test_the_readme_quotes_the_benchmark_that_it_cites():
                 assert [float(c.replace("−", "-")) for c in cells[1:3]] == found
                 quoted += 1
     assert quoted == 4
+
+
+def test_what_is_said_of_small_cells_is_in_the_benchmark():
+    """The README and the guide quote the first table, rounded."""
+    report = (ROOT / "benchmarks" / "small_cells.md").read_text(encoding="utf-8")
+    first = report.split("## ")[1]
+    rows = re.findall(r"^\| (\w+)\S* .*?\| ([\d.]+)% \| ([\d.]+)% \|$", first, re.MULTILINE)
+    found = {name: tuple(map(float, row)) for name, *row in rows if name != "estimator"}
+    guide = (ROOT / "docs" / "guides" / "when_not.md").read_text(encoding="utf-8")
+    assert {"naive", "clipped", "unbiased"} <= set(found)
+    for name in ("naive", "clipped", "unbiased"):
+        group, nation = found[name]
+        assert f"| {group:.1f} % | {nation:.1f} % |" in guide
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"ratio is off by {found['clipped'][0]:.0f} %" in page
+    assert f"the unbiased one by {found['unbiased'][0]:.0f} %" in page

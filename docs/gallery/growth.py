@@ -32,3 +32,7 @@ print(f"{np.sum((a < 1) | (b < 1))} cells have no logarithm; the plug-in takes l
 print(f"truth     {truth:.4f}")
 print(f"plug-in   {plug_in:.4f}")
 print(f"debiased  {debiased:.4f} ± {stderr:.4f}")
+
+# %%
+# What one cell gets: below a published count of ten or so the logarithm has to be corrected.
+tu.plots.estimate(growth, over="a", at={"b": 20})

@@ -30,3 +30,7 @@ stderr = np.sqrt(three.variance(reported).sum())
 print(f"truth     {truth:>12,.0f}")
 print(f"plug-in   {plug_in:>12,.0f}")
 print(f"debiased  {debiased:>12,.0f} ± {stderr:,.0f}")
+
+# %%
+# What one person adds: the noise makes the plug-in too large for most degrees.
+tu.plots.estimate(three, x=np.arange(-5, 21))

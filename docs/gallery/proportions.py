@@ -40,3 +40,7 @@ stderr = np.sqrt(share.variance(u=u, e=e).sum()) / len(cells)
 print(f"truth     {truth:.4f}")
 print(f"plug-in   {plug_in:.4f}")
 print(f"debiased  {debiased:.4f} ± {stderr:.4f}")
+
+# %%
+# What one tract adds if three persons are published as unemployed:
+tu.plots.estimate(share, over="e", at={"u": 3})

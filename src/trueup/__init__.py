@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     )
     from trueup.estimator import Estimator, unbiased
     from trueup.frames.debias import debias
+    from trueup.frames.ratio import ratio
     from trueup.frames.total import total
+    from trueup.microdata.release import release
     from trueup.near.estimator import NearlyUnbiased, nearly_unbiased
     from trueup.near.frontier import Frontier, frontier
     from trueup.noise import (
@@ -96,6 +98,8 @@ __all__ = [
     "plots",
     "plugin_bias",
     "published",
+    "ratio",
+    "release",
     "total",
     "unbiased",
     "where",
@@ -142,7 +146,9 @@ _HOMES = {
         "Uniform",
     ),
     "trueup.frames.debias": ("debias",),
+    "trueup.frames.ratio": ("ratio",),
     "trueup.frames.total": ("total",),
+    "trueup.microdata.release": ("release",),
     "trueup.values": ("Noisy", "noisy", "where"),
     "trueup.plugin": ("PluginBias", "plugin_bias"),
 }

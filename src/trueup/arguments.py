@@ -362,6 +362,36 @@ def used_conditions(
     return tuple(c for c in tied if c.names <= names)
 
 
+def helpful_conditions(
+    f: sympy.Expr, tied: Sequence[Condition], statistics: Sequence[Statistic], *, empty: bool
+) -> tuple[Condition, ...]:
+    """Return the conditions that lower the variance of an estimator; say which others do not.
+
+    Beyond a slanted bound f is bent, which is made for quotients: a polynomial needs no bending,
+    and where n may be 0 only s ≤ n on the integers bends it in the right way.
+    """
+    found = []
+    for condition in tied:
+        own = [s for s in statistics if s.symbol.name in condition.names]
+        fits = {abs(c) for _, c in condition.terms} == {1} and all(s.noise.lattice for s in own)
+        reason = ""
+        if len({c > 0 for _, c in condition.terms}) == 1:
+            pass  # a corner
+        elif f.is_polynomial(*(s.symbol for s in own)):
+            reason = "of a polynomial it would raise the variance"
+        elif empty and not fits:
+            reason = "beside empty cells only s <= n on whole numbers helps"
+        if reason:
+            warnings.warn(
+                f"the condition {condition} is not used by the estimate: {reason}",
+                BoundWarning,
+                stacklevel=5,  # unbiased() is called by the user
+            )
+        else:
+            found.append(condition)
+    return tuple(found)
+
+
 def check_prior(prior: object, tied: Sequence[Condition]) -> object:
     """Return the prior if there are conditions that leave something to it."""
     if prior is not None and not tied:

@@ -18,6 +18,7 @@ from trueup.arguments import (
     broadcast,
     check_extension,
     check_prior,
+    helpful_conditions,
     read_arguments,
     read_known,
     used_conditions,
@@ -29,21 +30,28 @@ from trueup.errors import InfiniteVariance, TrueupError
 from trueup.exact import read_exact
 from trueup.formula.denominators import denominators
 from trueup.formula.objections import objections
+from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
 from trueup.inverse import display
 from trueup.inverse.exact_law import ExactLaw
 from trueup.inverse.grids import grid
 from trueup.inverse.monotone import direction
+from trueup.inverse.projection import box, image, rescaled, slopes
+from trueup.inverse.quotient import Quotient, quotient
 from trueup.inverse.scaled import Scaled, check_names
 from trueup.inverse.solve import Inverse, invert, on_the_line
 from trueup.kernels.evaluate import evaluate
 from trueup.kernels.grid import Grid, columns, common_dtype
+from trueup.kernels.grid import columns as evaluated
 from trueup.noise.base import Noise
 from trueup.noise.elementwise import with_mask
+from trueup.noise.half_planes import with_quantiles
 from trueup.noise.record import from_record, to_record
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from trueup.inverse.solve import Statistic
 
 
 def unbiased(
@@ -129,8 +137,10 @@ class Estimator:
     def _invert(self, extension: object) -> Inverse:
         """Return the estimator as a sum of components."""
         checked = check_extension(extension, self._statistics)
-        with objections(self._source.expr):
-            return invert(self._source.expr, self._statistics, checked, self._tied, self._prior)
+        f, empty = self._source.expr, self._recipe[-1] is not None
+        with objections(f):
+            tied = helpful_conditions(f, self._tied, self._statistics, empty=empty)
+            return invert(f, self._statistics, checked, tied, self._prior)
 
     # -- what was asked ----------------------------------------------------------------------------
 
@@ -202,10 +212,18 @@ class Estimator:
     def interval(self, /, *x: ArrayLike, level: float = 0.95, **statistics: ArrayLike) -> Any:
         """Return a confidence interval (low, high) for f(q).
 
-        For one statistic and a monotone f the noise is inverted exactly: the interval for q is
-        intersected with the domain and mapped through f, and covers with probability ``level`` or
-        more. Otherwise it is the normal approximation, estimate ± z·stderr; ``interval_method``
-        says which.
+        It covers with probability ``level`` or more, for every true value of the domain, except
+        where it is a normal approximation; ``interval_method`` says which it is:
+
+        - "exact": one statistic and a monotone f. The noise is inverted, the interval for q is
+          intersected with the domain and mapped through f.
+        - "ratio": a ratio r of sums of statistics, s/n. s − r·n has the law of its noise whatever n
+          is; the ratios that it does not exclude are taken, within what the domain allows. Where
+          they are all ratios but some in between (n is hardly known), their hull is given, which
+          may reach to the ends of the domain or to ±inf.
+        - "projection": other functions of several statistics. A box around the noise is mapped
+          through f; conservative.
+        - "normal approximation", estimate ± z·stderr, otherwise. It is too short for small counts.
 
         Examples
         --------
@@ -213,39 +231,90 @@ class Estimator:
         >>> low, high = unbiased("1/q", Laplace(2), domain=(1, None)).interval(8.0)
         >>> round(low, 4), round(high, 4)
         (0.0715, 0.4979)
+        >>> mean = unbiased("s/n", {"s": Laplace(2), "n": Laplace(2)}, {"n": (1, None)})
+        >>> [round(end, 2) for end in mean.interval(s=51.7, n=20.0)]
+        [1.94, 3.76]
         """
         if not (isinstance(level, NUMBER) and 0 < level < 1):
             raise TrueupError(f"level must lie between 0 and 1, got {level!r}", "e.g. 0.95")
         if self.interval_method == "exact":
             return self._inverted(self._values(x, statistics)[0], level)
+        if self.interval_method != "normal approximation":
+            return self._believed(self._values(x, statistics), level)
         center, z = self(*x, **statistics), NormalDist().inv_cdf((1 + level) / 2)
         spread = z * self.stderr(*x, **statistics)
         return center - spread, center + spread
 
     @cached_property
     def interval_method(self) -> str:
-        """How ``interval`` works here: "exact" or "normal approximation"."""
-        if len(self._statistics) != 1:
-            return "normal approximation"
-        statistic = self._statistics[0]
+        """How ``interval`` works: "exact", "ratio", "projection" or "normal approximation"."""
         try:
-            statistic.noise.quantile(0.5)
+            for statistic in self._statistics:
+                with_quantiles(statistic.noise).quantile(0.5)
         except TrueupError:  # only moments are known
             return "normal approximation"
-        return "exact" if direction(self.estimand, statistic) else "normal approximation"
+        if len(self._statistics) == 1:
+            monotone = direction(self.estimand, self._statistics[0])
+            return "exact" if monotone else "normal approximation"
+        if self._quotient is not None:
+            return "ratio"
+        return "normal approximation" if self.estimand.has(Opaque) else "projection"
+
+    @cached_property
+    def _quotient(self) -> Quotient | None:
+        return quotient(self.estimand, self._statistics, self._tied)
+
+    @cached_property
+    def _slopes(self) -> tuple[int, ...] | None:
+        return slopes(self.estimand, self._statistics)
+
+    def _believed(self, values: Sequence[Any], level: float) -> tuple[Any, Any]:
+        """Return the interval of a ratio, or of a box mapped through f."""
+        arrays = broadcast(self._symbols, values)
+        ends = self._ends([np.asarray(a, float).ravel() for a in arrays], level, self._statistics)
+        low, high = (end.reshape(arrays[0].shape) for end in ends)
+        if all(isinstance(v, NUMBER) for v in values):
+            return float(low), float(high)
+        return with_mask(low, values), with_mask(high, values)
+
+    def _ends(
+        self, x: Sequence[NDArray[Any]], level: float, statistics: Sequence[Statistic]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the interval at columns, NaN where one of them is."""
+        if self.interval_method == "ratio" and self._quotient is not None:
+            low, high = self._quotient.under(statistics).interval(x, level)
+        else:
+            signs = (
+                (direction(self.estimand, self._statistics[0]),)
+                if self.interval_method == "exact"
+                else self._slopes
+            )
+            low, high = image(self.estimand, box(statistics, x, level), signs)
+        missing = np.logical_or.reduce([np.isnan(v) for v in x])
+        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+
+    def _interval(
+        self, x: Sequence[Any], level: float, scales: Mapping[str, Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the interval at columns of one length, with noise scales that differ by row."""
+        columns = [np.asarray(v, float) for v in x]
+        if self.interval_method == "normal approximation":
+            given = [*columns, *(np.asarray(v, float) for v in scales.values())]
+            scaled = self._scaled(tuple(scales)) if scales else None
+            value = scaled.grid("value") if scaled else self._value
+            variance = scaled.grid("variance") if scaled else self._variance
+            center, error = evaluated(value, variance, given, ("value", "stderr"))
+            spread = NormalDist().inv_cdf((1 + level) / 2) * error
+            return center - spread, center + spread
+        low, high = np.full(columns[0].shape, np.nan), np.full(columns[0].shape, np.nan)
+        for rows, statistics in rescaled(self._statistics, scales, len(columns[0])):
+            low[rows], high[rows] = self._ends([c[rows] for c in columns], level, statistics)
+        return low, high
 
     def _inverted(self, x: Any, level: float) -> tuple[Any, Any]:
-        statistic = self._statistics[0]
-        tail, domain = (1 - level) / 2, statistic.domain
-        lowest = np.asarray(x, float) - statistic.noise.quantile(1 - tail)
-        highest = np.asarray(x, float) - statistic.noise.quantile(tail)
-        if domain.lattice:  # the integers in between; the nearest one if there is none
-            lowest, highest = np.ceil(lowest), np.floor(highest)
-            none, nearest = lowest > highest, np.rint(np.asarray(x, float))
-            lowest, highest = (np.where(none, nearest, q) for q in (lowest, highest))
-        ends = [np.clip(q, float(domain.low), float(domain.high)) for q in (lowest, highest)]
-        low, high = (self._truth({statistic.symbol: q}) for q in ends)
-        if (direction(self.estimand, statistic) or 0) < 0:
+        ranges = box(self._statistics, [x], level)
+        low, high = (self._truth(dict.fromkeys(ranges, q)) for q in next(iter(ranges.values())))
+        if (direction(self.estimand, self._statistics[0]) or 0) < 0:
             low, high = high, low
         if isinstance(x, NUMBER):
             return float(low), float(high)

@@ -5,7 +5,9 @@ libraries draw without a seed: a value outside four standard errors is looked at
 times as many draws, which a real bias fails for certain.
 """
 
+import functools
 import math
+import tempfile
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,24 +102,31 @@ def misreadings(case, x):
     return [name for name, values in found.items() if errors_off(values, case.target) < BEYOND]
 
 
+@functools.cache
+def drawn(library, draws):
+    """Return what a library releases, drawn once for the tests of a process."""
+    with tempfile.TemporaryDirectory(prefix="trueup-releases-") as folder:
+        return releases(library, draws, folder)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_releases_average_to_the_truth(library, tmp_path):
+def test_releases_average_to_the_truth(library):
     cases, draws = LIBRARIES[library]
-    found = releases(library, draws, tmp_path)
+    found = drawn(library, draws)
     for name, case in cases.items():
         noise, x = found[name]
         assert type(noise) is type(case.noise), (name, noise)
         assert float(noise.variance) == pytest.approx(float(case.noise.variance), rel=1e-6), name
         assert not misreadings(case, x.astype(float)), name
     doubtful = [name for name, case in cases.items() if not accepted(case, *found[name])]
-    again = releases(library, 4 * draws, tmp_path) if doubtful else {}
+    again = drawn(library, 4 * draws) if doubtful else {}
     assert all(accepted(cases[name], *again[name]) for name in doubtful), doubtful
 
 
-def test_a_shipped_mean_is_undone(tmp_path):
+def test_a_shipped_mean_is_undone():
     """PipelineDP's mean gives its noisy numerator back; divided by us it has no bias."""
     for draws in (20_000, 80_000):
-        found = releases("pipelinedp", draws, tmp_path)
+        found = drawn("pipelinedp", draws)
         (count, n), (total, s), (_, shipped) = (
             found[f"mean: {k}"] for k in ("count", "sum", "mean")
         )

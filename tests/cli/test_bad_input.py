@@ -385,3 +385,22 @@ def test_a_quote_that_is_never_closed_is_named(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "line 2: a quote is opened there and never closed" in said
     assert "as many fields" not in said
+
+
+def test_a_decimal_comma_is_asked_for(refused, text, debias, tmp_path):
+    source = text("s;n\n8,5;20\n")
+    assert "--decimal ," in refused(source)
+    assert debias(source, tmp_path / "out.parquet", "--decimal", ",").code == 0
+    row = pq.read_table(tmp_path / "out.parquet").to_pylist()[0]
+    assert (row["s"], row["n"]) == (8.5, 20)
+    (tmp_path / "out.parquet").unlink()
+    assert "no number" in refused(text("s;n\n1.008,5;20\n"), "--decimal", ",")
+
+
+def test_a_dry_run_needs_no_new_name(cells, debias, tmp_path):
+    target = tmp_path / "out.csv"
+    target.write_text("kept")
+    done = debias(cells, target, "--dry-run")
+    assert done.code == 0
+    assert done.out.startswith("COPY")
+    assert target.read_text() == "kept"

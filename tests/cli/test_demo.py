@@ -14,7 +14,7 @@ def test_demo(tmp_path):
         capture_output=True,
         encoding="utf-8",
         check=False,
-        timeout=60,
+        timeout=600,  # a busy machine is no fault
     )
     assert done.returncode == 0, done.stderr
     number = r"\s+([\d.]+)"
@@ -25,7 +25,16 @@ def test_demo(tmp_path):
         assert abs(debiased - truth) < 3 * error
         assert abs(dropped - truth) > 2 * error
         assert abs(clipped - truth) > 5 * error
+    page = (DEMO.parents[1] / "README.md").read_text(encoding="utf-8")
+    for line in re.findall(r"^(?:pay|employees) per .*$", done.stdout, re.M):
+        assert f"| {' | '.join(re.split(r'  +', line.strip()))} |" in page
     assert "simulated" in done.stdout.lower()
     assert {p.name for p in tmp_path.iterdir()} == {
         *("release.parquet", "release.toml", "debiased.parquet", "nation.csv"),
+        *("people.parquet", "plan.toml", "wages.csv", "wages.toml", "read.csv"),
     }
+    told = re.findall(r"^ +([1-4])((?: +[-+.e\d]+){5})$", done.stdout, re.M)[-4:]
+    assert [region for region, _ in told] == ["1", "2", "3", "4"]
+    for _, numbers in told:
+        _, _, wage, _, again = map(float, numbers.split())
+        assert wage == again

@@ -20,7 +20,8 @@ KILLS, ROWS = 10, 800_000
 NOISE = ("--noise", "laplace(2)", "--domain", "n>=1")
 
 # A driver that has imported everything forks one run after the other and kills each at another
-# moment of its life: before, during and after the writing, and around the renaming.
+# moment of its life: before, during and after the writing, and around the renaming. Every other one
+# is killed as soon as it is seen to write, however fast or busy the machine is.
 DRIVER = """
 import json, os, random, signal, sys, time
 from pathlib import Path
@@ -46,6 +47,12 @@ def restore():
     else:
         out.unlink(missing_ok=True)
 
+def hidden():
+    return {p.name for p in out.parent.iterdir() if p.name.startswith(".")}
+
+def has_ended(pid):
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
 restore()
 old = digest()
 begun = time.monotonic()
@@ -57,15 +64,18 @@ seen, tries = [], 0
 while len(seen) < kills:
     tries += 1
     assert tries < 20 * kills
-    pid = start()
-    time.sleep(length * (len(seen) + random.random()) / kills)
+    before, pid = hidden(), start()
+    if len(seen) % 2:
+        while not hidden() - before and not has_ended(pid):
+            time.sleep(0.001)
+    else:
+        time.sleep(length * (len(seen) + random.random()) / kills)
     os.kill(pid, signal.SIGKILL)
     if not os.WIFSIGNALED(os.waitpid(pid, 0)[1]):  # it had ended: runs are shorter than thought
         length *= 0.9
         restore()
         continue
-    left = [p.name for p in out.parent.iterdir() if p.name.startswith(".")]
-    seen.append({"state": digest(), "left": left})
+    seen.append({"state": digest(), "left": sorted(hidden())})
     if seen[-1]["state"] == whole:
         restore()
 last = os.waitpid(start(), 0)[1]

@@ -5,6 +5,7 @@ import argparse
 import pytest
 
 import trueup as tu
+from trueup.cli import main
 from trueup.cli.sidecar import read_release, read_spec
 from trueup.errors import TrueupError
 
@@ -208,6 +209,9 @@ def test_conditions_and_empty_cells(tmp_path, capsys):
         ('conditions = ["s*n >= 0"]', "conditions: 's\\*n >= 0' is no linear condition"),
         ('empty = "nothing"', "a value in empty cells is a number"),
         ("empty = {other = 0}", "there is no estimate 'other'"),
+        ("cells = {other = 9}", "there is no estimate 'other' to be given a number of cells"),
+        ("max_bias = true", "a largest bias is a number"),
+        ("max_bias = 0.2\nempty = 0", "leave one of them out"),
     ],
 )
 def test_conditions_and_values_are_checked(spec, line, reason):
@@ -226,3 +230,38 @@ def test_options_tie_statistics_too(spec):
     assert made.expectation(s=0, n=0) == pytest.approx(0.25, abs=1e-10)
     with pytest.raises(TrueupError, match="no formula reads the statistic 't'"):
         read_release(options(spec, noise=noise, domain=["s <= t"]), ["mean = s/n"]).estimators()
+
+
+@pytest.mark.parametrize("key", ["max_bias", "cells"])
+def test_a_bias_may_be_chosen_for_quotients(tmp_path, key):
+    """In the sidecar for one estimate, as an option for every quotient; a count stays unbiased."""
+    number = {"max_bias": 0.5, "cells": 400}[key]
+    noise = {"s": tu.DiscreteLaplace(2), "n": tu.DiscreteLaplace(2)}
+    relative = True if key == "max_bias" else None
+    python = tu.nearly_unbiased("s/n", noise, {"n": (1, None)}, relative=relative, **{key: number})
+    path = tmp_path / "release.toml"
+    path.write_text(JOINT.replace("[empty]\nmean = 0.5", f"[{key}]\nmean = {number}"))
+    laws = ["s=discrete_laplace(2)", "n=discrete_laplace(2)"]
+    by_option = options(None, noise=laws, domain=["n>=1"], **{key: [str(number)]})
+    made = read_release(by_option, ["mean = s/n", "count = n"]).estimators()
+    assert made["mean"](s=3, n=2) == pytest.approx(python(s=3, n=2), rel=1e-12)
+    assert made["mean"].bias_bound == python.bias_bound > 0
+    assert type(made["count"]) is tu.Estimator
+    path.write_text(path.read_text().replace('conditions = ["0 <= s <= n"]', ""))
+    release = read_release(options(path, domain=["n>=1"]), [])
+    assert release.estimators()["mean"](s=3, n=2) == pytest.approx(python(s=3, n=2), rel=1e-12)
+
+
+def test_a_run_with_a_bias_says_how_large_it_is(tmp_path, capfd):
+    table, result = tmp_path / "in.csv", tmp_path / "out.csv"
+    table.write_text("n,s\n3,100\n-2,40\n50,2000\n")
+    law = ["--noise", "discrete_laplace(2)", "--domain", "n>=1", "--max-bias", "0.5"]
+    assert main(["debias", str(table), str(result), "mean = s/n", *law]) == 0
+    noise = dict.fromkeys("sn", tu.DiscreteLaplace(2))
+    python = tu.nearly_unbiased("s/n", noise, {"n": (1, None)}, 0.5, relative=True)
+    lines = [line.split(",") for line in result.read_text().splitlines()[1:]]
+    for n, s, mean, stderr in lines:
+        given = {"s": float(s), "n": float(n)}
+        assert float(mean) == pytest.approx(python(**given), rel=1e-9)
+        assert float(stderr) == pytest.approx(python.stderr(**given), rel=1e-9)
+    assert "mean: bias at most 50 % of the true value, certified" in capfd.readouterr().err

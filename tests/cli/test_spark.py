@@ -5,8 +5,10 @@ import math
 import os
 import shutil
 
+import numpy as np
 import pytest
 
+import trueup as tu
 from extras import missing, needs
 
 needs("pyspark", "the engine spark needs the extra spark")
@@ -147,3 +149,30 @@ def test_dry_run(cells, tmp_path, debias):
     assert done.code == 0
     assert "`n`" in done.out
     assert [p.name for p in tmp_path.iterdir()] == ["cells.csv"]
+
+
+def test_the_summary_tells_empty_cells_and_warns_of_a_bound_that_denies_them(tmp_path, debias):
+    """As DuckDB does: the same estimate, and the same warning."""
+    law, rng = tu.DiscreteLaplace(2), np.random.default_rng(7)
+    n = rng.permutation(np.repeat([0, 3, 12], [900, 1100, 1000]))
+    columns = [np.asarray(q + law.sample(3000, rng=rng), int) for q in (n // 3, n)]
+    rows = np.column_stack(columns)
+    cells = tmp_path / "cells.csv"
+    np.savetxt(cells, rows, "%d", ",", header="s,n", comments="")
+    noise = ("--noise", "discrete_laplace(2)")
+    told = {}
+    for engine in ("duckdb", "spark"):
+        for words in (("--domain", "n>=1"), ("--domain", "n>=0", "--empty", "0")):
+            out = tmp_path / f"{engine} {len(words)}.parquet"
+            done = debias(cells, out, "--engine", engine, noise=(*noise, *words))
+            assert done.code == 0, done.err
+            told[engine, len(words)] = done.err.splitlines()
+        assert any(line.startswith("trueup: warning: about") for line in told[engine, 2])
+        assert not any("warning" in line for line in told[engine, 4])
+    lines = {
+        key: [x for x in said if x.startswith(("n = 0: about", "trueup: warning: about"))]
+        for key, said in told.items()
+    }
+    assert lines["spark", 2] == lines["duckdb", 2]
+    assert lines["spark", 4] == lines["duckdb", 4] == lines["spark", 2][:1]
+    assert 600 < float(lines["spark", 4][0].split()[4].replace(",", "")) < 1200

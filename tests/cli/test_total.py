@@ -150,3 +150,30 @@ def test_a_table_on_a_terminal(table, tmp_path, debias, monkeypatch):
 def test_aligned():
     text = aligned(["a", "bb"], [["long", 1], ["x", 22.5], ["", None]])
     assert text.split("\n") == ["a       bb", "long     1", "x     22.5", ""]
+
+
+@pytest.mark.parametrize("read", [True, False], ids=["by the formula", "by no formula"])
+def test_noisy_weights_are_refused(read, table, tmp_path, debias):
+    spec = tmp_path / "release.toml"
+    spec.write_text('[noise]\nw = "laplace(1)"\n')
+    name = "n" if read else "w"
+    done = debias(tmp_path / "cells.parquet", "-", "--total", "--spec", spec, "--weights", name)
+    assert done.code == 1
+    assert f"the weights '{name}' are noisy themselves ({name} + " in done.err
+    assert "--ratio" in done.err
+
+
+def test_ratios_of_sums_are_those_of_python(table, tmp_path, debias):
+    options = ["--ratio", "--by", "state", "--interval", "0.9"]
+    done = debias(tmp_path / "cells.parquet", "-", *options)
+    assert done.code == 0
+    assert done.err == "3,000 rows in 3 groups\n"
+    found = rows(done.out)
+    assert list(found[0]) == ["state", "rows", "mean", "mean_stderr", "mean_low", "mean_high"]
+    expected = tu.ratio(
+        table, "state", noise=MEAN, domain={"n": (1, None)}, interval=0.9, mean="s/n"
+    )
+    for row in expected.to_pylist():
+        (same,) = [r for r in found if r["state"] == row["state"]]
+        for name in ("rows", "mean", "mean_stderr", "mean_low", "mean_high"):
+            assert float(same[name]) == pytest.approx(row[name], rel=1e-9)

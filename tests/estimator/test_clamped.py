@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import depth
 import oracle
 import trueup as tu
 from estimator import drawn
@@ -28,7 +29,7 @@ def clamped_mean(est: tu.Estimator, b: float, q: float, low: float, high: float)
     return below * est(low) + middle + above * at_high
 
 
-@settings(max_examples=60)
+@settings(max_examples=depth.examples(60))
 @given(st.data())
 def test_a_clamped_laplace_release(data: st.DataObject) -> None:
     b, low = float(data.draw(scales())), data.draw(decimals(0.4, 4))
@@ -40,7 +41,7 @@ def test_a_clamped_laplace_release(data: st.DataObject) -> None:
     assert close(clamped_mean(est, b, q, low, top), f(q))
 
 
-@settings(max_examples=60)
+@settings(max_examples=depth.examples(60))
 @given(st.data())
 def test_a_clamped_discrete_release(data: st.DataObject) -> None:
     b, low = data.draw(scales(0.3, 4)), data.draw(st.integers(1, 5))

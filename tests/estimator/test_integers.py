@@ -19,6 +19,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import depth
 import oracle
 import trueup as tu
 from estimator.drawn import Check, Formula, axis, close, decimals, scales, truth
@@ -80,7 +81,7 @@ def inside(data: st.DataObject, low: int, high: int | None) -> int:
 # -- rounded Laplace noise ---------------------------------------------------------------
 
 
-@settings(max_examples=70)
+@settings(max_examples=depth.examples(70))
 @given(st.data())
 def test_rounded_laplace_with_bounds(data: st.DataObject) -> None:
     b, (low, high) = data.draw(scales(0.15, 6)), data.draw(domains())
@@ -94,7 +95,7 @@ def test_rounded_laplace_with_bounds(data: st.DataObject) -> None:
         check.outside(f(wrong), axis(law, wrong, f))
 
 
-@settings(max_examples=14)
+@settings(max_examples=depth.examples(14))
 @given(st.data())
 def test_rounded_laplace_below_a_bound_and_on_all_integers(data: st.DataObject) -> None:
     b = data.draw(scales(0.15, 4))
@@ -235,7 +236,7 @@ def test_any_mass_function(data: st.DataObject) -> None:
         check.outside(f(wrong), axis(law, wrong, f))
 
 
-@settings(max_examples=40)
+@settings(max_examples=depth.examples(40))
 @given(st.data())
 def test_any_mass_function_has_the_least_averaged_variance(data: st.DataObject) -> None:
     (noise, law), low = data.draw(tabled()), data.draw(st.sampled_from([1, 3, -5]))
@@ -247,11 +248,15 @@ def test_any_mass_function_has_the_least_averaged_variance(data: st.DataObject) 
     prior = 1 / q if low > 0 else np.ones_like(q)
     masses = np.array([law.density(x - v) for v in q])
     reached = prior @ masses > 1e-14
-    est = tu.unbiased({int(k): v for k, v in zip(q, values, strict=True)}, noise)
     best = np.zeros_like(x)
     best[reached] = least_norm(law, q, x[reached], np.array(values), prior)
-    own, other = (prior @ masses @ g**2 for g in (est(x), best))
     size = max(np.abs(values)) + 1
+    try:
+        est = tu.unbiased({int(k): v for k, v in zip(q, values, strict=True)}, noise)
+    except tu.NoUnbiasedEstimator:
+        assert math.sqrt(max(masses @ best**2)) > size  # the best of all is of no use, either
+        return
+    own, other = (prior @ masses @ g**2 for g in (est(x), best))
     assert np.allclose(masses @ est(x), values, rtol=0, atol=1e-9 * size)
     assert own <= other + 1e-6 * abs(other) + 1e-9 * size**2
 
@@ -288,7 +293,7 @@ def unit_cells(b: float, q: float, high: float = 60.0) -> Axis:
     return Axis(oracle.laplace(b), q, tuple(map(float, breaks)), min(1.0, b))
 
 
-@settings(max_examples=36)
+@settings(max_examples=depth.examples(36))
 @given(st.data())
 def test_laplace_on_integers(data: st.DataObject) -> None:
     b, (low, high) = data.draw(decimals(0.08, 1.5)), data.draw(domains())
@@ -424,7 +429,7 @@ LAWS = {
 def test_products_with_other_statistics(text: str, kinds: Any, domain: Any) -> None:
     est = tu.unbiased(text, {name: LAWS[kind][0] for name, kind in kinds.items()}, domain)
     check = Check(est, tuple(kinds), order=12)
-    for point in ((3.0, 2.0), (2.0, 4.0)):
+    for point in depth.few(((3.0, 2.0), (2.0, 4.0)), 1):
         axes = [LAWS[kind][1](q) for kind, q in zip(kinds.values(), point, strict=True)]
         check.unbiased(float(truth(text, **dict(zip(kinds, point, strict=True)))), *axes)
     outside = [LAWS[kind][1](q) for kind, q in zip(kinds.values(), (1.0, 1.0), strict=True)]

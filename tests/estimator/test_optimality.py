@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial.laguerre import lagval
 
+import depth
 import oracle
 import trueup as tu
 from estimator import drawn
@@ -34,7 +35,7 @@ def sd_never_above(best: tu.Estimator, other: Any, axes: list[Axis]) -> None:
 # -- against the paper's extension -------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=depth.examples(40))
 @given(st.data())
 def test_the_optimum_is_never_above_an_extension(data: st.DataObject) -> None:
     b, low = data.draw(scales(0.5, 3)), data.draw(decimals(0.5, 4))
@@ -61,7 +62,7 @@ def weightless(draw: Any) -> Any:
     return lambda t: a * (np.cos(u * t) - 1 / (1 + u**2))
 
 
-@settings(max_examples=60)
+@settings(max_examples=depth.examples(60))
 @given(st.data())
 def test_the_optimum_beats_random_competitors(data: st.DataObject) -> None:
     b, low = data.draw(scales(0.5, 3)), data.draw(decimals(0.5, 4))
@@ -81,7 +82,7 @@ def test_the_optimum_beats_random_competitors(data: st.DataObject) -> None:
     sd_never_above(best, competitor, places)
 
 
-@settings(max_examples=60)
+@settings(max_examples=depth.examples(60))
 @given(st.data())
 def test_the_discrete_optimum_beats_random_competitors(data: st.DataObject) -> None:
     """Add any h on x ≤ L with Σ_j h(L − j) α^j = 0."""
@@ -182,7 +183,7 @@ def test_the_discrete_identity_with_bounds(b: float) -> None:
         assert close(moments(est, Axis(oracle.discrete_laplace(b), q))[1], est.sd(q) ** 2)
 
 
-@settings(max_examples=40)
+@settings(max_examples=depth.examples(40))
 @given(drawn.positive(), scales(), decimals(0.4, 3), decimals(0.05, 6))
 def test_what_a_wrong_bound_costs(f: drawn.Formula, b: Any, low: float, by: float) -> None:
     """q < L: E g = f(L) − b f'(L)(1 − e^{−(L−q)/b}); the slope is measured from g itself."""

@@ -138,6 +138,19 @@ def test_a_message_of_the_library_itself_does_not_get_out() -> None:
     assert not e.value.proved
 
 
+def test_a_function_flat_to_a_kink_is_refused_in_words() -> None:
+    """The difference of the cases seems to have a zero of high order, and Min has no derivative."""
+    f = "max(cosh(min(q - 0.5, asinh(0.5), 1e6 - q)), 25*sqrt(min(0.5, max(q, 1/3))))"
+    refused(
+        lambda: tu.unbiased(f, tu.Laplace(1), (0.5, None)), tu.NoUnbiasedEstimator, r"was found"
+    )
+
+
+def test_a_value_beyond_the_doubles_is_refused_in_words() -> None:
+    f = "max(min(abs(q + 1), q + 1), sinh(where(q == -1, 1e15**1.5, (q + 1)/q)))"
+    refused(lambda: tu.unbiased(f, tu.Laplace(0.3)), tu.NoUnbiasedEstimator, r".")
+
+
 def test_several_statistics_name_theirs() -> None:
     noise = {"s": tu.Laplace(1), "n": tu.Laplace(2)}
     refused(lambda: tu.unbiased("s/n", noise), tu.NoUnbiasedEstimator, r"pole|zero|n = 0")

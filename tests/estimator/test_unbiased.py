@@ -1,14 +1,14 @@
 """E g = f and E V̂ = Var g, by quadrature and sums that know nothing of the library.
 
 Every Hypothesis example is one drawn case: a function, a noise, a domain and a true value.
-``CASES`` says how many each family draws, 2,300 in all; the last test counts those that ran.
+``CASES`` says how many each family draws at the full depth, 2,300 in all (``depth.py``); the last
+test counts those that ran.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +18,7 @@ import scipy.stats
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import depth
 import oracle
 import trueup as tu
 from estimator import drawn
@@ -47,13 +48,9 @@ CASES = {
 }
 
 
-DEPTH = int(os.environ.get("TRUEUP_DEPTH", "1"))
-"""A quarter of the cases every day, all of them with a depth of 4, as ``make prove`` has it."""
-
-
 def number(family: str) -> int:
     """Return how many cases of a family are drawn."""
-    return max(10, CASES[family] * min(DEPTH, 4) // 4)
+    return depth.examples(CASES[family], least=10)
 
 
 def cases(family: str) -> settings:
@@ -556,7 +553,7 @@ def test_three_statistics(data: st.DataObject) -> None:
     Check(est, ("a", "b", "n")).unbiased(truth(text, **q), *axes)
 
 
-@pytest.mark.parametrize("text", ["1/(a + b + n)", "a*log(b + n)"])
+@pytest.mark.parametrize("text", depth.few(["1/(a + b + n)", "a*log(b + n)"], 1))
 def test_three_laplace_cells(text: str) -> None:
     noise = {"a": tu.Laplace(1), "b": tu.Laplace(Fraction(1, 2)), "n": tu.Laplace(0.7)}
     est = tu.unbiased(text, noise, {"a": (1, None), "b": (2, 9), "n": (3, None)})

@@ -13,6 +13,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import depth
 import oracle
 import trueup as tu
 from estimator import drawn
@@ -22,7 +23,7 @@ from oracle import Axis, expect
 X = np.linspace(-9, 9, 181)
 
 
-@settings(max_examples=60)
+@settings(max_examples=depth.examples(60))
 @given(scales(), decimals(-5, 5), decimals(-5, 5))
 def test_linear_functions_are_their_own_estimators(b: Any, slope: float, level: float) -> None:
     text = f"{word(slope)}*q + {word(level)}"
@@ -32,7 +33,7 @@ def test_linear_functions_are_their_own_estimators(b: Any, slope: float, level: 
         assert sympy.simplify(est.formula - est.estimand) == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=depth.examples(60))
 @given(scales(), decimals(0.05, 4), decimals(-3, 3), st.sampled_from(["sin", "cos"]))
 def test_waves_reproduce_themselves(b: Any, u: float, c: float, wave: str) -> None:
     est = tu.unbiased(f"{word(c)}*{wave}({word(u)}*q)", tu.Laplace(b))
@@ -41,7 +42,7 @@ def test_waves_reproduce_themselves(b: Any, u: float, c: float, wave: str) -> No
     np.testing.assert_allclose(est(X), factor * plain, rtol=1e-12, atol=1e-13 * factor)
 
 
-@settings(max_examples=100)
+@settings(max_examples=depth.examples(100))
 @given(st.data())
 def test_no_other_function_is_its_own_estimator(data: st.DataObject) -> None:
     """f − b² f'' = f everywhere only if f'' = 0; the plug-in estimate of any other f is biased."""
@@ -62,7 +63,7 @@ def test_no_other_function_is_its_own_estimator(data: st.DataObject) -> None:
     assert max(biases) > 1e-9
 
 
-@settings(max_examples=60)
+@settings(max_examples=depth.examples(60))
 @given(st.data())
 def test_every_other_estimator_is_biased(data: st.DataObject) -> None:
     """E[g + h] = f + E h, and E h vanishes for all q only if h does: a drawn bump shows."""

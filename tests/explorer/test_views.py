@@ -242,7 +242,8 @@ def test_a_plan_agrees_with_the_known_table(monkeypatch):
     monkeypatch.setattr(time, "monotonic", itertools.count(step=100.0).__next__)  # a slow machine
     shown = answer("plan", {"epsilon": "1", "count": "50", "low": "0", "high": "1"})
     sd = {o["name"]: o["sd"] for o in shown["options"]}
-    assert shown["options"][0]["name"] == "group mean"
+    assert [o["name"] for o in shown["options"]][:2] == ["group share, 0/1 records", "group mean"]
+    assert [o["offered"] for o in shown["options"]][:2] == [False, True]
     assert shown["counts"] == sorted(set(shown["counts"]))
     i = shown["counts"].index(50)
     assert shown["curves"]["group mean"][i] == pytest.approx(sd["group mean"])
@@ -250,9 +251,17 @@ def test_a_plan_agrees_with_the_known_table(monkeypatch):
         assert len(curve) == len(shown["counts"])
         assert None not in curve
     large = {"epsilon": "1", "count": "100000", "low": "0", "high": "1"}
-    best = answer("plan", large)["options"][0]
+    best = next(o for o in answer("plan", large)["options"] if o["offered"])
     noise = 2 * (0.1**2 + 0.9**2) / (4 * math.sinh(0.5) ** 2) + 1 / 12  # n²·variance at m = 0.1
     assert best["sd"] * 100000 == pytest.approx(math.sqrt(noise), rel=1e-3)
+
+
+def test_a_plan_offers_nothing_that_can_only_be_simulated():
+    shown = answer("plan", {"epsilon": "0.001", "count": "200", "low": "0", "high": "1"})
+    first, *_ = shown["options"]
+    assert first["name"] == "smooth sensitivity (M_SS)"
+    assert not first["offered"]
+    assert next(o for o in shown["options"] if o["offered"])["name"] == "group mean"
 
 
 @pytest.mark.parametrize("form", [RECIPROCAL, MEAN, at(RECIPROCAL, "n", scale="1/3")])

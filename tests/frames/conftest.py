@@ -13,3 +13,8 @@ def constructor(request):
 @pytest.fixture(params=[b for b in BACKENDS if b.eager], ids=repr)
 def eager_constructor(request):
     return request.param
+
+
+@pytest.fixture(params=[b for b in BACKENDS if not b.eager], ids=repr)
+def lazy_constructor(request):
+    return request.param

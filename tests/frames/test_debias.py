@@ -160,3 +160,29 @@ def test_pieces_cover_the_rows_whatever_the_chunks():
     assert frame.n_chunks() == 100
     out = tu.debias(frame, square=SQUARE)
     assert out["square"].to_list() == SQUARE(frame["s"].to_numpy()).tolist()
+
+
+def test_intervals_are_columns(eager_constructor):
+    mean = tu.unbiased("s/n", {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2)}, {"n": (1, None)})
+    data = {"s": [51.7, 3.0, 8.0], "n": [103, 2, 25]}
+    found = eager_constructor.read(
+        tu.debias(eager_constructor(data), mean=mean, interval=0.9, stderr=False)
+    )
+    assert list(found) == ["s", "n", "mean", "mean_low", "mean_high"]
+    for i, (s, n) in enumerate(zip(*data.values(), strict=True)):
+        low, high = mean.interval(s=s, n=n, level=0.9)
+        assert (found["mean_low"][i], found["mean_high"][i]) == pytest.approx((low, high))
+
+
+def test_intervals_follow_the_scale_of_a_row(eager_constructor):
+    noise = {"s": tu.Laplace(1), "n": tu.DiscreteLaplace(1)}
+    mean = tu.unbiased("s/n", noise, {"n": (1, None)})
+    data = {"s": [51.7, 3.0, 8.0], "n": [103, 2, 25], "b": [1.0, 4.0, 4.0]}
+    scales = {"s": "b", "n": "b"}
+    found = eager_constructor.read(
+        tu.debias(eager_constructor(data), None, scales, mean=mean, interval=0.9)
+    )
+    for i, (s, n, b) in enumerate(zip(*data.values(), strict=True)):
+        own = tu.unbiased("s/n", {"s": tu.Laplace(b), "n": tu.DiscreteLaplace(b)}, {"n": (1, None)})
+        expected = own.interval(s=s, n=n, level=0.9)
+        assert (found["mean_low"][i], found["mean_high"][i]) == pytest.approx(expected)

@@ -15,6 +15,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import depth
 import trueup as tu
 from estimator import drawn
 from kernels.test_targets import expressions, x, y
@@ -26,6 +27,7 @@ from trueup.kernels.grid import Grid, columns
 ALL = ("value", "variance", "stderr")
 BOTH = {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(3)}
 THREE = {"a": tu.Laplace(1), "b": tu.Laplace(2), "c": tu.DiscreteLaplace(1)}
+TALLIES = {"a": tu.DiscreteLaplace(2), "b": tu.DiscreteLaplace(2)}
 MADE: dict[str, Callable[[], tu.Estimator]] = {
     "reciprocal": lambda: tu.unbiased("1/q", tu.Laplace(2), (1, None)),
     "interval": lambda: tu.unbiased("1/(q + 1)", tu.Laplace(2), (0, 100)),
@@ -48,6 +50,8 @@ MADE: dict[str, Callable[[], tu.Estimator]] = {
     "corners": lambda: tu.unbiased(
         "a/(b + c)", THREE, {"a": (0, 9), "b": (1, 20), "c": (1, 30)}
     ),
+    "holes": lambda: tu.unbiased("b/(a + b)", TALLIES, "a >= 0, b >= 0, a + b >= 1"),
+    "slanted": lambda: tu.unbiased("b/a", TALLIES, "0 <= b <= a, a >= 1"),
 }  # fmt: skip
 
 
@@ -103,7 +107,7 @@ def test_together_is_what_the_methods_say(name, compiled, plain) -> None:
         identical(run(lambda: [est.stderr(**given)] * 2), [stderr, again])
 
 
-@settings(max_examples=30)
+@settings(max_examples=depth.examples(30))
 @given(expressions, st.lists(st.tuples(st.floats(-3, 3), st.floats(-3, 3)), min_size=1, max_size=4))
 def test_any_expression_agrees_with_sympy(compiled, expr, points) -> None:
     grid = Grid((x, y), [([], (0, 1), lambda _: expr)], frozenset())
@@ -127,7 +131,7 @@ def estimators(draw: Any) -> tu.Estimator:
     return tu.unbiased(f.text, tu.Laplace(scale), domain, draw(st.sampled_from(["optimal", 2, 4])))
 
 
-@settings(max_examples=10)
+@settings(max_examples=depth.examples(10, least=5))
 @given(estimators(), st.integers(0, 1000))
 def test_drawn_estimators_equal_numpy_and_the_formula(compiled, plain, est, seed) -> None:
     values = rows(est, seed, size=400)
@@ -140,6 +144,30 @@ def test_drawn_estimators_equal_numpy_and_the_formula(compiled, plain, est, seed
         terms = sympy.Add.make_args(formula)
         size = float(sum(abs(t.evalf(20)) for t in terms))
         assert abs(together[0][k] - float(formula.evalf(30))) <= 1e-10 * max(1, size)
+
+
+def test_rows_that_a_quick_form_leaves_out_are_compiled_too(compiled, plain) -> None:
+    """Beside a slanted bound small counts are in a table; large ones have a kernel of their own."""
+    est = made("slanted")
+    a = 100.0 + np.arange(3000) % 900
+    given = {"a": a, "b": a - 3 + np.arange(3000) % 7}
+    identical(compiled(lambda: [est(**given)]), plain(lambda: [est(**given)]))
+    (used,) = (c for c in est._value.compilations.values() if c.outputs == ("value",))
+    assert used.rest is not None
+    assert used.rest.kernels is not None
+    other = made("ratio")
+    compiled(lambda: other(s=np.full(3000, 1e200), n=np.full(3000, 9.0)))
+    assert all(c.rest.kernels is None for c in other._value.compilations.values())
+
+
+def test_empty_cells_beside_a_slanted_bound_are_in_the_table(compiled, plain) -> None:
+    est = tu.unbiased("b/a", TALLIES, "0 <= b <= a", empty=0.25)
+    assert "int32" in source_of(est, "value").text.split("def ")[1]
+    values = [np.floor(c / 2) for c in rows(est)]
+    identical(
+        compiled(lambda: est._columns(values, ("value",))),
+        plain(lambda: est._columns(values, ("value",))),
+    )
 
 
 def test_the_scale_may_be_a_column(compiled) -> None:
@@ -231,11 +259,30 @@ def test_the_text_holds_nothing_but_our_own_names(name) -> None:
     assert [type(n).__name__ for n in tree.body[:2]] == ["Expr", "ImportFrom"]
     names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     allowed = {"c", "i", "state", "unknown", "lost", "broken", "least", "most"}
-    allowed |= {"range", "uint32", "abs"}
-    ours = {n for n in names if n[0] in "rxykjs" and n[1:2].isdigit()}
-    assert names - ours <= allowed | {"nan", "floor", "sqrt"}
+    allowed |= {"first", "last", "j", "nan"}
+    called = {"range", "min", "empty", "int32", "uint32", "abs", "floor", "sqrt"}
+    ours = {n for n in names if n[0] in "rxykjst" and n[1:2].isdigit()}
+    assert names - ours <= allowed | called
     calls = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call)}
-    assert calls <= {"range", "uint32", "abs", "floor", "sqrt"}
+    assert calls <= called
+
+
+@pytest.mark.parametrize("name", ["table", "slanted"])
+def test_a_table_is_read_in_a_loop_of_its_own(name) -> None:
+    """For all a compiler knows results are stored into the table: such a loop goes row by row."""
+    loops = [n for n in ast.walk(ast.parse(source_of(made(name), *ALL).text)) if is_inner(n)]
+    reading = [loop for loop in loops if reads_a_table(loop)]
+    assert reading, "there is a table"
+    assert all(reads_a_table(line) for loop in reading for line in loop.body)
+
+
+def is_inner(node: ast.AST) -> bool:
+    return isinstance(node, ast.For) and sum(isinstance(n, ast.For) for n in ast.walk(node)) == 1
+
+
+def reads_a_table(node: ast.AST) -> bool:
+    found = (n.value for n in ast.walk(node) if isinstance(n, ast.Subscript))
+    return any(isinstance(value, ast.Name) and value.id == "c" for value in found)
 
 
 def test_a_hostile_name_stays_outside() -> None:

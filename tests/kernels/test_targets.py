@@ -99,3 +99,14 @@ def test_floor(a):
     out = np.empty(2)
     ArrayProgram(lowered).run([np.full(2, a)], out)
     assert out[0] == out[1] == scalar(lowered)(a) == 3.0 * math.floor(a) - a
+
+
+@pytest.mark.parametrize("expr", [1 - sympy.cos(x), 3 * sympy.cos(2 * x) - 3])
+def test_nothing_cancels_beside_the_maximum_of_a_cosine(expr):
+    program = tape.lower(expr, [x])
+    for value in (1e-9, -3e-8, 1e-6, 0.5):
+        truth = float(expr.subs(x, sympy.Rational(value)).evalf(30))
+        assert scalar(program)(value) == pytest.approx(truth, rel=4e-16)
+        block = np.empty(1)
+        ArrayProgram(program).run([np.array([value])], block)
+        assert block[0] == pytest.approx(truth, rel=4e-16)

@@ -1,6 +1,6 @@
 """Privacy, tested with power: the claimed ε is accepted, half the noise and a smaller ε are not.
 
-Two neighbouring data sets are released many times, the published noisy values are binned, and
+What a release of two neighbouring data sets publishes is drawn many times and binned, and
 simultaneous Clopper–Pearson bounds on the frequencies of all bins say whether P(bin | D) ≤
 e^ε P(bin | D′) can hold, in both directions. The same number of draws must show that half the noise
 breaks it, and that the loss is not half of what is claimed.
@@ -23,6 +23,8 @@ from trueup.mechanisms import Mean, PerRecordSum, Shares, TwoTotalsMean, means, 
 from trueup.mechanisms.whole_numbers import Grid
 
 RELEASES = 4_000
+FEW = 20
+"""Releases that are made in full."""
 LEVEL = 1e-4
 """The probability that an honest mechanism would be rejected, all bins and directions together."""
 
@@ -62,20 +64,36 @@ class Audit:
     """Where the bins are cut, for each published value: at the true values of both data sets."""
 
     def published(self, monkeypatch: Any, mechanism: Any, values: list[Any], seed: int) -> Any:
-        """Return what publish returned in each of many releases."""
-        seen: list[Any] = []
+        """Return what publish returns in many releases, one row each.
+
+        A release hands the same numbers and noises to publish every time, which is seen in a few;
+        the many releases then are many draws of publish itself.
+        """
+        asked = [self.handed_over(monkeypatch, mechanism, values, seed + i) for i in range(FEW)]
+        assert all(again == asked[0] for again in asked)
+        rng = np.random.default_rng(seed)
+        return np.column_stack(
+            [
+                self.module.publish(given * RELEASES, noise, rng).reshape(RELEASES, -1)
+                for given, noise in asked[0]
+            ]
+        ).astype(float)
+
+    def handed_over(
+        self, monkeypatch: Any, mechanism: Any, values: list[Any], seed: int
+    ) -> list[tuple[list[float], Any]]:
+        """Return the numbers and the noise of every call of publish in one release."""
+        seen: list[tuple[list[float], Any]] = []
         publish = self.module.publish
 
         def spy(values: Any, noise: Any, rng: Any = None) -> Any:
-            seen.append(publish(values, noise, rng))
-            return seen[-1]
+            seen.append((np.asarray(values).tolist(), noise))
+            return publish(values, noise, rng)
 
-        rng = np.random.default_rng(seed)
         with monkeypatch.context() as patch:
             patch.setattr(self.module, "publish", spy)
-            for _ in range(RELEASES):
-                mechanism.release(values, rng)
-        return np.concatenate(seen).astype(float).reshape(RELEASES, -1)
+            mechanism.release(values, np.random.default_rng(seed))
+        return seen
 
     def loss(self, monkeypatch: Any, mechanism: Any) -> float:
         """Return the loss that is certain."""
@@ -197,6 +215,14 @@ def test_larger_sums_lose_less(monkeypatch, data):
     before, after = math.sqrt(sum(data)), math.sqrt(sum(data) + 4)
     moved = dataclasses.replace(audit, data=data, edges=[[before, after]])
     assert moved.loss(monkeypatch, audit.make()) <= (after - before) / 2 < audit.epsilon
+
+
+def test_a_release_that_hands_over_random_numbers_is_noticed(monkeypatch):
+    """Draws of publish alone would not show what was random before."""
+    mechanism = AUDITS["mean"].make()
+    monkeypatch.setattr(Grid, "total", lambda *_: np.random.default_rng().integers(1000))
+    with pytest.raises(AssertionError):
+        AUDITS["mean"].loss(monkeypatch, mechanism)
 
 
 def test_the_bounds_themselves():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import depth
 import trueup as tu
 from near.laws import Gaussian, Staircase, largest, mean, sums
 
@@ -29,8 +30,7 @@ def estimator(case, noise):
     return est, g, truth, size
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize(("case", "name"), depth.crossed([*CASES], [*LAWS]))
 def test_no_true_value_beats_the_bound(case, name):
     noise, law = LAWS[name]
     est, g, truth, size = estimator(case, noise)

@@ -56,7 +56,33 @@ def test_bad_input():
         tu.frontier("1/n", tu.Gaussian(1), (2, 9), biases=[])
     with pytest.raises(tu.TrueupError, match="a bias must be positive, got -1"):
         tu.frontier("1/n", tu.Gaussian(1), (2, 9), biases=[-1])
-    with pytest.raises(tu.TrueupError, match="for one statistic"):
-        tu.frontier("s/n", {"s": tu.Gaussian(1), "n": tu.Gaussian(1)}, {"n": (2, 9)})
+    noise = dict.fromkeys("smn", tu.Gaussian(1))
+    for f in ("s/n + m", "s/(m*n)"):
+        with pytest.raises(tu.TrueupError, match="for one function that is traded"):
+            tu.frontier(f, noise, dict.fromkeys("mn", (2, 9)))
+
+
+def test_a_ratio_shows_from_how_many_cells_on_a_bound_is_best():
+    """Its cells: where bias² + variance/m of one row, averaged over the prior, meets the last."""
+    law = tu.DiscreteLaplace(5)
+    front = tu.frontier("s/n", {"s": law, "n": law}, {"n": (1, 60)}, biases=[0.5, 0.2, 0.05])
+    assert front.question.relative
+    assert front.cells[0] == 1
+    assert (np.diff(front.cells) > 0).all()
+    masses = law.pmf(np.arange(-200, 201))
+    n = np.arange(1, 61)
+    x = (n[:, None] + np.arange(-200, 201)).astype(float)
+    prices = []
+    for bias in front.biases[:2]:
+        est = tu.nearly_unbiased(
+            "s/n", {"s": law, "n": law}, {"n": (1, 60)}, float(bias), relative=True
+        )
+        h = n[:, None] * est(s=np.ones(x.size), n=x.ravel()).reshape(x.shape)
+        mean = h @ masses
+        both = 1 + float(law.variance) / n**2  # s as noisy, relative to itself, as n
+        prices.append(((mean - 1) ** 2 @ (1 / n), (both * (h**2 @ masses) - mean**2) @ (1 / n)))
+    (square, variance), (less, more) = prices
+    assert front.cells[1] == pytest.approx((more - variance) / (square - less), rel=0.05)
+    assert "best from" in repr(front)
     with pytest.raises(tu.TrueupError, match="not bounded"):
         tu.frontier("1/n", tu.Gaussian(1), (0, 9))

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import depth
 import oracle
 import trueup as tu
 from trueup.errors import InfiniteVariance, NoUnbiasedEstimator, TrueupError
@@ -341,8 +342,7 @@ def test_unbiased_from_a_bound_on(name, text):
         check(estimator, f, oracle.Axis(NOISES[name][1], q, (2.0,), feature=3.0))
 
 
-@pytest.mark.parametrize("text", FUNCTIONS)
-@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize(("name", "text"), depth.crossed([*NOISES], [*FUNCTIONS]))
 def test_unbiased_up_to_a_bound(name, text):
     """The mirror image: f(−u) for u ≤ −2."""
     noise, f = total(NOISES[name][0]), FUNCTIONS[text]
@@ -354,8 +354,7 @@ def test_unbiased_up_to_a_bound(name, text):
     check(estimator, lambda u: f(-u), oracle.Axis(NOISES[name][1], -3.5, (-2.0,), feature=3.0))
 
 
-@pytest.mark.parametrize("text", FUNCTIONS)
-@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize(("name", "text"), depth.crossed([*NOISES], [*FUNCTIONS]))
 def test_unbiased_between_two_bounds(name, text):
     noise, f = total(NOISES[name][0]), FUNCTIONS[text]
     estimator = tu.unbiased(text, noise, (2, 5))

@@ -68,6 +68,7 @@ def examine(case: Case, without: tuple[str, ...] = ()) -> tuple[bool, list[Fault
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
+                warnings.simplefilter("ignore", tu.BoundWarning)  # it tells, like a reason
                 return action()
         except tu.TrueupError:
             return None

@@ -36,7 +36,7 @@ import trueup as tu
 
 _CASES_PER_SEED = 10_000_000  # more than any run draws, so that two seeds share no case
 
-TIES = 0.0
+TIES = 0.15
 """The part of the cases in several statistics that have a condition between two of them."""
 
 Number = int | float

@@ -11,6 +11,7 @@ powerful enough to see that.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import multiprocessing
 import secrets
@@ -155,10 +156,13 @@ def _added(sets: list[Any], records: list[Any]) -> Iterator[tuple[Any, list[Any]
         yield data, records, [[*data, r] for r in records]
 
 
-def _counts() -> Iterator[tuple[Any, list[Any], list[Any]]]:
-    for counts in ([0, 0, 0], [10**6, 3, 1], [10**17 + 8, 2**53, 1]):
-        more = [[c + (i == j) for j, c in enumerate(counts)] for i in range(3)]
-        yield counts, [0, 1, 2], more
+def _counts(k: int) -> Iterator[tuple[Any, list[Any], list[Any]]]:
+    """Give every database of up to 6 records in k categories, the empty one too, and large ones."""
+    small = (s for s in itertools.product(range(7), repeat=k) if sum(s) <= 6)
+    large = ([10**6, 3, 1, 0][:k], [10**17 + 8, 2**53, 1, 0][:k])
+    for counts in (*map(list, small), *large):
+        more = [[c + (i == j) for j, c in enumerate(counts)] for i in range(k)]
+        yield counts, list(range(k)), more
 
 
 def _epsilon(mechanism: Any, _: Any) -> Fraction:
@@ -187,9 +191,15 @@ SUBJECTS: dict[str, Subject] = {
 SUBJECTS["GroupShare"] = Subject(
     lambda: tm.GroupShare(1), lambda: _added([[], [0], [1, 1, 0]], [0, 1]), _epsilon
 )
-SUBJECTS["Shares"] = Subject(
-    lambda: tm.Shares(1, ["a", "b", "c"]), _counts, _epsilon, "release_counts"
-)
+SUBJECTS |= {
+    f"Shares, {k} categories": Subject(
+        partial(tm.Shares, epsilon, list("abcd"[:k]), least),
+        partial(_counts, k),
+        _epsilon,
+        "release_counts",
+    )
+    for k, epsilon, least in ((2, Fraction(1, 3), 1), (3, 1, 1), (4, 0.7, 5))
+}
 SUBJECTS |= {
     f"PerRecordSum, {noise}, {name}": Subject(
         partial(tm.PerRecordSum, *options, noise),

@@ -119,12 +119,12 @@ def _mean(est: Any, drawn: Count, n: int) -> tuple[float, float]:
 
 
 def shares(seed: int) -> Wrong | None:
-    """Return shares of drawn counts that do not sum to 1 and do not say so."""
+    """Return shares of drawn noisy counts that do not sum to 1 and do not say so."""
     rng = random.Random(f"shares {seed}")
     cells, largest = rng.choice((2, 3, 5, 13)), rng.choice((1, 1, 20, 10**4))
-    counts = [rng.randint(0, largest) for _ in range(cells)]
-    mechanism = _shares(rng.choice((0.1, 1)), cells)
-    release = mechanism.release_counts(counts, rng=seed)
+    counts = tuple(rng.choice((1, rng.randint(-1, largest))) for _ in range(cells))
+    mechanism = _shares(rng.choice((0.01, 0.1, 1)), cells)
+    release = mechanism._of(counts, mechanism.inverse, True)
     total = sum(release.shares.values())
     if total == 1 or release.note:
         return None

@@ -36,6 +36,7 @@ COMPARED = {
 """What is compared, one planted fault each in test_planted.py; besides, nothing may be raised but a
 TrueupError, no warning, nothing may be refused of what was accepted, and nothing may take 20 s."""
 ASKED = {
+    "expectation": "expectation",
     "sd": "sd",
     "estimated variance": "estimated variance",
     "coverage": "coverage",

@@ -151,6 +151,7 @@ def _single(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row,
         x = {n: _as_bound(e, n, columns[n][i]) for n in e.names}
         steps = [(n, s * 2.0**-23) for n in e.names for s in (-1, 1)]
         near = [x, *({**x, n: e.beside(n, x[n], step)} for n, step in steps)]
+        rounded = {n: float(c[i]) for n, c in columns.items()}
         truths = [_scalar(est, p) for p in near]
         finite = [t for t in truths if math.isfinite(t) and abs(t) < 1e30]
         if len(finite) < len(truths) or not math.isfinite(got):
@@ -159,9 +160,16 @@ def _single(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row,
         size = 0.0 if math.isnan(size) else size
         e.report.compared["float32"] += 1
         slack = SINGLE * (abs(truths[0]) + size) + 8 * (max(truths) - min(truths))
-        slack += 8 * _moved(e, x, {n: float(c[i]) for n, c in columns.items()})
+        slack += 8 * (_moved(e, x, rounded) + _change(e, est, rounded))
         if not abs(got - truths[0]) <= slack + e.least:
             yield "float32", x, truths[0], got
+
+
+def _change(e: Any, est: Any, rounded: Row) -> float:
+    """Return how far the estimate moves from one float32 to the next, not across a bound."""
+    steps = [{**rounded, n: e.beside(n, v, 2.0**-23)} for n, v in rounded.items()]
+    moved = [abs(_scalar(est, step) - _scalar(est, rounded)) for step in steps]
+    return max((m for m in moved if math.isfinite(m)), default=0.0)
 
 
 def _moved(e: Any, x: Row, rounded: Row) -> float:

@@ -28,7 +28,8 @@ FEW = [
     "GroupMean, midpoint, bounds (0.1, 0.7)",
     "GroupMean, a value, bounds (100000000000000000, 100000000000000010)",
     "GroupShare",
-    "Shares",
+    "Shares, 2 categories",
+    "Shares, 3 categories",
     "PerRecordSum, laplace, root:2",
     "PerRecordSum, gaussian, log",
 ]
@@ -80,7 +81,7 @@ def test_a_number_that_gets_less_noise_than_it_says_is_found(
 ) -> None:
     """The scale is right, but the steps that get the noise are twice as long."""
     twice = lambda self: Whole(tuple(2 * m for m in self.multiples), self.step)  # noqa: E731
-    subject, mechanism = _of("Shares")
+    subject, mechanism = _of("Shares, 3 categories")
     with privacy.caught() as seen, monkeypatch.context() as patch:
         caught = Whole.plus
         patch.setattr(Whole, "plus", lambda self, z: caught(twice(self), z))

@@ -19,7 +19,7 @@ from prove.runner import Figures
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every section be of little work, and nothing be kept."""
-    monkeypatch.setattr(privacy, "SUBJECTS", {"Shares": privacy.SUBJECTS["Shares"]})
+    monkeypatch.setattr(privacy, "SUBJECTS", {"Shares": privacy.SUBJECTS["Shares, 2 categories"]})
     monkeypatch.setattr(privacy, "TABLES", {})
     monkeypatch.setattr(published, "CASES", 3)
     monkeypatch.setattr(put_back, "outcomes", lambda _: [Outcome(d.number) for d in DEFECTS])

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import random
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import count, islice
 from typing import Any
 from unittest import mock
@@ -49,7 +49,7 @@ def table() -> dict[str, Column]:
     return dict(zip(NAMES, (first, *others), strict=True))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Question:
     """A function of the first columns; ``scales`` of its inputs, the last ones, are scales."""
 
@@ -59,6 +59,7 @@ class Question:
     scales: int = 0
     kind: Kind | None = None
 
+    @cache  # noqa: B019  (there is one of each question)
     def sql(self, dialect: Any) -> str:
         names = dict(zip((s.name for s in self.grid.inputs), NAMES, strict=False))
         if self.kind is None:
@@ -174,6 +175,7 @@ def _operations() -> Iterator[Question]:
     yield Question("sum of parts", grid, root=True)
 
 
+@cache
 def in_doubles(question: Question) -> list[float]:
     """Return what plain doubles give, without the rescue of what overflows on the way."""
     grid = question.grid
@@ -187,6 +189,12 @@ def in_doubles(question: Question) -> list[float]:
         for scale in columns[len(columns) - question.scales :]:
             found[~((scale > 0) & (scale < math.inf))] = math.nan
     return [float(v) for v in found]
+
+
+@cache
+def expectation(question: Question, row: tuple[float, ...]) -> tuple[Any, Any] | None:
+    """Return the exact value and its magnitude, computed once for all engines."""
+    return exact(question.grid, list(row))
 
 
 def undefined(grid: Any, row: Any) -> bool:
@@ -262,7 +270,7 @@ def _fits(
         return True
     if not finite:
         return not question.kind
-    expected = exact(question.grid, list(row))
+    expected = expectation(question, row)
     if expected is None:
         return False
     value, size = expected

@@ -6,8 +6,7 @@ import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli.options import NOISE_HELP, SPEC_HELP, add_columns, add_release
-from trueup.files.formats import FORMATS
+from trueup.cli.options import NOISE_HELP, SPEC_HELP, add_columns, add_formats, add_release
 
 if TYPE_CHECKING:
     import argparse
@@ -59,6 +58,12 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
         "--total", action="store_true", help="write totals with standard errors, not the rows"
     )
     group.add_argument(
+        "--ratio", action="store_true", help="write ratios of sums: s/n becomes Σs/Σn, unbiased"
+    )
+    group.add_argument(
+        "--interval", metavar="LEVEL", type=float, help="with --ratio: add NAME_low, NAME_high"
+    )
+    group.add_argument(
         "--by", metavar="COLUMNS", help="with --total: one for each group, e.g. state,industry"
     )
     group.add_argument(
@@ -74,13 +79,13 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("files")
+    add_formats(group)
     group.add_argument(
-        "--from", dest="source_format", choices=FORMATS, help="format of IN, if not its suffix"
+        "--decimal",
+        choices=(".", ","),
+        default=".",
+        help="before the decimals in a text file IN; new columns of OUT have points",
     )
-    group.add_argument(
-        "--to", dest="target_format", choices=FORMATS, help="format of OUT, if not its suffix"
-    )
-    group.add_argument("--delimiter", metavar="SIGN", help="between the fields of a text file IN")
     group.add_argument(
         "--null",
         dest="nulls",
@@ -99,9 +104,6 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--compression",
         choices=("snappy", "zstd", "lz4", "gzip", "none"),
         help="of the columns of a Parquet (default: snappy) or Arrow (zstd, lz4) file",
-    )
-    group.add_argument(
-        "--hive", action="store_true", help="folders called key=value are columns of text"
     )
     group.add_argument("--force", action="store_true", help="replace OUT if it exists")
 
@@ -129,7 +131,17 @@ def run(args: argparse.Namespace) -> int:
     release = read_release(args, args.formulas)
     if not release.estimates:
         raise WrongUsage("there is no formula", 'give one after OUT, e.g. "mean = s/n"')
-    if not args.total and (args.by or args.weights or args.average or args.skip_missing):
+    if args.ratio and (args.total or args.weights or args.average or args.variance):
+        raise WrongUsage(
+            "--total, --weights, --average and --variance do not go with --ratio", "leave them out"
+        )
+    if args.interval is not None and not args.ratio:
+        raise WrongUsage(
+            "--interval goes with --ratio", "in Python tu.debias(..., interval=0.95) adds columns"
+        )
+    if not (args.total or args.ratio) and (
+        args.by or args.weights or args.average or args.skip_missing
+    ):
         raise WrongUsage(
             "--by, --weights, --average and --skip-missing go with --total", "add --total"
         )
@@ -147,6 +159,7 @@ def read_job(args: argparse.Namespace, release: Release) -> Job:
     """Return the job that the arguments describe."""
     from trueup.cli.notation import Name, names
     from trueup.files.job import Job
+    from trueup.tables.request import level_of
     from trueup.tables.totals import Totals
 
     estimators = release.estimators()
@@ -154,7 +167,12 @@ def read_job(args: argparse.Namespace, release: Release) -> Job:
     totals = None
     if args.total:
         weights = None if args.weights is None else Name(args.weights)
+        if weights is not None:
+            release.check_weights(weights, statistics)
         totals = Totals(names(args.by or ""), weights, args.average, args.skip_missing)
+    if args.ratio:
+        level = level_of(args.interval)
+        totals = Totals(names(args.by or ""), skip=args.skip_missing, ratio=True, level=level)
     given: dict[str, Any] = {
         f.name: getattr(args, f.name) for f in dataclasses.fields(Job) if hasattr(args, f.name)
     }

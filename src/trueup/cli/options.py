@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trueup.files.formats import FORMATS
+
 if TYPE_CHECKING:
     import argparse
 
@@ -25,6 +27,10 @@ bounds on the true value:
 
 cells that may be empty (integer noise):
   --empty 0          what every quotient is where its denominator is 0; --empty mean=0 for one
+
+less noise for some bias, which is certified (needs trueup[near]):
+  --max-bias 0.2     of every quotient, relative to it; --max-bias mean=0.2 for one
+  --cells 400        as much bias as makes the sum of 400 cells most accurate
 """
 
 SPEC_HELP = """\
@@ -41,6 +47,8 @@ sidecar (--spec release.toml); options override it:
   mean = "s/n"                      # used when the command line has no formula
   [empty]
   mean = 0                          # what mean is where its denominator is 0; or empty = 0
+  [max_bias]
+  mean = 0.2                        # bias allowed, relative; or [cells] and mean = 400
 conditions = ["0 <= s <= n"]        # between statistics; before the first table
 """
 
@@ -69,7 +77,35 @@ def add_release(parser: argparse.ArgumentParser) -> None:
         metavar="VALUE",
         help="what a quotient is where its denominator is 0, or 'mean=0' for one; repeatable",
     )
+    group.add_argument(
+        "--max-bias",
+        action="append",
+        default=[],
+        metavar="BIAS",
+        help="bias allowed of quotients, relative to them, or 'mean=0.2' for one; repeatable",
+    )
+    group.add_argument(
+        "--cells",
+        action="append",
+        default=[],
+        metavar="COUNT",
+        help="choose the bias for sums of so many cells, or 'mean=400' for one; repeatable",
+    )
     group.add_argument("--spec", type=Path, metavar="TOML", help="sidecar that describes the noise")
+
+
+def add_formats(group: argparse._ArgumentGroup) -> None:
+    """Add the options that say how IN is read and OUT is written."""
+    group.add_argument(
+        "--from", dest="source_format", choices=FORMATS, help="format of IN, if not its suffix"
+    )
+    group.add_argument(
+        "--to", dest="target_format", choices=FORMATS, help="format of OUT, if not its suffix"
+    )
+    group.add_argument("--delimiter", metavar="SIGN", help="between the fields of a text file IN")
+    group.add_argument(
+        "--hive", action="store_true", help="folders called key=value are columns of text"
+    )
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:

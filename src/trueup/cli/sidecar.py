@@ -18,7 +18,11 @@ The sidecar describes each noisy statistic, and what to estimate from them::
     [empty]
     mean = 0                        # what mean is, by convention, where its denominator is 0
 
-and, before the first table, ``conditions = ["0 <= s <= n"]`` between statistics.
+    [max_bias]                      # or [cells]: see tu.nearly_unbiased
+    mean = 0.2                      # how much bias is allowed, relative to the estimate
+
+and, before the first table, ``conditions = ["0 <= s <= n"]`` between statistics. A table
+``[privacy]`` says what a release has promised; nothing in it is needed here.
 
 Options override it, statistic by statistic; formulas given on the command line replace
 ``[estimate]``.
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
 _OWN = ("family", "bounds", "column", "scale_column")
 _ALIKE = 0.8  # one letter of six, as bound for bounds; scale is no scale_column
 _SPEC_HINT = "the schema is in `trueup debias --help`"
+_USUAL = {"empty": "0", "max_bias": "0.2", "cells": "400"}
 _NAME_HINT = 'give the column a name: "mean = s/n"'
 
 
@@ -77,14 +82,17 @@ class Release:
     """The noisy statistics by name, and the formulas to estimate.
 
     ``conditions`` are between statistics; ``empty`` are the values of estimates in empty cells, ""
-    for all of them. ``default`` is the noise of every statistic that has none of its own;
-    ``options`` are the statistics that an option speaks of.
+    for all of them; so are the relative biases allowed, ``max_bias``, and the numbers of ``cells``
+    whose estimates are added up. ``default`` is the noise of every statistic that has none of its
+    own; ``options`` are the statistics that an option speaks of.
     """
 
     statistics: dict[str, Statistic] = dataclasses.field(default_factory=dict)
     estimates: dict[str, str] = dataclasses.field(default_factory=dict)
     conditions: list[str] = dataclasses.field(default_factory=list)
     empty: dict[str, Number] = dataclasses.field(default_factory=dict)
+    max_bias: dict[str, Number] = dataclasses.field(default_factory=dict)
+    cells: dict[str, Number] = dataclasses.field(default_factory=dict)
     default: Noise | None = None
     options: set[str] = dataclasses.field(default_factory=set)
 
@@ -96,17 +104,21 @@ class Release:
     def estimators(self) -> dict[str, Estimator]:
         """Return one estimator for each formula."""
         self.check_used(self.estimates.values())
-        strange = sorted({*self.empty} - {"", *self.estimates})
-        if strange:
-            raise TrueupError(
-                f"there is no estimate {quoted(strange[0])} to be given a value in empty cells",
-                f"the estimates are {', '.join(self.estimates)}",
-            )
+        for given, purpose in (
+            (self.empty, "a value in empty cells"),
+            (self.max_bias, "a largest bias"),
+            (self.cells, "a number of cells"),
+        ):
+            strange = sorted({*given} - {"", *self.estimates})
+            if strange:
+                raise TrueupError(
+                    f"there is no estimate {quoted(strange[0])} to be given {purpose}",
+                    f"the estimates are {', '.join(self.estimates)}",
+                )
         return {name: self.estimator(f, name) for name, f in self.estimates.items()}
 
     def estimator(self, formula: str, estimate: str = "") -> Estimator:
         """Return the estimator of a formula."""
-        from trueup.estimator import unbiased
         from trueup.formula.denominators import denominators
         from trueup.formula.grammar import parse
 
@@ -119,11 +131,16 @@ class Release:
             name: s.bounds for name, s in self.statistics.items() if name in noises
         }
         domain |= self._known_together(names, noises)
-        quotient = estimate in self.empty or bool(denominators(parse(formula)))
-        empty = self.empty.get(estimate, self.empty.get("")) if quotient else None
+        quotient = bool(denominators(parse(formula)))
+        asked = {
+            name: given.get(estimate, given.get("") if quotient else None)
+            for name in ("empty", "max_bias", "cells")
+            if (given := getattr(self, name))
+        }
+        asked = {name: value for name, value in asked.items() if value is not None}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", BoundWarning)
-            made = unbiased(formula, noises, domain, empty=empty)
+            made = _made(formula, noises, domain, asked)
         for warning in caught:
             print(f"trueup: warning: {warning.message}", file=sys.stderr)
         return made
@@ -150,6 +167,17 @@ class Release:
         """Return the column of noise scales, of the statistics that have one."""
         given = {name: self._known(name).scale_column for name in statistics}
         return {name: column for name, column in given.items() if column is not None}
+
+    def check_weights(self, weights: str, read: Iterable[str]) -> None:
+        """Refuse weights that are the column of a noisy statistic, though no formula reads it."""
+        from trueup.noise import Noiseless
+        from trueup.tables.totals import noisy_weights
+
+        for name, statistic in self.statistics.items():
+            column = name if statistic.column is None else statistic.column
+            known = name in read or isinstance(statistic.noise, (Noiseless, type(None)))
+            if column.lower() == weights.lower() and not known:
+                raise noisy_weights(weights, f"{name} + {statistic.noise!r}")
 
     def check_used(self, formulas: Iterable[str]) -> None:
         """Refuse options for statistics that no formula reads: they may be misspelt."""
@@ -180,6 +208,22 @@ class Release:
         )
 
 
+def _made(formula: str, noises: Any, domain: Any, asked: dict[str, Number]) -> Estimator:
+    """Return the unbiased estimator, or the one with the bias that is allowed."""
+    from trueup.estimator import unbiased
+    from trueup.near import nearly_unbiased
+
+    if not asked.keys() - {"empty"}:
+        return unbiased(formula, noises, domain, empty=asked.get("empty"))
+    if "empty" in asked:
+        raise TrueupError(
+            f"{quoted(formula)} has a value in empty cells and a bias that is allowed",
+            "leave one of them out",
+        )
+    relative = True if "max_bias" in asked else None
+    return nearly_unbiased(formula, noises, domain, relative=relative, **asked)
+
+
 def read_release(args: argparse.Namespace, formulas: Iterable[str]) -> Release:
     """Return what the sidecar and the options say together, the options first."""
     spec = getattr(args, "spec", None)
@@ -198,9 +242,10 @@ def read_release(args: argparse.Namespace, formulas: Iterable[str]) -> Release:
             statistic = release.given(of)
             statistic.noise = read_noise(law, scaled=statistic.scale_column is not None)
     _read_bounds(release, args.domain)
-    for text in getattr(args, "empty", []):
-        of, value = assignment(text)
-        (release.empty[of or ""],) = read_numbers(value)
+    for option in ("empty", "max_bias", "cells"):
+        for text in getattr(args, option, []):
+            of, value = assignment(text)
+            (getattr(release, option)[of or ""],) = read_numbers(value)
     estimates = _read_formulas(formulas)
     release.estimates = estimates or release.estimates
     return release
@@ -280,10 +325,13 @@ def read_spec(path: Path) -> Release:
         data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, numbers or nests without end
         raise TrueupError(f"{path} is not TOML: {error}", _SPEC_HINT) from None
-    _check_keys(path, "the file", data, ("noise", "estimate", "conditions", "empty"))
+    known = ("noise", "estimate", "conditions", "empty", "max_bias", "cells", "privacy")
+    _check_keys(path, "the file", data, known)
     release = Release()
     release.conditions = _conditions(path, data.get("conditions", []))
-    release.empty = _empty(path, data.get("empty", {}))
+    release.empty = _numbers(path, data, "empty", "a value in empty cells")
+    release.max_bias = _numbers(path, data, "max_bias", "a largest bias")
+    release.cells = _numbers(path, data, "cells", "how many cells there are")
     for name, entry in _table(path, data, "noise").items():
         try:
             release.statistics[name] = _statistic(path, name, entry)
@@ -317,13 +365,15 @@ def _conditions(path: Path, value: Any) -> list[str]:
     return value
 
 
-def _empty(path: Path, value: Any) -> dict[str, Number]:
+def _numbers(path: Path, data: Mapping[str, Any], key: str, what: str) -> dict[str, Number]:
+    """Return one number for each estimate, "" for one that is for all."""
+    value = data.get(key, {})
     values = value if isinstance(value, dict) else {"": value}
     for name, number in values.items():
         if isinstance(number, bool) or not isinstance(number, (int, float)):
             raise TrueupError(
-                f"{path}, empty: a value in empty cells is a number, got {number!r}",
-                f"write [empty] and {name or 'mean'} = 0",
+                f"{path}, {key}: {what} is a number, got {number!r}",
+                f"write [{key}] and {name or 'mean'} = {_USUAL[key]}",
             )
     return values
 

@@ -97,6 +97,8 @@ def _search(duck: Duck, source: Source, statement: Statement, check: Check) -> T
     what, hint = _WORDS.get(check.kind, _WORDS["cast"])
     most = statement.limits.get(check.column, math.inf)
     limit = "finite" if math.isinf(most) else f"below {most:g} for this formula"
+    if check.kind == "text" and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", str(value)):
+        hint = "if a comma stands before the decimals: --decimal ,"
     names = {"value": shown, "kind": check.kind, "column": check.column, "limit": limit}
     return TrueupError(f"{place}: {what.format(**names)}{more}", hint.format(**names))
 

@@ -6,10 +6,11 @@ import dataclasses
 import os
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trueup.errors import InfiniteVariance, TrueupError
+from trueup.errors import BoundWarning, InfiniteVariance, TrueupError
 from trueup.files import formats, targets
 from trueup.files.duck import Duck, copy, enough, installed
 from trueup.files.faults import translated
@@ -19,8 +20,9 @@ from trueup.files.query import Statement, quote
 from trueup.files.scans import guessed, parquet, reading, types
 from trueup.files.sources import found, opened
 from trueup.files.summary import Summary, Tally
-from trueup.tables.request import check_new, read_requests
-from trueup.tables.totals import ROWS, Totals, missing_numbers
+from trueup.frames.ratio import ratio
+from trueup.tables.request import check_new, needs_variance, read_requests
+from trueup.tables.totals import ROWS, Totals, check_weights, missing_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,6 +52,7 @@ class Job:
     source_format: str | None = None
     target_format: str | None = None
     delimiter: str | None = None
+    decimal: str = "."
     hive: bool = False
     nulls: tuple[str, ...] = ()
     keep_text: tuple[str, ...] = ()
@@ -63,11 +66,11 @@ class Job:
 
     def __post_init__(self) -> None:
         """Refuse errors that are infinite before any file is read."""
-        if self.outputs == ("value",):
+        if not needs_variance(self.outputs):
             return
         for name, estimator in self.estimators.items():
             try:
-                _ = estimator.variance_formula
+                estimator._check_variance()
             except InfiniteVariance as error:
                 hint = "add --no-stderr: the estimate is still unbiased"
                 raise InfiniteVariance(f"{name}: {error.message}", hint) from None
@@ -93,6 +96,8 @@ class Job:
             fold=str.lower,
             find=lambda column, kind, statistic: found(column, f"--{kind} {statistic}=", source),
         )
+        if totals is not None and totals.weights is not None:
+            check_weights(totals.weights, requests, str.lower)
         return requests, dataclasses.replace(self, totals=totals, keep_text=tuple(text))
 
     def check_missing(self, missing: int, kept: int) -> None:
@@ -117,7 +122,8 @@ def run_job(job: Job) -> list[str]:
 
 def _target_format(job: Job, source: Source) -> Format:
     if not job.to_pipe:
-        return targets.check(job.output, job.target_format, source, force=job.force, folder=False)
+        force = job.force or job.dry_run  # which writes nothing
+        return targets.check(job.output, job.target_format, source, force=force, folder=False)
     usual = source.format.name if source.format.is_text else "csv"
     form = formats.Format(job.target_format or usual)
     if not form.is_text and sys.stdout.isatty() and not job.dry_run:
@@ -165,14 +171,16 @@ class _Run:
         casts: Mapping[str, str] = {}
         if source.format.is_text and not self.form.is_text and job.totals is None:
             free = [n for n in source.columns if n not in (*source.hive, *job.keep_text)]
-            casts = guessed(self.duck, table, free, job.nulls)
+            casts = guessed(self.duck, table, free, job.nulls, job.decimal)
         weights = job.totals.weights if job.totals else None
         others = () if weights is None else (weights,)
         kinds = types(self.duck, table, source.columns)
-        return Statement(self.requests, table, kinds, casts, job.nulls, others)
+        return Statement(self.requests, table, kinds, casts, job.nulls, others, decimal=job.decimal)
 
     def _write(self, statement: Statement) -> list[str]:
         job, duck = self.job, self.duck
+        if job.totals is not None and job.totals.ratio:
+            return self._write_ratios(statement, job.totals)
         if job.dry_run:
             query = statement.query(job.totals)
             out = job.output if job.to_pipe else exact(Path(job.output))
@@ -193,6 +201,47 @@ class _Run:
         if self.target is not None:
             self.target.commit()
         return [] if summary is None else summary.lines()
+
+    def _write_ratios(self, statement: Statement, totals: Totals) -> list[str]:
+        """Write ratios of sums: the engine adds up, the ratios of its groups are computed here."""
+        job, duck = self.job, self.duck
+        helpers = {
+            name: quote(name) for name in (*statement.numbers.values(), *statement.scales.values())
+        }
+        query = statement.over(helpers, map(quote, totals.by))
+        if job.dry_run:
+            print(query + ";")
+            return []
+        numbers = " OR ".join(f"{name} IS NULL" for name in helpers.values())
+        found = duck.ask(f"SELECT COUNT(*), COUNT(*) FILTER (WHERE {numbers}) FROM (\n{query}\n)")[
+            0
+        ]
+        rows, missing = (int(n) for n in found)
+        job.check_missing(missing, rows - missing)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", BoundWarning)
+            made = ratio(
+                duck.connection.sql(query),
+                list(totals.by),
+                {s: statement.numbers[c] for r in self.requests for s, c in r.columns.items()},
+                {s: statement.scales[c] for r in self.requests for s, c in r.scales.items()},
+                missing="skip",
+                stderr="stderr" in job.outputs,
+                interval=totals.level,
+                **{r.name: r.estimator for r in self.requests},
+            )
+        duck.connection.register(_TOTALS, made.to_arrow_table())
+        order = f" ORDER BY {', '.join(map(quote, totals.by))}" if totals.by else ""
+        results = f"SELECT * FROM {_TOTALS}{order}"
+        kinds = self.source.types
+        if self.target is not None:
+            groups = duck.write(results, self.target.part, self.form, job.compression, kinds)
+            self.target.commit()
+        else:
+            groups = duck.stream(results, sys.stdout.buffer, self.form, job.compression, kinds)
+        told = [f"{rows:,} row{'s' * (rows != 1)} in {groups:,} group{'s' * (groups != 1)}"]
+        told += [f"trueup: warning: {warning.message}" for warning in caught]
+        return [] if job.quiet else told
 
     def _computed(self, query: str, statement: Statement, totals: Totals) -> tuple[str, int]:
         """Compute totals; return the query that reads them, groups in order, and all rows."""

@@ -78,6 +78,8 @@ class Statement:
         Further columns that are read as numbers.
     dialect
         ``duckdb`` or ``spark``.
+    decimal
+        The sign before the decimals of numbers that are text: a point or a comma.
     """
 
     requests: Sequence[Request]
@@ -87,6 +89,7 @@ class Statement:
     nulls: Sequence[str] = ()
     others: Sequence[str] = ()
     dialect: str = "duckdb"
+    decimal: str = "."
 
     def quote(self, name: str) -> str:
         """Return an identifier."""
@@ -137,9 +140,10 @@ class Statement:
     # -- conversions and checks --------------------------------------------------------------------
 
     def _known(self, column: str) -> str:
-        """Return a column of text, NULL where a number is missing."""
+        """Return a column of text with decimal points, NULL where a number is missing."""
         text = self.quote(column)
-        return f"CASE WHEN {is_known(text, self.nulls, self.dialect)} THEN {text} END"
+        number = with_points(text, self.decimal)
+        return f"CASE WHEN {is_known(text, self.nulls, self.dialect)} THEN {number} END"
 
     def double(self, column: str) -> str:
         """Return a column as a double; text that is no number stops the query."""
@@ -168,7 +172,8 @@ class Statement:
         return f"{x} <> {'RINT' if self.dialect == 'spark' else 'FLOOR'}({x})"
 
     def _bad_cast(self, column: str) -> str:
-        return misfit(self.quote(column), self.casts[column], self.nulls)
+        text = with_points(self.quote(column), self.decimal)
+        return misfit(text, self.casts[column], self.nulls)
 
     def conversions(self) -> list[dict[str, str]]:
         """Return the helper columns of numbers and scales: converted, then checked."""
@@ -212,7 +217,7 @@ class Statement:
         """Return the columns of the source, converted where they are."""
         casts = {}
         for column, kind in self.casts.items():
-            value = f"TRY_CAST({self.quote(column)} AS {kind})"
+            value = f"TRY_CAST({with_points(self.quote(column), self.decimal)} AS {kind})"
             value = self._stopped(self._bad_cast(column), value)
             casts[column] = f"{value} AS {self.quote(column)}"
         return [casts.get(name, self.quote(name)) for name in self.types]
@@ -260,6 +265,17 @@ def is_known(text: str, nulls: Sequence[str], dialect: str = "duckdb") -> str:
     """Return the condition that a column of text holds something."""
     missing = ", ".join(literal(null, dialect) for null in ("", *nulls))
     return f"TRIM({text}) NOT IN ({missing})"
+
+
+def with_points(text: str, decimal: str) -> str:
+    """Return a column of text with decimal points; points for thousands make it no number.
+
+    Examples
+    --------
+    >>> with_points("x", "."), with_points("x", ",")
+    ('x', "TRANSLATE(x, ',.', '.,')")
+    """
+    return text if decimal == "." else f"TRANSLATE({text}, ',.', '.,')"
 
 
 _SHAPES = {

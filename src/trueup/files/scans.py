@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from trueup.errors import TrueupError
 from trueup.extras import optional
 from trueup.files.paths import exact
-from trueup.files.query import is_known, literal, misfit, quote
+from trueup.files.query import is_known, literal, misfit, quote, with_points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,12 +119,12 @@ def types(duck: Duck, table: str, names: Sequence[str]) -> dict[str, str]:
 
 
 def guessed(
-    duck: Duck, table: str, names: Sequence[str], nulls: Sequence[str] = ()
+    duck: Duck, table: str, names: Sequence[str], nulls: Sequence[str] = (), decimal: str = "."
 ) -> Mapping[str, str]:
     """Return the types that columns of text have in their first rows, where it is not text."""
     if not names:
         return {}
-    listed = ", ".join(map(quote, names))
+    listed = ", ".join(f"{with_points(quote(n), decimal)} AS {quote(n)}" for n in names)
     duck.ask(f"CREATE OR REPLACE TEMP TABLE {_FIRST} AS SELECT {listed} FROM {table} LIMIT {_ROWS}")
     found: dict[str, str] = {}
     for i in range(0, len(names), _AT_ONCE):

@@ -45,6 +45,10 @@ def run_spark(job: Job) -> list[str]:
 def _check(job: Job) -> None:
     if "-" in (job.input, job.output):
         raise TrueupError("spark reads and writes files, not pipes", "use --engine duckdb")
+    if job.totals is not None and job.totals.ratio:
+        raise TrueupError(
+            "--ratio is not for the engine spark", "use --engine duckdb, or tu.ratio in Python"
+        )
 
 
 @contextlib.contextmanager
@@ -100,7 +104,9 @@ class _Run:
         self.job = job
         frame.createOrReplaceTempView(_VIEW)
         kinds = {name: _TYPES.get(kind, kind.upper()) for name, kind in frame.dtypes}
-        statement = Statement(requests, _VIEW, kinds, nulls=job.nulls, dialect="spark")
+        statement = Statement(
+            requests, _VIEW, kinds, nulls=job.nulls, dialect="spark", decimal=job.decimal
+        )
         query = statement.query(job.totals)
         if job.dry_run:
             print(query + ";")

@@ -1,4 +1,4 @@
-"""What a run did: rows, values beyond the bounds, missing results, the plug-in's bias removed."""
+"""What a run did: rows, values beyond the bounds, empty cells, missing results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.extras import optional
+from trueup.near import NearlyUnbiased
 from trueup.tables.bounds import SAMPLE, bounds_of
 from trueup.tables.empty import empties_of
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from trueup.files.query import Statement
     from trueup.tables.bounds import Bound
     from trueup.tables.empty import Empty
-    from trueup.tables.request import Request
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,9 +56,6 @@ class Tally:
             if output == "variance":
                 continue
             columns[name] = quote(name) if name in self.present else s.output(request, output)
-            if output == "value":
-                f = plug_in(request, s.numbers, s.dialect)
-                columns[self._bias(request)] = f"({f}) - ({columns[name]})"
         for i, empty in enumerate(self._empties):
             columns[f"{s.prefix}empty_{i}"] = s.output(empty.indicator, "value")
         return columns
@@ -67,9 +63,6 @@ class Tally:
     @cached_property
     def _empties(self) -> list[Empty]:
         return empties_of(self.statement.requests)
-
-    def _bias(self, request: Request) -> str:
-        return f"{self.statement.prefix}bias_{request.name}"
 
     def _counts(self) -> dict[str, str]:
         counts, quote = {"rows": "COUNT(*)"}, self.statement.quote
@@ -80,14 +73,9 @@ class Tally:
             counts |= {f"empty {i}": f"SUM({e})", f"squares {i}": f"SUM({e} * {e})"}
             counts[f"cells {i}"] = f"COUNT({e})"
             counts[f"some {i}"] = self._gathered(e, [f"{e} IS NOT NULL"])
-        for name, (request, output) in self.statement.written.items():
+        for name, (_, output) in self.statement.written.items():
             if output != "variance":
                 counts[f"known {name}"] = f"COUNT({quote(name)})"
-            if output == "value":
-                d = quote(self._bias(request))
-                finite = f"CASE WHEN ABS({d}) < CAST('Infinity' AS DOUBLE) THEN {d} END"
-                counts[f"bias {name}"] = f"SUM({finite})"
-                counts[f"compared {name}"] = f"COUNT({finite})"
         return counts
 
     def _looked_at(self, bound: Bound) -> dict[str, str]:
@@ -122,25 +110,6 @@ class Tally:
         return Summary(self.statement, counts, self._empties)
 
 
-def plug_in(request: Request, numbers: Mapping[str, str], dialect: str) -> str:
-    """Return the formula itself as SQL: what one has without debiasing.
-
-    The SQL of an estimator is CASE WHEN the inputs are what they should be THEN the formula … END.
-    Doubles in DuckDB are IEEE's, so that the formula alone does for a sum over what is finite.
-    """
-    from trueup.estimator import unbiased
-    from trueup.noise import Noiseless
-
-    plain = unbiased(request.estimator.estimand, dict.fromkeys(request.columns, Noiseless()))
-    sql = plain.sql(dialect, columns={s: numbers[c] for s, c in request.columns.items()})
-    if dialect != "duckdb":
-        return sql
-    sqlglot = optional("sqlglot", "tables", "writing SQL")
-    tree = sqlglot.parse_one(sql, dialect="duckdb")
-    formula: str = tree.args["ifs"][0].args["true"].sql("duckdb")
-    return formula
-
-
 @dataclasses.dataclass(frozen=True)
 class Summary:
     """The counts of a run, in words."""
@@ -166,6 +135,8 @@ class Summary:
             yield empty.words(*numbers)
         for request in self.statement.requests:
             yield self._estimate(request.name, rows)
+            if isinstance(request.estimator, NearlyUnbiased):
+                yield f"{request.name}: {request.estimator.certified}"
 
     def _cells(self) -> Iterator[tuple[int, Empty, tuple[float, float, int]]]:
         """Yield what was counted of empty cells, where there are rows."""
@@ -193,16 +164,11 @@ class Summary:
         return {k.removesuffix(ending): v for k, v in self.counts.items() if k.endswith(ending)}
 
     def _estimate(self, name: str, rows: int) -> str:
-        known, compared = self.counts[f"known {name}"], self.counts[f"compared {name}"]
-        bias = self.counts[f"bias {name}"]
+        known = self.counts[f"known {name}"]
         parts = []
         if known < rows:
             parts.append(f"{rows - known:,} missing")
         errors = self.counts.get(f"known {name}_stderr")
         if errors is not None and errors < known:
             parts.append(f"{known - errors:,} without a standard error")
-        if bias is not None:
-            left_out = known - compared
-            beside = f", {left_out:,} infinite plug-ins apart" if left_out else ""
-            parts.append(f"plug-in bias removed: {bias:+,.6g} in total{beside}")
         return f"{name}: {'; '.join(parts) or 'done'}"

@@ -46,7 +46,8 @@ def rational(expr: sympy.Expr) -> sympy.Expr:
     """Return an expression with every float as the fraction that it is.
 
     An exponent is the short fraction that is written as the same double, or stays: sympy takes a
-    polynomial in q^(p/2⁵⁵), of degree p, for one that it can write out.
+    polynomial in q^(p/2⁵⁵), of degree p, for one that it can write out. NaN if it has no value, or
+    a number beyond the doubles.
 
     Examples
     --------
@@ -55,8 +56,8 @@ def rational(expr: sympy.Expr) -> sympy.Expr:
     q**(1/10) + q/2
     """
     floats = expr.atoms(sympy.Float)
-    exact = {x: sympy.Rational(*float(x).as_integer_ratio()) for x in floats}
     try:
+        exact = {x: sympy.Rational(*float(x).as_integer_ratio()) for x in floats}
         return _Exact(exact).of(expr)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         return sympy.nan

@@ -9,7 +9,7 @@ from narwhals import dependencies
 from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.frames import eager, of_arrow, of_duckdb, of_narwhals, of_pandas, of_polars, of_spark
-from trueup.tables.request import outputs_of, read_requests
+from trueup.tables.request import level_of, outputs_of, read_requests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +24,7 @@ def debias(
     *,
     stderr: bool = True,
     empty: Any = None,
+    interval: Any = None,
     **estimators: Any,
 ) -> Any:
     """Return a table with a column of unbiased estimates, and one of standard errors, for each.
@@ -49,6 +50,9 @@ def debias(
     empty
         What quotients are, by convention, where their denominator is 0, for all estimators: see
         :func:`trueup.unbiased`.
+    interval
+        A level such as 0.95: NAME_low and NAME_high are added, the ends of
+        :meth:`trueup.Estimator.interval`. For tables in memory.
     **estimators
         NAME = an estimator made by :func:`trueup.unbiased`.
 
@@ -70,22 +74,38 @@ def debias(
     """
     if isinstance(empty, Estimator):  # a name like any other
         empty, estimators = None, {"empty": empty, **estimators}
+    if isinstance(interval, Estimator):
+        interval, estimators = None, {"interval": interval, **estimators}
+    level = level_of(interval) or 0.95
     if empty is not None:
         estimators = {
             name: e.with_empty(empty) if isinstance(e, Estimator) else e
             for name, e in estimators.items()
         }
     if of_narwhals.is_wrapped(frame):
-        native = debias(frame.to_native(), columns, scales, stderr=stderr, **estimators)
+        native = debias(
+            frame.to_native(), columns, scales, stderr=stderr, interval=interval, **estimators
+        )
         return of_narwhals.wrapped(native, frame)
     in_memory = eager_backend(frame)
     if in_memory is not None:
         names = in_memory.names(frame)
-        requests = read_requests(names, columns, scales, estimators, outputs=outputs_of(stderr))
+        requests = read_requests(
+            names, columns, scales, estimators, outputs=outputs_of(stderr, interval), level=level
+        )
         return eager.debias(in_memory, frame, requests)
     engine = engine_of(frame)
-    names, outputs = engine.names(frame), outputs_of(stderr)
-    requests = read_requests(names, columns, scales, estimators, outputs=outputs, fold=engine.fold)
+    if interval is not None:
+        raise TrueupError(
+            "intervals are computed for tables in memory only",
+            "collect the frame first, or leave interval= out",
+        )
+    requests = read_requests(
+        *(engine.names(frame), columns, scales, estimators),
+        outputs=outputs_of(stderr, interval),
+        level=level,
+        fold=engine.fold,
+    )
     for request in requests:
         engine.check(frame, request.inputs)
     return engine.extend(frame, {n: (r, o) for r in requests for n, o in r.written.items()})

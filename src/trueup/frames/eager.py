@@ -16,6 +16,7 @@ from trueup.frames.columns import Column, either
 from trueup.kernels.grid import columns
 from trueup.tables.bounds import SAMPLE, bounds_of
 from trueup.tables.empty import empties_of
+from trueup.tables.request import needs_variance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,18 +58,23 @@ def read(
 
 
 def compute(w: Request, piece: Piece, outputs: Sequence[str]) -> list[Column]:
-    """Return "value", "variance" and "stderr" of one piece as asked; null stays null.
+    """Return "value", "variance", "stderr", and the ends of an interval last; null stays null.
 
     A standard error is null, too, where the unbiased variance is negative.
     """
     inputs = [piece.columns[c] for c in w.inputs]
-    variance = w.variance if {*outputs} - {"value"} else None
+    variance = w.variance if needs_variance(outputs) else None
     arrays = [c.values for c in inputs]
+    ends = ("low", "high")
     try:
-        results = columns(w.value, variance, arrays, outputs, _DOUBLE)
+        computed = [o for o in outputs if o not in ends]
+        results = columns(w.value, variance, arrays, computed, _DOUBLE)
     except TrueupError:
         _check_whole(w, piece)
         raise
+    if {*outputs} & {*ends}:
+        found_ends = dict(zip(ends, w.interval(arrays), strict=True))
+        results = [*results, *(found_ends[o] for o in ends if o in outputs)]
     null = either([c.null for c in inputs])
     found = []
     for name, values in zip(outputs, results, strict=True):

@@ -21,10 +21,10 @@ from trueup.frames.grouped import aggregate
 from trueup.inverse.sharing import sharing
 from trueup.kernels.grid import columns as evaluate
 from trueup.tables.request import check_column, check_known, outputs_of, read_requests
-from trueup.tables.totals import ROWS, Totals, missing_numbers
+from trueup.tables.totals import ROWS, Totals, check_weights, missing_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -64,7 +64,8 @@ def total(
         A column, or a list of columns, to group by; None sums all rows. In memory groups come in
         the order in which they first appear; an engine gives them in any order.
     weights
-        A column of known weights w: Σ w·g in place of Σ g.
+        A column of known weights w: Σ w·g in place of Σ g. Weights that are noisy themselves are
+        refused; :func:`trueup.ratio` is for them.
     columns, scales
         As for :func:`trueup.debias`.
     shared
@@ -105,24 +106,17 @@ def total(
             shared=shared, average=average, missing=missing, stderr=stderr, **estimators,
         )  # fmt: skip
         return of_narwhals.wrapped(native, frame)
-    if missing not in ("raise", "skip"):
-        raise TrueupError(f"missing must be 'raise' or 'skip', got {missing!r}", "see help(total)")
-    backend = eager_backend(frame)
-    engine = backend or engine_of(frame)
-    keys = tuple(by) if isinstance(by, (list, tuple)) else () if by is None else (by,)
+    backend, present, fold, keys = groups_of(frame, by, missing)
     totals = Totals(keys, weights, average, missing == "skip")
-    fold = getattr(engine, "fold", lambda name: name)
-    present = engine.names(frame)
     requests = read_requests(
         *(present, columns, scales, estimators),
         outputs=outputs_of(stderr),
         kept=[*keys, ROWS],
         fold=fold,
     )
-    for column in keys:
-        check_column(column, present, "by", "by=…", fold)
     if weights is not None:
         check_column(weights, present, "weights", "weights=…", fold)
+        check_weights(weights, requests, fold)
     if backend is not None:
         cells = Cells(backend, frame, requests, totals)
         return _total(cells, _read_shared(shared, requests, present))
@@ -134,6 +128,30 @@ def total(
     numbers = [*(c for r in requests for c in r.inputs), *([] if weights is None else [weights])]
     engine_of(frame).check(frame, numbers)
     return aggregate(engine_of(frame), frame, requests, totals)
+
+
+class Groups(NamedTuple):
+    """A table that is to be grouped."""
+
+    backend: Eager | None
+    """What computes a table in memory; None for lazy frames and engines."""
+    present: Sequence[str]
+    fold: Callable[[str], str]
+    """Makes two spellings of a column one, where the engine does."""
+    keys: tuple[Any, ...]
+
+
+def groups_of(frame: Any, by: Any, missing: object) -> Groups:
+    """Return how a table is grouped, or say what of it cannot be."""
+    if missing not in ("raise", "skip"):
+        raise TrueupError(f"missing must be 'raise' or 'skip', got {missing!r}", "see its help")
+    backend = eager_backend(frame)
+    engine = backend or engine_of(frame)
+    keys = tuple(by) if isinstance(by, (list, tuple)) else () if by is None else (by,)
+    found = Groups(backend, engine.names(frame), getattr(engine, "fold", lambda n: n), keys)
+    for column in keys:
+        check_column(column, found.present, "by", "by=…", found.fold)
+    return found
 
 
 # -- cells in memory -------------------------------------------------------------------------------
@@ -155,7 +173,7 @@ class Cells:
         size = len(next(iter(self.inputs.values())))
         self.weight = np.ones(size) if weights is None else self._weights(weights)
         named = self.inputs | ({} if weights is None else {weights: self.weight})
-        self.kept = _present(named, skip=totals.skip)
+        self.kept = present_rows(named, skip=totals.skip)
         self.codes = backend.codes(frame, list(keys)) if keys else np.zeros(size, np.intp)
         self.groups = int(self.codes.max(initial=-1)) + 1 if keys else 1
 
@@ -183,7 +201,7 @@ class Cells:
         ]
 
 
-def _present(named: Mapping[Any, NDArray[Any]], *, skip: bool) -> NDArray[np.intp]:
+def present_rows(named: Mapping[Any, NDArray[Any]], *, skip: bool) -> NDArray[np.intp]:
     """Return the rows where no number is missing; refuse others unless they are to be skipped."""
     absent = either([np.isnan(v) for v in named.values() if v.dtype.kind == "f"])
     if absent is None:

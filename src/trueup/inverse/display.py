@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from trueup.inverse.component import Cell, Component, Region
     from trueup.inverse.solve import Inverse
 
+INTERVALS = {
+    "exact": "exact: the noise is inverted and mapped through f",
+    "ratio": "ratio r: numerator − r·denominator is noise alone, which is inverted (Fieller)",
+    "projection": "a box around the noise is mapped through f; conservative",
+}
+"""What is said of intervals that cover as often as they say."""
+
 _SHORT = 4
 _LONG = 60
 _EXPLICIT = 60
@@ -78,15 +85,8 @@ def explain(estimator: Any) -> str:
     else:
         rows += [("variance", line) for line in _variance_lines(inverse)]
     rows += [("gain", line) for line in _gain(estimator)]
-    exact = estimator.interval_method == "exact"
-    rows.append(
-        (
-            "interval",
-            "exact: the noise is inverted and mapped through f"
-            if exact
-            else "normal approximation, estimate ± z·stderr",
-        )
-    )
+    otherwise = "normal approximation, estimate ± z·stderr"
+    rows.append(("interval", INTERVALS.get(estimator.interval_method, otherwise)))
     if estimator._source.note:
         rows.append(("note", estimator._source.note))
     return "\n".join([f"Unbiased estimator of {text(estimator.estimand)}", *table(rows)])

@@ -18,7 +18,7 @@ from trueup.formula.opaque import Table, known_values, opaque
 from trueup.formula.substitution import at
 from trueup.inverse.component import Component, Region
 from trueup.inverse.holes import inverted, neighbours
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.grid import piece
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -97,17 +97,23 @@ class Extended(Component):
         point = self._point(region)
         place = {symbol: value for symbol, (value, _) in point.items()}
         near = self._is_near(place)
+        if self.filled is not None:  # a convention is read at the bound of the count and beside it
+            inner = place[self.count] == self.count
+            near = sympy.Or(near, self.count <= self._low + 1) if inner else sympy.true
         lows = {c.symbol: c.operator.low + 1 for c in self.cells if place[c.symbol] == c.symbol}
         whole = all(c.noise.lattice for c in self.cells)
         finite = all(low.is_finite for low in lows.values())
-        if near == sympy.false or self.corners or self.filled is not None or not whole:
+        if near == sympy.false or self.corners or not whole:
             return None
         if not finite or not 0 < len(lows) <= 2:
             return None
         most = _SMALL if len(lows) == 2 else 4 * _SMALL
         axes = np.meshgrid(*(np.arange(float(low), float(low) + most) for low in lows.values()))
-        long = _worked_out(self.outer, what, region)
-        values = evaluate(long, {s: axis.T.ravel() for s, axis in zip(lows, axes, strict=True)})
+        columns = {s: axis.T.ravel() for s, axis in zip(lows, axes, strict=True)}
+        values = np.empty(most ** len(lows))
+        with np.errstate(all="ignore"):  # the piece that NumPy evaluates: the same digits
+            given = [columns.get(s, np.zeros_like(values)) for s in self.statistics]
+            piece(self._chosen(region, what), self.statistics).array.run(given, values)
         index: sympy.Expr = sympy.Integer(0)
         for symbol, low in lows.items():
             index = index * most + (symbol - low)

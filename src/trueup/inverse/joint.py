@@ -9,6 +9,7 @@ noise f̃ must be smooth across the bound (:mod:`trueup.inverse.additive`).
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import mpmath
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from trueup.inverse.solve import Statistic
 
 _MOST_HOLES = 500  # points in a corner: L ≤ 31 for two statistics
+_PARTS = 40  # between a corner that cannot be built and none
 _PIECES = 30  # holes of a function of further statistics: each is a case of its own
 
 
@@ -97,11 +99,32 @@ class Joint:
         found = []
         for corner, conditions in by_corner.items():
             axes = [_axis(s, inward or 1) for s, inward in zip(self.own, corner, strict=True)]
-            own = holes.holes_of(axes, self._violated(conditions), _MOST_HOLES)
+            own = self._holes(axes, conditions)
             if own is None or 0 in corner:
                 return None
             found.append((axes, own))
         return found
+
+    def _holes(self, axes: list[Axis], conditions: list[Condition]) -> set[Point] | None:
+        """Return the points that conditions leave out, of a weaker one where they are too many.
+
+        A corner far beyond the noise hardly matters: a + b ≥ 31 is true where a + b ≥ 40 is.
+        """
+        own = holes.holes_of(axes, self._violated(conditions), _MOST_HOLES)
+        least = [a.low if a.inward > 0 else a.high for a in axes]
+        if own is not None or None in least or len({a.inward for a in axes}) > 1:
+            return own
+        names = [s.symbol.name for s in self.own]
+        start = [c.low + c.excess(dict(zip(names, least, strict=True))) for c in conditions]
+        for part in range(_PARTS - 1, 0, -1):
+            weaker = [
+                dataclasses.replace(c, low=low + (c.low - low) * sympy.Rational(part, _PARTS))
+                for c, low in zip(conditions, start, strict=True)
+            ]
+            own = holes.holes_of(axes, self._violated(weaker), _MOST_HOLES)
+            if own:
+                return own
+        return None
 
     def is_slanted(self, axes: Sequence[Axis], own: set[Point]) -> bool:
         """Whether holes are what a slanted bound such as s ≤ n leaves out of a finite box.

@@ -206,10 +206,10 @@ def classify(
     order: int = 2,
 ) -> Singularity:
     """Return what happens to f, in one variable, at a zero of a guard, seen from inside."""
-    exact = polish(rational(guard), symbol, point)
-    if exact is None:
+    exact, whole = polish(rational(guard), symbol, point), rational(f)
+    if exact is None or whole is sympy.nan:
         return Singularity(point, "undecided")
-    smooth = without_kinks(rational(f))
+    smooth = without_kinks(whole)
     places = [(beside(smooth, {symbol: (exact, side)}), side) for side in _sides(exact, domain)]
     values = [approach(case, symbol, exact, side) for case, side in places]
     if any(side.diverges for side in values):
@@ -235,7 +235,7 @@ def classify(
         kind = "wild"
     middle = 0.0 if jumps[0] is None else _mean(found[0])
     if kind in ("mild", "kink") and f.has(sympy.Piecewise, sympy.sign):
-        kind = "point" if _apart(value_at(rational(f), {symbol: exact}), middle, sizes[0]) else kind
+        kind = "point" if _apart(value_at(whole, {symbol: exact}), middle, sizes[0]) else kind
     exponent = min((side.exponent for side in found[order]), default=0.0)
     jump, slope = jumps[0] or 0.0, jumps[1] or 0.0
     return Singularity(float(exact), kind, jump, slope, middle, exponent, exact)
@@ -320,7 +320,8 @@ def polish(guard: sympy.Expr, symbol: sympy.Symbol, point: float) -> sympy.Expr 
     root = _root(guard, symbol, point)
     order = _order(guard, symbol, root) if root is not None else 1
     if order > 1:  # many digits are found only of simple zeros: of the derivative before
-        root = _root(guard.diff(symbol, order - 1), symbol, root) or root
+        slope = without_kinks(guard).diff(symbol, order - 1)
+        root = _root(slope, symbol, root) or root
     return root if root is None or abs(root - point) < _NEAR * max(1.0, abs(point)) else None
 
 

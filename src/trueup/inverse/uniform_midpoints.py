@@ -44,7 +44,7 @@ from trueup.inverse.regularity import singularities
 from trueup.inverse.removable import Steady, steadied
 from trueup.inverse.spectral import reciprocal
 from trueup.kernels.digits import DigitsProgram
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.evaluate import evaluate, roughly
 from trueup.kernels.tape import lower
 from trueup.noise.operator import Operator
 from trueup.noise.uniform import Uniform
@@ -489,8 +489,9 @@ class Trial:
         high, term = MOST + 1, self.branch.term(self.functions, self.n, order + 1)
         while low < high:
             middle = (low + high) // 2
-            values = np.abs(evaluate(term, {self.n: self.x + middle * self.width}))
-            low, high = (low, middle) if (values <= self.allowed).all() else (middle + 1, high)
+            values = np.abs(roughly(term, self.n, self.x + middle * self.width))
+            settled = (values <= self.allowed) | ~np.isfinite(values)  # those are for fits
+            low, high = (low, middle) if settled.all() else (middle + 1, high)
         return low
 
     def fits(self, order: int, steps: int) -> bool:

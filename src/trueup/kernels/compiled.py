@@ -51,10 +51,15 @@ class Compilation:
 
     All targets give the same digits, so it does not matter when. TRUEUP_NUMBA=0 does without,
     TRUEUP_NUMBA=1 compiles at once and says what is in the way.
+
+    Where a quick form leaves rows out, ``rest`` is the whole one: made when enough of them were.
     """
 
-    def __init__(self, grids: Sequence[Grid], outputs: Sequence[str]) -> None:
-        self.grids, self.outputs = tuple(grids), tuple(outputs)
+    def __init__(
+        self, grids: Sequence[Grid], outputs: Sequence[str], shortened: bool = True
+    ) -> None:
+        self.grids, self.outputs, self.shortened = tuple(grids), tuple(outputs), shortened
+        self.rest = Compilation(grids, outputs, shortened=False) if shortened else None
         self.rows = 0
         self.source: Source | None = None
         self.kernels: Kernels | None = None
@@ -90,15 +95,16 @@ class Compilation:
         from trueup.kernels.fused import fuse
         from trueup.kernels.generated import write
 
-        program = fuse(self.grids, self.outputs) if has_numba() else None
+        wanted = has_numba() and (self.shortened or any(g.is_shortened for g in self.grids))
+        program = fuse(self.grids, self.outputs, self.shortened) if wanted else None
         self.possible = program is not None
         return program and write(program)
 
     def worker(self, again: Worker) -> Worker:
         """Return what runs the kernels, with another target for rows that need a second look."""
         assert self.source is not None and self.kernels is not None  # noqa: S101, PT018 (ready)
-        source, kernels = self.source, self.kernels
-        return lambda rows: _Thread(source, kernels, rows, again)
+        source, kernels, rest = self.source, self.kernels, self.rest
+        return lambda rows: _Thread(source, kernels, rows, again, rest)
 
     @property
     def block(self) -> int:
@@ -110,8 +116,15 @@ class Compilation:
 class _Thread:
     """What one thread runs: compiled stages, NumPy's functions between them, its own buffers."""
 
-    def __init__(self, source: Source, kernels: Kernels, rows: int, again: Worker) -> None:
-        self.source, self.kernels, self.again = source, kernels, again
+    def __init__(
+        self,
+        source: Source,
+        kernels: Kernels,
+        rows: int,
+        again: Worker,
+        rest: Compilation | None = None,
+    ) -> None:
+        self.source, self.kernels, self.again, self.rest = source, kernels, again, rest
         self.constants = _frozen(np.array(source.constants, float))
         self.buffers = {register: np.empty(rows) for register in _buffered(source)}
         self.slow: Run | None = None
@@ -142,15 +155,22 @@ class _Thread:
         return kernel(self.constants, *(values[r] for r in stage.reads), *targets)
 
     def _look_again(self, inputs: list[Block], outs: list[Block], state: int) -> None:
-        """Compute rows that are lost with NumPy, or all; it also says what is not whole."""
+        """Compute rows that are lost, or all, with NumPy, which also says what is not whole.
+
+        Many rows that a quick form left out are computed by a kernel of the whole form.
+        """
         self.slow = self.slow or self.again(len(outs[0]))
         if state & BROKEN:
             self.slow(inputs, outs)
             return
         rows = np.logical_or.reduce([np.isnan(out) for out in outs])
         rows &= ~np.logical_or.reduce([np.isnan(x) for x in inputs])
-        some = [np.empty(int(rows.sum())) for _ in outs]
-        self.slow([x[rows] for x in inputs], some)
+        count = int(rows.sum())
+        some = [np.empty(count) for _ in outs]
+        run = self.slow
+        if self.rest is not None and self.rest.ready(count):
+            run = self.rest.worker(self.again)(count)
+        run([x[rows] for x in inputs], some)
         for out, result in zip(outs, some, strict=True):
             out[rows] = result
 

@@ -44,3 +44,19 @@ def evaluate(
         given = [np.broadcast_to(columns[s], out.shape) for s in symbols]
         program(expr, symbols).run(given, out, most=_MOST)
     return out
+
+
+def roughly(expr: sympy.Expr, symbol: sympy.Symbol, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return an expression's values in doubles alone, infinite or NaN where those run out.
+
+    Examples
+    --------
+    >>> import sympy
+    >>> q = sympy.Symbol("q", real=True)
+    >>> roughly(sympy.exp(q) / (sympy.exp(q) - 1), q, np.array([1e-3, 1e3]))
+    array([1000.50008333,           nan])
+    """
+    out = np.empty(len(x))
+    with np.errstate(all="ignore"):
+        program(expr, (symbol,)).array.run([x], out)
+    return out

@@ -47,9 +47,12 @@ class Program(NamedTuple):
     whole: tuple[int, ...]
 
 
-def fuse(grids: Sequence[Grid], outputs: Sequence[str]) -> Program | None:
-    """Return the program for one grid per output, None if it cannot be compiled."""
-    fusion = _Fusion(len(grids[0].inputs))
+def fuse(grids: Sequence[Grid], outputs: Sequence[str], shortened: bool = True) -> Program | None:
+    """Return the program for one grid per output, None if it cannot be compiled.
+
+    ``shortened`` takes the quick forms of parts, which leave rows out.
+    """
+    fusion = _Fusion(len(grids[0].inputs), shortened)
     results: dict[int, int] = {}
     for grid in grids:
         if id(grid) not in results:
@@ -97,15 +100,15 @@ def _cost(node: Node) -> float:
 class _Fusion(Emitter):
     """The state of one fusion: nodes so far, each made once."""
 
-    def __init__(self, inputs: int) -> None:
+    def __init__(self, inputs: int, shortened: bool) -> None:
         super().__init__()
-        self.inputs = inputs
+        self.inputs, self.shortened = inputs, shortened
         self.registers = [self.emit("input", data=i) for i in range(inputs)]
 
     def grid(self, grid: Grid) -> int | None:
         total: int | None = None
         for part in grid.parts:
-            if cost(part.quick(part.inside)) == math.inf:
+            if cost(part.quick(part.inside, self.shortened)) == math.inf:
                 return None
             value = self.part(part)
             total = value if total is None else self.emit("add", total, value)
@@ -113,7 +116,8 @@ class _Fusion(Emitter):
 
     def part(self, part: Part) -> int:
         """Return the register that chooses between a part's regions."""
-        leaves = {region: self.splice(tape, part.reads) for region, tape in _kept(part).items()}
+        kept = _kept(part, self.shortened)
+        leaves = {region: self.splice(tape, part.reads) for region, tape in kept.items()}
         return self.choose(part, leaves, ())
 
     def choose(self, part: Part, leaves: dict[Region, int], begun: Region) -> int:
@@ -140,16 +144,16 @@ class _Fusion(Emitter):
         return here[tape.output]
 
 
-def _kept(part: Part) -> dict[Region, Tape]:
+def _kept(part: Part, shortened: bool) -> dict[Region, Tape]:
     """Return the tapes to compute on every row: the inside, and others while they are cheap."""
-    inside = part.quick(part.inside)
+    inside = part.quick(part.inside, shortened)
     allowance = max(_OUTSIDE, cost(inside))
     kept = {part.inside: inside}
     sides = [sorted({0, b.below, b.above}) for b in part.bounds]
     few = math.prod(map(len, sides)) <= _CORNERS
     for region in sorted(product(*sides), key=lambda r: sum(map(bool, r))):
         if region != part.inside and (few or sum(map(bool, region)) == 1):
-            tape = part.quick(region)
+            tape = part.quick(region, shortened)
             if cost(tape) <= allowance:
                 allowance -= cost(tape)
                 kept[region] = tape

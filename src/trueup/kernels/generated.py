@@ -3,6 +3,9 @@
 Arithmetic is compiled; functions such as exp and log are left to NumPy between two stages, whose
 vectorised loops are several times faster than the calls a compiler makes, and give the same digits.
 Constants are an argument, so the text depends on the shape of the formula only.
+
+Tables are read in loops of their own, a few rows at a time: a compiler cannot know that the results
+do not lie where a table does, and would compute all else row by row, too.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ _TEMPLATES = {
     "where": "{1} if {0} else {2}",
 }
 _NUMBERS = ("const", "bound")
+_AT_A_TIME = 512  # rows between two looks at tables: with their inputs they stay in the first cache
 COMPILED = {*_TEMPLATES, *_NUMBERS, "truth", "input", "table", "laguerre"}
 """Operations that are compiled; those of NumPy that are not here run between two stages."""
 
@@ -120,7 +124,7 @@ def write(program: Program) -> Source:
 
 _HEAD = '''"""A kernel written by trueup; it may be deleted at any time."""
 
-from numpy import floor, nan, sqrt, uint32
+from numpy import empty, floor, int32, nan, sqrt, uint32
 '''
 
 
@@ -191,32 +195,88 @@ def _function(program: Program, stage: Stage, needed: Sequence[int], constants: 
     columns = [f"x{r}" for r in stage.reads]
     targets = [f"y{i}" for i in range(len(stage.writes))]
     before: list[str] = []
-    inside = [f"r{r} = x{r}[i]" for r in stage.reads]
     for register in needed:
         node = program.nodes[register]
         if register in constants.first or node.op == "truth":
             before += _hoisted(register, node, constants.first.get(register, 0))
-        if _inner(node) and node.args:
-            inside += _lines(register, node)
     if stage.calls == ():
         signs = [sign for r in needed for sign in _out_of_range(r, program.nodes[r])]
         if constants.ordinary is not None:
             before += [f"least = c[{constants.ordinary}]", f"most = c[{constants.ordinary + 1}]"]
             signs = _unordinary(program, needed)
-        inside += _finish(program, stage, signs)
+        end = _finish(program, stage, signs)
     else:
-        inside += _store(stage.writes)
+        end = _store(stage.writes)
     return "\n".join(
         [
             f"def {stage.name}(c, {', '.join([*columns, *targets])}):",
             *(f"    {line}" for line in before),
             "    state = 0",
-            "    for i in range(y0.size):",
-            *(f"        {line}" for line in inside),
+            *(f"    {line}" for line in _loops(program.nodes, stage, needed, end)),
             "    return state",
             "",
         ]
     )
+
+
+def _loops(
+    nodes: Sequence[Node], stage: Stage, needed: Sequence[int], end: Sequence[str]
+) -> list[str]:
+    """Return the loops of a stage: one, or before it, for some rows at a time, those of tables."""
+    given = [f"r{r} = x{r}[i]" for r in stage.reads]
+    tables = _tables(nodes, needed)
+    if not tables:
+        return _loop("range(y0.size)", [*given, *_statements(nodes, needed), *end])
+    rows = "range(first, last)"
+    inside = [f"last = min(first + {_AT_A_TIME}, y0.size)"]
+    for level in tables:
+        steps = _needed(nodes, [a for t in level for a in nodes[t].args])
+        own = [f"r{r} = x{r}[i]" for r in steps if not _inner(nodes[r])]
+        places = [line for t in level for line in _place(t, nodes[t])]
+        looked_up = [f"t{t}[i] = c[uint32(j{t}[i])]" for t in level]  # no sign: nothing is checked
+        inside += _loop(rows, [*own, *_statements(nodes, steps), *places])
+        inside += _loop("range(last - first)", looked_up)
+    inside += _loop(rows, [*given, *_statements(nodes, needed), *end])
+    every = [t for level in tables for t in level]
+    return [
+        *(f"j{t} = empty({_AT_A_TIME}, int32)" for t in every),
+        *(f"t{t} = empty({_AT_A_TIME})" for t in every),
+        *_loop(f"range(0, y0.size, {_AT_A_TIME})", inside, "first"),
+    ]
+
+
+def _loop(rows: str, lines: Iterable[str], index: str = "i") -> list[str]:
+    return [f"for {index} in {rows}:", *(f"    {line}" for line in lines)]
+
+
+def _tables(nodes: Sequence[Node], needed: Sequence[int]) -> list[list[int]]:
+    """Return the tables that can be read together, level by level."""
+    level: dict[int, int] = {}
+    found: dict[int, list[int]] = {}
+    for r in needed:
+        args = nodes[r].args if _inner(nodes[r]) else ()
+        level[r] = max((level[a] for a in args), default=0)
+        if nodes[r].op == "table":
+            found.setdefault(level[r], []).append(r)
+            level[r] += 1
+    return [found[depth] for depth in sorted(found)]
+
+
+def _statements(nodes: Sequence[Node], registers: Iterable[int]) -> list[str]:
+    """Return the statements that compute registers, in their order."""
+    computed = ((r, nodes[r]) for r in registers if _inner(nodes[r]) and nodes[r].args)
+    return [line for r, node in computed for line in _lines(r, node)]
+
+
+def _place(register: int, node: Node) -> list[str]:
+    """Return where an entry of a table is among the constants; beyond its ends there is one NaN."""
+    k = f"k{register}"
+    return [
+        f"j = r{node.args[0]} - {k}_1 + 1.0",
+        "j = j if j > 0.0 else 0.0",  # NaN too
+        f"j = j if j < {k}_2 else {k}_2",
+        f"j{register}[i - first] = int32({k}_0 + j)",
+    ]
 
 
 def _hoisted(register: int, node: Node, first: int) -> list[str]:
@@ -226,8 +286,7 @@ def _hoisted(register: int, node: Node, first: int) -> list[str]:
     if node.op in _NUMBERS:
         return [f"r{register} = c[{first}]"]
     if node.op == "table":
-        names = (f"uint32(c[{first}])", f"c[{first + 1}]", f"c[{first + 2}]")
-        return [f"k{register}_{j} = {name}" for j, name in enumerate(names)]
+        return [f"k{register}_{j} = c[{first + j}]" for j in range(3)]
     return [f"k{register}_{j} = c[{first + j}]" for j in range(len(node.data))]
 
 
@@ -235,13 +294,7 @@ def _lines(register: int, node: Node) -> list[str]:
     """Return the statements of one node."""
     args = [f"r{a}" for a in node.args]
     if node.op == "table":
-        j, k = f"j{register}", f"k{register}"
-        return [
-            f"{j} = {args[0]} - {k}_1 + 1.0",
-            f"{j} = {j} if {j} > 0.0 else 0.0",  # NaN too
-            f"{j} = {j} if {j} < {k}_2 else {k}_2",
-            f"r{register} = c[uint32({k}_0 + uint32({j}))]",  # without a sign, nothing is checked
-        ]
+        return [f"r{register} = t{register}[i - first]"]
     if node.op == "laguerre":
         return _clenshaw(register, args[0], len(node.data))
     return [f"r{register} = {_TEMPLATES[node.op].format(*args)}"]

@@ -158,6 +158,11 @@ class Grid:
         return {end for b in bounds for end in (b.low, b.high) if math.isfinite(end)}
 
     @property
+    def is_shortened(self) -> bool:
+        """Whether a part has a quicker form that leaves rows out."""
+        return any(part.shorter(part.inside) is not None for part in self.parts)
+
+    @property
     def is_total(self) -> bool:
         """Whether no part calls a function that the user wrote."""
         return all(part.piece(part.inside).total for part in self.parts)
@@ -267,10 +272,15 @@ class Part:
                 self.pieces[region] = piece(self.expression(region), self.symbols)
         return self.pieces[region]
 
-    def quick(self, region: Region) -> Tape:
+    def quick(self, region: Region, shortened: bool = True) -> Tape:
         """Return what a compiled program computes: rows that it leaves out get a second look."""
-        found = getattr(self.expression, "quick", lambda _: None)(region)
+        found = self.shorter(region) if shortened else None
         return self.piece(region).tape if found is None else lower(found, self.symbols)
+
+    def shorter(self, region: Region) -> sympy.Expr | None:
+        """Return a form that is not a number on some rows of a region, if there is one."""
+        found: sympy.Expr | None = getattr(self.expression, "quick", lambda _: None)(region)
+        return found
 
     def number(self, values: Sequence[float]) -> float:
         """Return the part at one point."""

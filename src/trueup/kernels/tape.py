@@ -162,6 +162,8 @@ class _Walk(Emitter):
         return self.emit("const", data=expr if self.exact else as_float(expr))
 
     def add(self, expr: sympy.Add) -> int:
+        if (square := _half_angle(expr)) is not None:
+            return self.visit(square)
         total: int | None = None
         for term in sorted(self.gathered(expr), key=_negative):
             if total is None:
@@ -293,6 +295,17 @@ def as_float(expr: sympy.Expr) -> float:
         return float(expr)
     value = expr.evalf(25)
     return float(value) if value.is_number and value.is_extended_real else float("nan")
+
+
+def _half_angle(expr: sympy.Add) -> sympy.Expr | None:
+    """Return c − c·cos u as 2c·sin²(u/2), in which nothing cancels; None for other sums."""
+    cosines = [t for t in expr.args if isinstance(t.as_coeff_Mul()[1], sympy.cos)]
+    if len(expr.args) != 2 or len(cosines) != 1:
+        return None
+    c, cosine = cosines[0].as_coeff_Mul()
+    if expr - cosines[0] != -c:
+        return None
+    return -2 * c * sympy.sin(cosine.args[0] / 2) ** 2
 
 
 def _negative(term: sympy.Expr) -> bool:

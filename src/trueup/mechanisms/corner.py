@@ -112,7 +112,8 @@ class Corner:
         """
         size, nodes = self.size + 1, [c for c in self.rows if c != (0, 0)]
         cells = {(i, j): self.counts.inverse(f, (i, j)) for i in range(size) for j in range(size)}
-        means = [sum(g * self.counts.probability(t, c) for t, g in cells.items()) for c in nodes]
+        inner = _expected(self.counts, cells, self.size)
+        means = [inner[c] for c in nodes]
         masses = np.array([self._floats[c] for c in nodes])
         lacking = masses @ np.array(self.labels) ** 2 - np.array([float(m) for m in means])
         return float((lacking / masses.sum(axis=1)).max())
@@ -151,6 +152,18 @@ def _inside(alpha: Fraction, size: int, truth: Cell) -> Fraction:
 def _outer(alpha: Fraction, size: int) -> Fraction:
     """Return the probability, at (1, 1), of pairs of positive counts outside the corner."""
     return (1 - (1 - alpha**size) ** 2) / (1 + alpha) ** 2
+
+
+def _expected(counts: TwoCounts, cells: dict[Cell, Fraction], size: int) -> dict[Cell, Fraction]:
+    """Return the part of the mean that pairs in the corner make, one count after the other."""
+    sides, nothing = range(size + 1), Fraction(0)
+    p = [[counts.mass(y) * counts.alpha ** abs(y - s) for y in sides] for s in sides]
+    ones = {
+        (y, s): sum((p[s][i] * cells[y, i] for i in sides), nothing) for y in sides for s in sides
+    }
+    return {
+        (r, s): sum((p[r][i] * ones[i, s] for i in sides), nothing) for r in sides for s in sides
+    }
 
 
 def _prior(size: int, alpha: float) -> dict[Cell, float]:
@@ -226,10 +239,8 @@ def _tabled(counts: TwoCounts, scale: float, room: float) -> Corner | None:
     totals = [_inside(alpha, size, c) for c in nodes]
     outside = rounded((1 - alpha**2) * _outer(alpha, size) / totals[0], alpha)
     totals[0] *= 1 - outside
-    means = [
-        sum(g * counts.probability(t, c) for t, g in cells.items()) / q
-        for c, q in zip(nodes, totals, strict=True)
-    ]
+    inner = _expected(counts, cells, size)
+    means = [inner[c] / q for c, q in zip(nodes, totals, strict=True)]
     means[0] = Fraction(1, 2)
     values, prior = [rounded(m, alpha) for m in means], _prior(size, float(alpha))
     programme = GraphProgramme(

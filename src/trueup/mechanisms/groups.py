@@ -21,8 +21,14 @@ from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.limit.table import exp_below
 from trueup.mechanisms.corner import Corner, corner
-from trueup.mechanisms.records import read_bounds, read_numbers, read_outside, read_records
-from trueup.mechanisms.release import MeanRelease, root, rounding, square_of
+from trueup.mechanisms.records import (
+    near_whole,
+    read_bounds,
+    read_numbers,
+    read_outside,
+    read_records,
+)
+from trueup.mechanisms.release import MeanRelease, Mechanism, root, rounding, square_of
 from trueup.mechanisms.sampling import below, generator, publish
 from trueup.mechanisms.two_counts import TwoCounts, alpha_of, dither, share
 from trueup.mechanisms.whole_numbers import Grid, float_above
@@ -42,7 +48,7 @@ _MOST = 300
 _HALF, _TWELFTH, _QUARTER = Fraction(1, 2), Fraction(1, 12), Fraction(1, 4)
 
 
-class _Group:
+class _Group(Mechanism):
     """What the two have in common: counts in, a published pair or label out, and estimates."""
 
     def __init__(self, epsilon: Exact, bounds: tuple[Exact, Exact], empty: Exact | str) -> None:
@@ -201,8 +207,7 @@ class _Group:
             raise TrueupError(
                 f"no group has {n!r} records with the mean {mean!r}", "e.g. sd(5, 0.4)"
             )
-        total, near = part * int(size), Fraction(round(part * int(size)))
-        return int(size), near if abs(float(total - near)) < 1e-9 else total  # 0.1 is not 1/10
+        return int(size), near_whole(part * int(size), int(size))
 
 
 class GroupShare(_Group):

@@ -12,7 +12,7 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.exact import number
-from trueup.mechanisms.contrast import inverse_moments
+from trueup.mechanisms.inverse_count import inverse_moments
 from trueup.mechanisms.quadrant import Quadrant
 from trueup.mechanisms.records import (
     read_bounds,
@@ -21,7 +21,7 @@ from trueup.mechanisms.records import (
     read_records,
     read_size,
 )
-from trueup.mechanisms.release import MeanRelease, root, rounding, square_of
+from trueup.mechanisms.release import MeanRelease, Mechanism, root, rounding, square_of
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.whole_numbers import Grid, Whole, float_above
 from trueup.noise import DiscreteLaplace, Laplace
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from trueup.noise import Noise
 
 
-class Mean:
+class Mean(Mechanism):
     """Release a noisy count and a noisy sum, and debias their ratio (Algorithm 1, M_U).
 
     With ``centred=False, extension=10`` this is the paper's mechanism. Centred at the middle of the
@@ -153,7 +153,7 @@ def _shown(reach: Fraction, bounds: tuple[Exact, Exact]) -> Exact:
     return float_above(reach) if any(isinstance(b, float) for b in bounds) else reach
 
 
-class SmoothSensitivityMean:
+class SmoothSensitivityMean(Mechanism):
     """Add Student noise scaled to a smooth bound of the sensitivity (Algorithm 2, M_SS).
 
     The paper's yardstick: no exact sampler of its noise is known, so that every release is a
@@ -245,7 +245,7 @@ def _smoothing(epsilon: float, beta: object, tau: object) -> tuple[float, float]
     return b, t
 
 
-class TwoTotalsMean:
+class TwoTotalsMean(Mechanism):
     """Release Σc and Σ(1 − c) for c scaled to [0, 1]: one ε serves both, the count comes free.
 
     A record moves the two totals by (c, 1 − c), by 1 in all. The mean is ½ + ½·(A − B)/(A + B), and

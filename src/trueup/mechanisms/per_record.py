@@ -168,7 +168,7 @@ class PerRecordSum:
                 "per-record privacy needs non-negative records; nothing was released",
             )
         rng = generator(rng)
-        transformed = self._transformed(exact_total(records), rng is not None)
+        transformed = self.transformed(exact_total(records), simulated=rng is not None)
         published = float(publish(transformed, self.noise, rng)[0])
         total = self.estimator(published) - float(self.offset)
         try:
@@ -178,7 +178,7 @@ class PerRecordSum:
         note = rounding(total, error)
         return TotalRelease(total, error, published, self.noise, rng is not None, note)
 
-    def _transformed(self, total: Fraction, simulated: bool) -> Sequence[float]:
+    def transformed(self, total: Fraction, *, simulated: bool) -> Sequence[float]:
         """Return φ(total + a) as it gets noise."""
         if total > LARGEST:
             raise TrueupError(

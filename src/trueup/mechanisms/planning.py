@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import html
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -15,15 +16,21 @@ from scipy import optimize
 
 from trueup.errors import TrueupError
 from trueup.exact import number
-from trueup.mechanisms.groups import GroupMean
+from trueup.mechanisms.groups import GroupMean, GroupShare
 from trueup.mechanisms.means import Mean, SmoothSensitivityMean, TwoTotalsMean
 from trueup.mechanisms.records import read_bounds
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
 
+    _Group = GroupMean | GroupShare
+
 _SPLIT = (0.05, 0.95)
 _MOST = 10**7
+_LEAP = 8  # times as many records are tried while the sd is more than e times the target
+_BINARY = "0/1 records"
+_SAME = 1e-9  # a total of 0/1 records that is nearer than this to a whole number is that number
+_NOTHING = 1e-300  # an sd of 0 has no logarithm
 _PROMISED = 99
 """A larger promise than this changes nothing in a group mean."""
 
@@ -34,7 +41,8 @@ class Option:
 
     ``sd`` is the worst over the mean range at the expected count, ``useful_from`` the smallest
     count with an sd below the target, ``wrong_bound`` the bias of the mean if there are only half
-    as many records as ``count_at_least`` promises. What is not ``private`` can only be simulated.
+    as many records as ``count_at_least`` promises. What is not ``private`` can only be simulated;
+    ``only`` says which records a mechanism takes, if not all within the bounds.
     """
 
     name: str
@@ -45,9 +53,15 @@ class Option:
     useful_from: int | None
     wrong_bound: float | None
     private: bool = True
+    only: str = ""
+
+    @property
+    def is_for_all(self) -> bool:
+        """Whether it can be released privately whatever the records are."""
+        return self.private and not self.only
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Plan:
     """The options, best first; printing it shows a table."""
 
@@ -59,22 +73,42 @@ class Plan:
 
     @property
     def best(self) -> Option:
-        """The option with the smallest worst-case sd of those that can be released privately."""
-        return next(o for o in self.options if o.private)
+        """The option with the smallest worst-case sd of those private for records of any kind."""
+        return next(o for o in self.options if o.is_for_all)
 
-    def __str__(self) -> str:
+    @property
+    def _title(self) -> str:
         worst = "worst over means " + ", ".join(f"{m:g}" for m in self.means)
-        lines = [
-            f"epsilon = {self.epsilon}, n = {self.expected_count}, {worst}",
-            f"{'mechanism':<27}{'budget':<28}{'sd of mean':>11}{'sd of n':>9}"
-            f"{f'sd<{self.target:g} from':>14}{'bias, bound wrong':>19}",
-        ]
+        return f"epsilon = {self.epsilon}, n = {self.expected_count}, {worst}"
+
+    @property
+    def _rows(self) -> list[tuple[str, ...]]:
+        """The head and a row for each option, as text."""
+        head = ("mechanism", "budget", "sd of mean", "sd of n", f"sd<{self.target:g} from")
+        rows: list[tuple[str, ...]] = [(*head, "bias, bound wrong")]
         for o in self.options:
             useful = "never" if o.useful_from is None else f"n = {o.useful_from}"
             count = "–" if math.isnan(o.sd_count) else f"{o.sd_count:.3g}"
             wrong = "–" if o.wrong_bound is None else f"{o.wrong_bound:.3g}"
-            lines.append(f"{o.name:<27}{o.split:<28}{o.sd:>11.4g}{count:>9}{useful:>14}{wrong:>19}")
-        return "\n".join(lines)
+            rows.append((o.name, o.split, f"{o.sd:.4g}", count, useful, wrong))
+        return rows
+
+    def __str__(self) -> str:
+        lines = (
+            f"{name:<27}{split:<28}{sd:>11}{count:>9}{useful:>14}{wrong:>19}"
+            for name, split, sd, count, useful, wrong in self._rows
+        )
+        return "\n".join([self._title, *lines])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head, *rows = (
+            "".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows
+        )
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        head = f"<thead><tr>{head.replace('td>', 'th>')}</tr></thead>"
+        return f"<table><caption>{self._title}</caption>{head}<tbody>{body}</tbody></table>"
 
 
 def plan(
@@ -87,7 +121,8 @@ def plan(
 ) -> Plan:
     """Return the mechanisms for a mean, each at its best split, best first.
 
-    What has no table, or no computable standard deviation, at this budget is left out.
+    What has no table, or no computable standard deviation, at this budget is left out. Within
+    (0, 1) what is for records of 0 and 1 only is listed, too; ``best`` is for all records.
 
     Parameters
     ----------
@@ -148,11 +183,13 @@ def _choices(
 ) -> Any:
     """Yield every mechanism at its best split as (name, mechanism, split)."""
     promises = ["midpoint", *([f"n >= {math.ceil(at_least)}"] if 1 < at_least <= _PROMISED else [])]
-    groups = [
-        m for p in promises for m in _possible(partial(GroupMean, exact, bounds, p), n, means)
-    ]
-    if groups:
-        yield "group mean", min(groups, key=lambda m: _worst(m, n, means)), "all for both counts"
+    makers: dict[str, Callable[[str], _Group]] = {"group mean": partial(GroupMean, exact, bounds)}
+    if tuple(bounds) == (0, 1):
+        makers[f"group share, {_BINARY}"] = partial(GroupShare, exact)
+    for name, maker in makers.items():
+        groups = [m for p in promises for m in _possible(partial(maker, p), n, means)]
+        if groups:
+            yield name, min(groups, key=lambda m: worst_sd(m, n, means)), "all for both counts"
     yield "two totals", TwoTotalsMean(exact, bounds, at_least), "all for both totals"
     families: dict[str, Callable[[float], Any]] = {
         "centred mean": lambda e: Mean(e, epsilon - e, bounds, at_least),
@@ -172,13 +209,11 @@ def _choices(
     )
 
 
-def _possible(
-    make: Callable[[], GroupMean], n: int, means: tuple[Exact, ...]
-) -> tuple[GroupMean, ...]:
+def _possible(make: Callable[[], _Group], n: int, means: tuple[Exact, ...]) -> tuple[_Group, ...]:
     """Return the mechanism, or nothing where it, its table or its sd is refused."""
     try:
         group = make()
-        _worst(group, n, means)
+        worst_sd(group, n, means)
     except TrueupError:
         return ()
     return (group,)
@@ -189,7 +224,7 @@ def _best_split(
 ) -> float:
     """Return the share of the budget for the count with the smallest worst-case sd."""
     found = optimize.minimize_scalar(
-        lambda share: math.log(_worst(make(share * epsilon), n, means)),
+        lambda share: math.log(worst_sd(make(share * epsilon), n, means)),
         bounds=_SPLIT,
         method="bounded",
         options={"xatol": 5e-3},
@@ -197,8 +232,26 @@ def _best_split(
     return float(found.x)
 
 
-def _worst(mechanism: Any, n: int, means: tuple[Exact, ...]) -> float:
-    return float(max(mechanism.sd(n, mean) for mean in means))
+def worst_sd(mechanism: Any, n: int, means: Sequence[Exact]) -> float:
+    """Return the largest sd over some means; of 0/1 records, over the means beside them.
+
+    Examples
+    --------
+    >>> round(worst_sd(GroupShare(1), 5, [0.5]), 4)  # two or three of five
+    0.2595
+    """
+    places = _shares(n, means) if isinstance(mechanism, GroupShare) else means
+    return float(max(mechanism.sd(n, mean) for mean in places))
+
+
+def _shares(n: int, means: Sequence[Exact]) -> set[Fraction]:
+    """Return the means that n records of 0 and 1 can have, on both sides of those given."""
+    found = set()
+    for mean in means:
+        total, near = Fraction(mean) * n, round(Fraction(mean) * n)
+        whole = abs(total - near) < _SAME  # 0.1 is not 1/10
+        found |= {near} if whole else {math.floor(total), math.ceil(total)}
+    return {Fraction(ones, n) for ones in found}
 
 
 def _option(
@@ -209,18 +262,20 @@ def _option(
         name,
         mechanism,
         split,
-        _worst(mechanism, n, means),
+        worst_sd(mechanism, n, means),
         _sd_count(mechanism),
         _useful_from(mechanism, at_least, means, target),
         _wrong_bound(mechanism, at_least, means),
         not isinstance(mechanism, SmoothSensitivityMean),
+        _BINARY if isinstance(mechanism, GroupShare) else "",
     )
 
 
 def _sd_count(mechanism: Any) -> float:
-    if isinstance(mechanism, GroupMean) and not mechanism.is_of_pairs:
+    groups = (GroupMean, GroupShare)
+    if isinstance(mechanism, groups) and not mechanism.is_of_pairs:
         return math.nan
-    if isinstance(mechanism, (GroupMean, TwoTotalsMean)):
+    if isinstance(mechanism, (*groups, TwoTotalsMean)):
         return math.sqrt(2 * float(mechanism.noise.variance))
     noise = mechanism.noise["n"] if isinstance(mechanism, Mean) else mechanism.count_noise
     return math.sqrt(float(noise.variance))
@@ -229,17 +284,48 @@ def _sd_count(mechanism: Any) -> float:
 def _useful_from(
     mechanism: Any, at_least: Exact, means: tuple[Exact, ...], target: float
 ) -> int | None:
-    """Return the smallest count from which the worst sd stays below the target, by bisection."""
-    low, high = math.ceil(at_least), max(2, math.ceil(at_least))
-    while _worst(mechanism, high, means) >= target:
-        low, high = high, high * 2
-        if high > _MOST:
+    """Return the smallest count from which the worst sd stays below the target."""
+
+    def excess(n: int) -> float:
+        return math.log(max(worst_sd(mechanism, n, means), _NOTHING) / target)
+
+    low = math.ceil(at_least)
+    over = excess(low)
+    if over < 0:
+        return low
+    while True:
+        high = low * 2 if over < 1 else low * _LEAP
+        under = excess(high)
+        if under < 0:
+            return _crossing(excess, (low, over), (high, under))
+        low, over = high, under
+        if high * 2 > _MOST:
             return None
+
+
+def _crossing(
+    excess: Callable[[int], float], above: tuple[int, float], below: tuple[int, float]
+) -> int:
+    """Return the first whole number with a negative excess, a straight line in log n at best.
+
+    The end that stays twice counts half, so that the other one moves, too; what a line cannot
+    halve is halved.
+    """
+    (low, over), (high, under), kept = above, below, 0
     while high - low > 1:
-        middle = (low + high) // 2
-        useful = _worst(mechanism, middle, means) < target
-        low, high = (low, middle) if useful else (middle, high)
-    return low if _worst(mechanism, low, means) < target else high
+        width = math.log(high / low)
+        guess = round(low * math.exp(width * over / (over - under)))
+        if abs(kept) > 2:
+            guess = (low + high) // 2
+        n = min(max(guess, low + 1), high - 1)
+        found = excess(n)
+        if found < 0:
+            high, under, kept = n, found, max(kept, 0) + 1
+            over /= 2 if kept > 1 else 1
+        else:
+            low, over, kept = n, found, min(kept, 0) - 1
+            under /= 2 if kept < -1 else 1
+    return high
 
 
 def _wrong_bound(mechanism: Any, at_least: Exact, means: tuple[Exact, ...]) -> float | None:

@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import gammainc
 
 from trueup.mechanisms.sum_quadrature import integrate, panels
 
@@ -123,16 +124,19 @@ class Quadrant:
 
     def _across(self, u: Floats, zeros: float, ones: float, centre: float, power: int) -> Floats:
         """Return the integral over v at each u: level between two points, falling beyond them."""
-        b, truth = self.scale, ones - zeros
+        b = self.scale
+        near = np.clip(
+            ones - zeros, -u, u
+        )  # powers of v are taken about the truth, or what is near
         turns = np.sort(np.stack([u - 2 * zeros, 2 * ones - u]), axis=0)
-        low, high = np.maximum(turns[0], -u) - truth, np.minimum(turns[1], u) - truth
+        low, high = np.maximum(turns[0], -u) - near, np.minimum(turns[1], u) - near
         rest, over = np.maximum(turns[0] + u, 0), np.maximum(u - turns[1], 0)
         level = [(high**k - low**k) / k for k in (1, 2, 3)]
         left, right = _falling(low, -1.0, rest, b), _falling(high, 1.0, over, b)
         c0, c1, c2 = (a + x + y for a, x, y in zip(level, left, right, strict=True))
         weight = np.exp(-np.abs(u - zeros - ones) / b) / (8 * b**2)
         factor = self._inside(u)
-        base = 0.5 - centre + 0.5 * truth * factor
+        base = 0.5 - centre + 0.5 * near * factor
         if power == 1:
             return np.asarray(weight * (base * c0 + 0.5 * factor * c1))
         return np.asarray(weight * (base**2 * c0 + base * factor * c1 + 0.25 * factor**2 * c2))
@@ -140,7 +144,6 @@ class Quadrant:
 
 def _falling(start: Floats, side: float, length: Floats, b: float) -> tuple[Floats, ...]:
     """Return ∫ (start + side·t)^k e^{−t/b} over t from 0 to a length, for k = 0, 1, 2."""
-    e = np.exp(-length / b)
-    i0, i1 = b * (1 - e), b**2 * (1 - e) - b * length * e
-    i2 = 2 * b * i1 - b * length**2 * e
+    # incomplete gamma functions: written out, the terms cancel where the length is far below b
+    i0, i1, i2 = (b ** (k + 1) * math.factorial(k) * gammainc(k + 1, length / b) for k in range(3))
     return i0, start * i0 + side * i1, start**2 * i0 + 2 * side * start * i1 + i2

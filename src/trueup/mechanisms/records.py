@@ -25,6 +25,7 @@ _DECADES = 400  # beyond 10^±400 a decimal is no double but infinite, or 0
 _LARGEST = Fraction(sys.float_info.max)
 _NARROWEST = 2.0**-1000  # closer bounds leave too few digits between them
 _BEYOND = (sys.float_info.max, 2.0**969)  # above all doubles, and all bounds: stands for what is
+_NEAR, _HALF_BIT = Fraction(1, 10**9), Fraction(1, 2**53)  # 0.1 is not 1/10
 _COUNTER = (
     "list the records, one entry each: list(counter.elements()) does it for a counter of them; "
     "nothing was released, no privacy was spent"
@@ -112,6 +113,18 @@ def read_mean(mean: object, bounds: Bounds, name: str = "mean") -> Fraction:
             f"give the {name} in the unit of the bounds",
         )
     return min(max(Fraction(value), low), high)
+
+
+def near_whole(total: Fraction, size: int) -> Fraction:
+    """Return the whole number that a total of so many records is but for the rounding of a double.
+
+    Examples
+    --------
+    >>> near_whole(Fraction(0.1) * 10**10, 10**10), near_whole(Fraction(1, 3), 1)
+    (Fraction(1000000000, 1), Fraction(1, 3))
+    """
+    near = Fraction(round(total))
+    return near if abs(total - near) <= _NEAR + size * _HALF_BIT else total
 
 
 def read_outside(outside: object) -> str:

@@ -22,6 +22,17 @@ _WIDTHS = (Fraction(1, 10**130), Fraction(10**130))  # the variance of many reco
 _PART = 0.1  # rounding to a double by more than this part of the standard error is told
 
 
+class Mechanism:
+    """What releases something: it shows its name, its budget and what it takes."""
+
+    epsilon: Any
+    bounds: tuple[Any, Any]
+
+    def __repr__(self) -> str:
+        taken = getattr(self, "categories", None) or f"[{self.bounds[0]}, {self.bounds[1]}]"
+        return f"<{type(self).__name__}: epsilon {self.epsilon}, records in {taken}>"
+
+
 def rounding(value: float, stderr: float) -> str | None:
     """Return a note on a number so large that doubles beside it are as far apart as its error.
 
@@ -59,20 +70,28 @@ def square_of(width: Fraction) -> float:
 
 
 class Summable:
-    """A published number with an unbiased variance: independent ones can be added."""
+    """Something published with an unbiased variance: independent ones of one kind can be added."""
 
     def _parts(self) -> dict[int, tuple[float, Any]]:
         return {id(self): (1.0, self)}
 
-    def __add__(self, other: object) -> Sum:
-        if isinstance(other, (int, float)) and other == 0:  # where sum() starts
-            return Sum(self._parts())
-        if not isinstance(other, Summable):
-            return NotImplemented
+    def _names(self) -> list[Any] | None:
+        """Return the names of what is published, None for one number."""
+        return None
+
+    def __add__(self, other: object) -> Any:
         parts = dict(self._parts())
-        for key, (weight, release) in other._parts().items():
-            parts[key] = (parts.get(key, (0.0, release))[0] + weight, release)
-        return Sum(parts)
+        if isinstance(other, Summable):
+            if self._names() != other._names():
+                raise TrueupError(
+                    f"{self!r} and {other!r} cannot be added",
+                    "numbers are added to numbers, and shares to shares of the same categories",
+                )
+            for key, (weight, release) in other._parts().items():
+                parts[key] = (parts.get(key, (0.0, release))[0] + weight, release)
+        elif not isinstance(other, (int, float)) or other != 0:  # where sum() starts
+            return NotImplemented
+        return Sum(parts) if self._names() is None else SharesSum(parts)
 
     __radd__ = __add__
 
@@ -179,25 +198,82 @@ class TotalRelease(Summable):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class SharesRelease:
+class SharesRelease(Summable):
     """Unbiased shares that sum to exactly 1, and the noisy counts they were made from.
 
-    Shares too large for an exact sum have a ``note`` that says so.
+    ``variance`` is unbiased and can be negative; ``stderr`` is its root. ``published`` are the
+    counts with their ``noise``, all else is computed from them. Shares too large for an exact sum
+    have a ``note`` that says so.
     """
 
-    shares: dict[str, float]
-    stderr: dict[str, float]
-    counts: NDArray[np.float64]
+    shares: dict[Any, float]
+    variance: dict[Any, float]
+    published: tuple[int, ...]
     noise: Noise
     simulated: bool
     note: str | None = None
 
+    def _names(self) -> list[Any]:
+        return list(self.shares)
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        """The noisy counts, each unbiased."""
+        return np.array(self.published, dtype=np.float64)
+
     @property
     def count(self) -> float:
         """The unbiased total count."""
-        return float(self.counts.sum())
+        return float(sum(self.published))
+
+    @property
+    def stderr(self) -> dict[Any, float]:
+        """The standard errors of the shares, NaN where their unbiased squares are negative."""
+        return {name: root(v) for name, v in self.variance.items()}
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{k}: {plus_minus(v, self.stderr[k])}" for k, v in self.shares.items())
         notes = [n for n in (self.note, _SIMULATED if self.simulated else None) if n]
-        return f"<shares {'; '.join([shown, *notes])}>"
+        return f"<shares {'; '.join([_listed(self.shares, self.stderr), *notes])}>"
+
+
+class SharesSum(Summable):
+    """A sum of the shares of several groups, category by category, as :class:`Sum` of numbers."""
+
+    def __init__(self, parts: dict[int, tuple[float, SharesRelease]]) -> None:
+        self.parts = parts
+
+    def _parts(self) -> dict[int, tuple[float, Any]]:
+        return self.parts
+
+    def _names(self) -> list[Any]:
+        return next(release._names() for _, release in self.parts.values())
+
+    @property
+    def shares(self) -> dict[Any, float]:
+        """The sums of the shares."""
+        parts = self.parts.values()
+        return {name: math.fsum(w * r.shares[name] for w, r in parts) for name in self._names()}
+
+    @property
+    def variance(self) -> dict[Any, float]:
+        """Their unbiased variances."""
+        parts = self.parts.values()
+        return {n: math.fsum(w**2 * r.variance[n] for w, r in parts) for n in self._names()}
+
+    @property
+    def stderr(self) -> dict[Any, float]:
+        """Their roots, NaN where they are negative."""
+        return {name: root(v) for name, v in self.variance.items()}
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any part is a simulation."""
+        return any(release.simulated for _, release in self.parts.values())
+
+    def __repr__(self) -> str:
+        note = f"; {_SIMULATED}" if self.simulated else ""
+        return f"<sum of {len(self.parts)} shares: {_listed(self.shares, self.stderr)}{note}>"
+
+
+def _listed(values: dict[Any, float], errors: dict[Any, float]) -> str:
+    return ", ".join(f"{name}: {plus_minus(v, errors[name])}" for name, v in values.items())

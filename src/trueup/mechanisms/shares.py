@@ -1,30 +1,32 @@
-"""Unbiased shares of a histogram whose size is not public."""
+"""Unbiased shares of a histogram whose size is not public: k counts, the empty group included."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from trueup.errors import TrueupError
 from trueup.exact import number
-from trueup.mechanisms.contrast import Contrast
+from trueup.mechanisms.many_counts import ManyCounts
 from trueup.mechanisms.records import (
     Records,
     is_beyond,
     listed,
+    near_whole,
     read_mean,
     read_numbers,
     read_size,
 )
-from trueup.mechanisms.release import SharesRelease
+from trueup.mechanisms.release import Mechanism, SharesRelease
 from trueup.mechanisms.sampling import generator, publish
-from trueup.mechanisms.whole_numbers import exact_total
-from trueup.noise import Laplace
+from trueup.mechanisms.share_law import ShareLaw
+from trueup.mechanisms.two_counts import alpha_of
+from trueup.mechanisms.whole_numbers import exact_total, float_above
+from trueup.noise import DiscreteLaplace
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
@@ -33,12 +35,16 @@ MAX_CATEGORIES = 20
 _TOO_LARGE = "shares of this size cannot sum to 1 in doubles: too few records for so many cells"
 
 
-class Shares:
-    """Release all counts of a histogram with one ε, and debias their shares.
+class Shares(Mechanism):
+    """Release all counts of a group with one ε, and debias the shares of its categories.
 
-    A record is in one cell, so every cell gets Laplace(1/ε). The share 1/k + (xᵢ − u/k)·G(u) is a
-    contrast over the total u; the shares sum to exactly 1. With many cells and few records they can
-    be so large (beyond 2⁵²) that no doubles do: such a release says so in its ``note``.
+    A record is in one category, so every count gets DiscreteLaplace(1/ε). Knowing that no count is
+    negative, the shares are unbiased for every group of at least ``count_at_least`` records, and
+    sum to exactly 1; with a bound of 1, the empty group is a group like any other: there every
+    share is 1/k on average. For two categories :class:`GroupShare` is still better.
+
+    With many categories, few records and much noise shares can be so large (beyond 2⁵²) that no
+    doubles sum to 1: such a release says so in its ``note``.
 
     Parameters
     ----------
@@ -53,8 +59,12 @@ class Shares:
     --------
     >>> mechanism = Shares(1, ["yes", "no", "unsure"])
     >>> release = mechanism.release(["yes"] * 60 + ["no"] * 30 + ["unsure"] * 10, rng=1)
+    >>> release
+    <shares yes: 0.574 ± 0.012, no: 0.327 ± 0.011, unsure: 0.099 ± 0.012; simulation: not private>
     >>> sum(release.shares.values())
     1.0
+    >>> {name: round(sd, 4) for name, sd in mechanism.sd_counts([3, 0, 0]).items()}
+    {'yes': 0.4947, 'no': 0.3392, 'unsure': 0.3392}
     """
 
     def __init__(
@@ -70,12 +80,24 @@ class Shares:
             )
         self.epsilon = number(epsilon, "epsilon", positive=True)
         self.count_at_least = number(count_at_least, "count_at_least", positive=True)
-        self.noise = Laplace.from_budget(self.epsilon)
+        self.noise = DiscreteLaplace(float_above(1 / Fraction(self.epsilon)))
 
     @cached_property
-    def contrast(self) -> Contrast:
-        """The ratio of a cell's deviation from its equal share to the total."""
-        return Contrast(len(self.categories), self.noise.scale, self.count_at_least)
+    def inverse(self) -> ManyCounts:
+        """The inverse of the noise on the counts, as exact as a double."""
+        alpha = alpha_of(float(self.noise.scale))
+        near = Fraction(float(alpha)) if 2 * alpha < 1 else 1 - Fraction(float(1 - alpha))
+        if near == 1:
+            raise TrueupError(
+                f"epsilon = {float(self.epsilon):g} is too small: e^−ε cannot be told from 1",
+                "nothing was released, no privacy was spent: raise epsilon",
+            )
+        return ManyCounts(near, len(self.categories), math.ceil(self.count_at_least))
+
+    @cached_property
+    def law(self) -> ShareLaw:
+        """What the shares are worth."""
+        return ShareLaw(self.inverse.alpha, self.inverse.categories, self.inverse.least)
 
     def release(self, values: Iterable[Any], rng: Any = None) -> SharesRelease:
         """Return private shares; with an ``rng`` it is only a simulation."""
@@ -95,27 +117,52 @@ class Shares:
 
     def release_counts(self, counts: Sequence[int], rng: Any = None) -> SharesRelease:
         """Return private shares of a histogram given by its counts."""
-        whole = _read_counts(read_numbers(counts), len(self.categories))
-        noisy = publish(whole, self.noise, generator(rng))
-        k, total = len(noisy), float(np.sum(noisy))
-        deviations = noisy - total / k
-        shares, note = _exactly_one(1 / k + np.asarray(self.contrast.value(deviations, total)))
-        variances = np.asarray(self.contrast.variance(deviations, total, 1 - 1 / k))
-        errors = [math.sqrt(v) if v >= 0 else math.nan for v in variances.tolist()]
+        whole, inverse = _read_counts(read_numbers(counts), len(self.categories)), self.inverse
+        noisy = tuple(int(y) for y in publish(whole, self.noise, generator(rng)))
+        return self._of(noisy, inverse, rng is not None)
+
+    def _of(self, noisy: tuple[int, ...], inverse: ManyCounts, simulated: bool) -> SharesRelease:
+        """Return all that is computed from published counts."""
+        shares, note = _exactly_one([_double(s) for s in inverse.shares(noisy)])
+        variances = [_double(v) for v in inverse.variances(noisy)]
         return SharesRelease(
             dict(zip(self.categories, shares, strict=True)),
-            dict(zip(self.categories, errors, strict=True)),
+            dict(zip(self.categories, variances, strict=True)),
             noisy,
             self.noise,
-            rng is not None,
+            simulated,
             note,
         )
 
-    def sd(self, n: float, share: float) -> float:
-        """Return the exact standard deviation of a cell's share for n records."""
-        k, size = len(self.categories), float(read_size(n))
-        contrast = size * (float(read_mean(share, (0, 1), "share")) - 1 / k)
-        return math.sqrt(self.contrast.true_variance(contrast, size, 1 - 1 / k))
+    def sd(self, n: int, share: Exact) -> float:
+        """Return the exact standard deviation of a category's share for n records, also for none.
+
+        The other records are spread over the other categories as evenly as whole numbers can be;
+        :meth:`sd_counts` takes any counts.
+        """
+        size, part = Fraction(read_size(n)), read_mean(share, (0, 1), "share")
+        own = near_whole(part * size, int(size))
+        if size.denominator != 1 or own.denominator != 1:
+            raise TrueupError(
+                f"no category can have the share {share!r} of {n!r} records",
+                "n and n·share must be whole, e.g. sd(200, 0.25)",
+            )
+        each, more = divmod(int(size - own), len(self.categories) - 1)
+        others = [each + (j < more) for j in range(len(self.categories) - 1)]
+        return self.law.sd([int(own), *others], 0)
+
+    def sd_counts(self, counts: Sequence[int]) -> dict[Any, float]:
+        """Return the exact standard deviations of all shares of a histogram."""
+        whole = _read_counts(read_numbers(counts), len(self.categories))
+        found = {s: self.law.sd(whole, whole.index(s)) for s in set(whole)}
+        return {name: found[s] for name, s in zip(self.categories, whole, strict=True)}
+
+
+def _double(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _distinct(categories: list[Any]) -> bool:
@@ -142,16 +189,16 @@ def _read_counts(records: Records, categories: int) -> list[int]:
     )
 
 
-def _exactly_one(shares: Any) -> tuple[list[float], str | None]:
+def _exactly_one(shares: Sequence[float]) -> tuple[list[float], str | None]:
     """Return the shares on a common binary grid, the last one making the sum exactly 1.
 
     All partial sums are multiples of the grid's step that a double holds, in any order. Shares so
     large that the step exceeds 1 have no such grid: they stay as they are, with a note.
     """
-    largest = max(1.0, *(abs(float(s)) for s in shares))
-    power = math.ceil(math.log2(len(shares)) + math.log2(largest)) - 52
+    largest = max(1.0, *map(abs, shares))
+    power = math.log2(len(shares)) + math.log2(largest) - 52
     if power > 0:
-        return [float(s) for s in shares], _TOO_LARGE
-    step = 2.0**power
-    *first, _ = (round(float(s) / step) * step for s in shares)
+        return list(shares), _TOO_LARGE
+    step = 2.0 ** math.ceil(power)
+    *first, _ = (round(s / step) * step for s in shares)
     return [*first, 1.0 - sum(first)], None

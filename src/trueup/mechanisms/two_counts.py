@@ -22,6 +22,7 @@ import numpy as np
 
 from trueup.errors import TrueupError
 from trueup.limit.table import exp_below
+from trueup.mechanisms.lattice_sums import nodes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,6 +82,8 @@ class TwoCounts:
 
     def __init__(self, alpha: Fraction) -> None:
         self.alpha = alpha
+        self._scale = -1 / math.log(alpha)
+        self._powers: list[Floats] = [np.zeros(0)] * 3
         lam = alpha / (1 - alpha) ** 2
         self._positive = ((-1, -lam), (0, 1 + 2 * lam), (1, -lam))
         self._zero = ((0, 1 / (1 - alpha)), (1, -alpha / (1 - alpha)))
@@ -166,8 +169,9 @@ class TwoCounts:
         x, y, size = self._window(truth[0], *zeros), self._window(truth[1], *ones), sum(truth)
         if x[0] > x[1] or y[0] > y[1]:
             return np.zeros(_ORDERS)
-        k = np.arange(x[0] + y[0], x[1] + y[1] + 1)
-        c0, c1, c2 = self._convolved(x, y, k)
+        breaks = (0, *x, *y, x[0] + y[1], x[1] + y[0])  # where a case of _convolved ends
+        k, w = nodes(x[0] + y[0], x[1] + y[1], breaks, self._scale, size)
+        c0, c1, c2 = (w * c for c in self._convolved(x, y, k))
         n, apart = size + k.astype(float), float(truth[1] - truth[0])
         slope, h = self._slope(n), self._dither(n, 2)
         # A(n) − 1/size, written out: for many records both are nearly the same
@@ -190,8 +194,7 @@ class TwoCounts:
         first, last = np.maximum(low, bottom), np.minimum(high, top)
         count, mid = np.maximum(last - first + 1, 0).astype(float), (k - first - last).astype(float)
         sums = [count, count * mid, count * (mid**2 + (count**2 - 1) / 3)]
-        d = np.arange(max(x[1] - x[0], y[1] - y[0]) + abs(x[0]) + abs(y[0]) + 2.0)
-        running = [np.cumsum(a ** (2 * d) * d**r * (d > 0)) for r in range(3)]
+        running = self._running(max(x[1] - x[0], y[1] - y[0]) + abs(x[0]) + abs(y[0]) + 2)
         for near, far, sign in (
             (low - top, high - top, -1),
             (bottom - high, bottom - low, 1),
@@ -204,11 +207,24 @@ class TwoCounts:
         weight = ((1 - a) / (1 + a)) ** 2 * a**width
         return weight * sums[0], weight * sums[1], weight * sums[2]
 
+    def _running(self, length: int) -> list[Floats]:
+        """Return Σ α^(2d)·d^r over 0 < d ≤ D for D up to a length at least; the longest is kept."""
+        if length > len(self._powers[0]):
+            d = np.arange(float(length))
+            powers = float(self.alpha) ** (2 * d) * (d > 0)
+            self._powers = [np.cumsum(powers * d**r) for r in range(3)]
+        return self._powers
+
     def _edge(self, none: int, some: int, low: int, mirrored: bool, centre: Fraction) -> Floats:
         """Return the part of the pairs (0, y), y ≥ low; ``mirrored``: of (y, 0)."""
         least, most = self._window(some, low, math.inf)
-        a, d = float(self.alpha), np.arange(least, most + 1, dtype=np.float64)
-        y, p = float(some) + d, (1 - a) / (1 + a) ** 2 * a**none * a ** np.abs(d)
+        if least > most:
+            return np.zeros(_ORDERS)
+        a, (d, w) = float(self.alpha), nodes(least, most, (0,), self._scale, some)
+        y, p = (
+            np.asarray(float(some) + d, np.float64),
+            w * (1 - a) / (1 + a) ** 2 * a**none * a ** np.abs(d),
+        )
         kappa, lam = a / (1 - a), a / (1 - a) ** 2
         above = kappa / (y + 1) - 2 * kappa * lam / (y * (y + 1) * (y + 2))
         x = float(-centre) - above if mirrored else float(1 - centre) + above

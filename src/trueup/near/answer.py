@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,13 +12,12 @@ from trueup.formula.text import text
 from trueup.inverse.grids import grid
 from trueup.inverse.solve import Inverse
 from trueup.near.component import Factor, Term
-from trueup.near.construct import construct
+from trueup.near.construct import construct, never_zero
 from trueup.near.law import NearLaw
+from trueup.near.plan import for_cells
 from trueup.near.polynomial import Polynomial, approximate
-from trueup.near.prior import read_prior
-from trueup.near.products import compose
+from trueup.near.products import compose, question_of
 from trueup.near.profile import Profile
-from trueup.near.question import Question
 from trueup.noise.moments import Moments
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from trueup.inverse.solve import Statistic
     from trueup.kernels.grid import Grid
+    from trueup.near.question import Wish
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Answer:
     statistics: tuple[Statistic, ...]
     terms: tuple[Term, ...]
     bound: float
+    relative: bool
 
     @property
     def inverse(self) -> Inverse:
@@ -84,30 +86,42 @@ class Answer:
         return grid(wide, statistics, "variance")  # type: ignore[arg-type]
 
 
-def answer(
-    f: sympy.Expr,
-    statistics: tuple[Statistic, ...],
-    max_bias: float | None,
-    relative: bool,
-    prior: Any,
-) -> Answer | Polynomial:
-    """Return the estimator of least variance under bounded bias."""
+def answer(f: sympy.Expr, statistics: tuple[Statistic, ...], wish: Wish) -> Answer | Polynomial:
+    """Return the estimator of least variance under bounded bias, or the best for many cells."""
     if len(statistics) > 1:
-        if max_bias is None:
-            raise _no_bias()
-        composed = compose(f, statistics, max_bias, relative, prior)
-        _check(composed.bound, max_bias)
-        return Answer(f, statistics, composed.terms, composed.bound)
+        return _of_several(f, statistics, wish)
     (statistic,) = statistics
-    whole = statistic.noise.lattice or statistic.domain.lattice
-    weights = read_prior(prior, statistic.domain, whole)
-    given = (f, statistic.symbol, statistic.noise, statistic.domain)
-    question = Question(*given, max_bias or 1.0, relative, weights)
-    if max_bias is None or isinstance(statistic.noise, Moments):
-        return approximate(question, bounded=max_bias is not None)
+    question = dataclasses.replace(
+        question_of(statistic, f, wish.prior),
+        max_bias=wish.max_bias or 1.0,
+        relative=bool(wish.relative),
+    )
+    if wish.cells is not None:
+        relative = never_zero(question) if wish.relative is None else wish.relative
+        question = for_cells(dataclasses.replace(question, relative=relative), wish.cells)
+    unbounded = wish.max_bias is None and wish.cells is None
+    if unbounded or isinstance(statistic.noise, Moments):
+        return approximate(question, bounded=wish.max_bias is not None)
     solution = construct(question)
     term = Term(f, None, (Factor(solution),))
-    return Answer(f, statistics, (term,), solution.certificate.bound)
+    return Answer(f, statistics, (term,), solution.certificate.bound, question.relative)
+
+
+def _of_several(f: sympy.Expr, statistics: tuple[Statistic, ...], wish: Wish) -> Answer:
+    """Return the answer for several statistics: sums of products."""
+    if wish.max_bias is None and wish.cells is None:
+        raise _no_bias()
+    usual = wish.cells is not None and wish.relative is None
+    composed = None
+    if usual:
+        with contextlib.suppress(TrueupError):
+            composed = compose(f, statistics, dataclasses.replace(wish, relative=True))
+    relative = composed is not None or bool(wish.relative)
+    if composed is None:
+        composed = compose(f, statistics, dataclasses.replace(wish, relative=relative))
+    if wish.max_bias is not None:
+        _check(composed.bound, wish.max_bias)
+    return Answer(f, statistics, composed.terms, composed.bound, relative)
 
 
 def _check(bound: float, max_bias: float) -> None:
@@ -120,5 +134,7 @@ def _check(bound: float, max_bias: float) -> None:
 
 def _no_bias() -> TrueupError:
     return TrueupError(
-        "max_bias is missing", "say how much bias is allowed, e.g. max_bias=0.01, relative=True"
+        "max_bias is missing",
+        "say how much bias is allowed, e.g. max_bias=0.01, relative=True, or of how many cells the "
+        "average should be most accurate, e.g. cells=400",
     )

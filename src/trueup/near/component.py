@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from trueup.estimator import Estimator
     from trueup.formula.spline import Spline
     from trueup.inverse.component import Component, Region, Wave
-    from trueup.near.construct import Solution
     from trueup.near.curve import Curve
+    from trueup.near.solution import Solution
     from trueup.near.spread import Spread
 
 Side = Literal["inside", "below", "above"]
@@ -51,8 +51,10 @@ class Factor:
     @cached_property
     def spread(self) -> Spread:
         """The estimator of its variance."""
-        from trueup.near.spread import spread
+        from trueup.near.spread import Spread, spread
 
+        if self.solution.spread is not None:
+            return Spread(self.solution.spread, 0.0)
         return spread(self.solution)
 
     @cached_property

@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from trueup.domain import Interval
-from trueup.errors import InfiniteVariance, MissingExtra, TrueupError
+from trueup.errors import MissingExtra, TrueupError
 from trueup.formula.enclosure import enclose, zeros
 from trueup.formula.opaque import Opaque
 from trueup.formula.spline import Spline
 from trueup.formula.text import text
 from trueup.inverse import spectral
 from trueup.inverse.regularity import singularities
-from trueup.inverse.solve import Statistic, invert
 from trueup.near.certificate import Certificate, certify
 from trueup.near.curve import Curve
+from trueup.near.exact import exact, unbiased
 from trueup.near.plan import Plan, stretch
+from trueup.near.profile import Profile
 from trueup.near.rounding_off import rounded_off
-from trueup.near.series import Exact, Terms
+from trueup.near.series import Terms
 from trueup.near.smoothing import Smoothing
+from trueup.near.solution import Solution
 
 if TYPE_CHECKING:
     from trueup.near.question import Question
@@ -54,24 +56,22 @@ _TRIES = 5
 """How often τ is tightened at most."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Solution:
-    """An estimator of one statistic and what is proven of it."""
-
-    question: Question
-    smoothing: Smoothing
-    curve: Curve
-    certificate: Certificate
-
-
 def construct(question: Question, part: bool = False) -> Solution:
     """Return the estimator of least variance whose bias is certified, or say what can be had.
 
     The question may be a ``part`` of another one: what can be had then is not what was asked.
     """
-    check_bounded(question)
-    if spectral.decompose(question.f, [question.symbol]) is not None:
-        return _closed(question)
+    closed = spectral.decompose(question.f, [question.symbol]) is not None
+    exists = closed or question.noise.inverse(question.domain) is not None
+    best = unbiased(question) if exists else None
+    try:
+        check_bounded(question)
+    except TrueupError:
+        if part and best is not None:
+            return best
+        raise
+    if closed or best is not None:
+        return _traded(question, best, EFFORTS[:1] if closed else EFFORTS)
     found = attempt(question)
     if isinstance(found, Solution):
         return found
@@ -81,15 +81,20 @@ def construct(question: Question, part: bool = False) -> Solution:
     raise unreachable(question, None if part else _reachable(question, found))
 
 
-def _closed(question: Question) -> Solution:
-    """Return the estimator of an exponential polynomial: the unbiased one if nothing is better."""
+def _traded(
+    question: Question, best: Solution | None, efforts: Sequence[tuple[int, float]]
+) -> Solution:
+    """Return the estimator asked for, the unbiased one if nothing is better."""
     try:
-        found = attempt(question, EFFORTS[:1])
+        found = attempt(question, efforts)
     except MissingExtra:
         raise
     except TrueupError:  # its series does not settle
         found = math.inf
-    return found if isinstance(found, Solution) else exact(question)
+    if best is None:
+        return found if isinstance(found, Solution) else exact(question)
+    some = [best, found] if isinstance(found, Solution) else [best]
+    return min(some, key=lambda solution: Profile(solution).price)
 
 
 def _rounded_off(question: Question) -> Solution | None:
@@ -105,26 +110,13 @@ def _rounded_off(question: Question) -> Solution | None:
     return dataclasses.replace(solution, question=question, certificate=Certificate(bound, worst))
 
 
-def exact(question: Question) -> Solution:
-    """Return the unbiased estimator on the whole line, in the shape of a solution."""
-    statistic = Statistic(question.symbol, question.noise, Interval())
-    inverse = invert(question.f, [statistic])
-    if inverse.infinite:
-        raise InfiniteVariance(
-            f"the unbiased estimator of {text(question.f)} has no finite variance: "
-            f"{inverse.infinite}",
-            "bound the domain on both sides, or use less noise",
-        )
-    (component,) = inverse.components
-    (region,) = component.regions()  # there is but one on the whole line
-    series = Exact(question.symbol, component.value(region), component.variance(region))
-    curve = Curve(question.symbol, series, None, None, -math.inf, math.inf)
-    return Solution(question, Smoothing(question.noise), curve, Certificate(0.0, math.nan))
-
-
 def attempt(question: Question, efforts: Sequence[tuple[int, float]] = EFFORTS) -> Solution | float:
     """Return the estimator, or the least bias that seems possible."""
     smoothing, terms = Smoothing(question.noise), Terms(question)
+    if question.cells is not None:
+        return _most_accurate(
+            Plan(question, smoothing, stretch(question, smoothing, terms, 0.0), 6)
+        )
     least = math.inf
     constant = _constant(question, smoothing)
     if constant is not None:
@@ -163,6 +155,16 @@ def _constant(question: Question, smoothing: Smoothing) -> Solution | None:
     return Solution(
         question, smoothing, curve, Certificate(float(gaps[worst]), float(edges[worst]))
     )
+
+
+def _most_accurate(plan: Plan) -> Solution:
+    """Return the estimator of least error for the average of many cells, and the bias it has."""
+    question, programme = plan.question, plan.programme
+    assert question.cells is not None  # noqa: S101  (asked of such questions only)
+    unknowns = np.empty(0) if programme is None else programme.least_error(question.cells)
+    curve = plan.curve(unknowns)
+    certificate = certify(question, curve, plan.smoothing, question.max_bias)
+    return Solution(question, plan.smoothing, curve, certificate)
 
 
 def _tightened(plan: Plan) -> Solution | float:
@@ -253,6 +255,17 @@ def _reachable(question: Question, least: float) -> Reached | None:
 def up(value: float) -> float:
     """Return a number of two digits that is not below the value: one that can be said and tried."""
     return float(Context(prec=2, rounding=ROUND_CEILING).create_decimal_from_float(value))
+
+
+def never_zero(question: Question) -> bool:
+    """Whether f is nowhere zero on the domain; raise if it is not bounded there."""
+    try:
+        check_bounded(dataclasses.replace(question, relative=True))
+    except TrueupError as error:
+        if "is zero at" in error.message:
+            return False
+        raise
+    return True
 
 
 def check_bounded(question: Question) -> None:

@@ -14,6 +14,7 @@ from trueup.inverse.solve import Inverse
 from trueup.near import explain
 from trueup.near.answer import Answer, answer
 from trueup.near.polynomial import Polynomial
+from trueup.near.question import Wish
 
 if TYPE_CHECKING:
     import sympy
@@ -29,8 +30,9 @@ def nearly_unbiased(
     noise: Noise | Mapping[str, Noise],
     domain: object = None,
     max_bias: Any = None,
-    relative: bool = False,
+    relative: bool | None = None,
     prior: object = None,
+    cells: Any = None,
 ) -> NearlyUnbiased:
     """Return the estimator of f(q) of least variance whose bias is at most ``max_bias``.
 
@@ -51,10 +53,20 @@ def nearly_unbiased(
         τ, or τ/|f(q)| if ``relative``. None is for noise known by moments only: it gives the
         polynomial of least mean squared error.
     relative
-        Whether bias and standard deviation count relative to |f(q)|.
+        Whether bias and standard deviation count relative to |f(q)|. None: not with ``max_bias``;
+        with ``cells`` if f, or each factor of it that is traded, is nowhere zero.
     prior
         What the variance is averaged over: ``"uniform"``, ``"log-uniform"``, a function of the true
         value, or weights on the integers. None is log-uniform on a positive domain, else uniform.
+    cells
+        In place of ``max_bias``: m, if estimates of m like cells will be averaged or added up.
+        Noise averages out and bias does not, so bias² + variance/m, averaged over the prior, is
+        made as small as can be. ``bias_bound`` says how large the bias became.
+
+    Notes
+    -----
+    In a product such as s/n the polynomial s stays unbiased and 1/n is traded; the product has the
+    relative bias of 1/n. How noisy s is relative to itself is not known: it counts as noisy as 1/n.
 
     Examples
     --------
@@ -64,8 +76,10 @@ def nearly_unbiased(
     True
     >>> round(est(20), 4), round(est.sd(20) * 20, 2)
     (0.0496, 0.15)
+    >>> nearly_unbiased("1/n", DiscreteGaussian(3), (3, 400), cells=50)
+    <nearly unbiased estimator of 1/n (n: DiscreteGaussian(3) on {3..400}; |bias| ≤ 0.083...·|f|)>
     """
-    return NearlyUnbiased(f, noise, domain, max_bias, relative, prior)
+    return NearlyUnbiased(f, noise, domain, max_bias, relative, prior, cells)
 
 
 class NearlyUnbiased(Estimator):
@@ -82,18 +96,32 @@ class NearlyUnbiased(Estimator):
         noise: Noise | Mapping[str, Noise],
         domain: object = None,
         max_bias: Any = None,
-        relative: bool = False,
+        relative: bool | None = None,
         prior: object = None,
+        cells: Any = None,
     ) -> None:
         self.max_bias = None if max_bias is None else _read_bias(max_bias)
-        self.relative, self.prior = bool(relative), prior
+        self.cells = None if cells is None else _read_cells(cells)
+        if cells is not None and max_bias is not None:
+            raise TrueupError(
+                f"max_bias={max_bias!r} and cells={cells!r} exclude each other",
+                "cells chooses the bias; bias_bound says how large it became",
+            )
+        self.prior = prior
+        self._wish = Wish(self.max_bias, self.cells, relative, prior)
         super().__init__(f, noise, domain)
-        self._recipe = (f, noise, domain, max_bias, relative, prior)  # type: ignore[assignment]
+        recipe = (f, noise, domain, max_bias, relative, prior, cells)
+        self._recipe = recipe  # type: ignore[assignment]
 
     def _invert(self, extension: object) -> Inverse:
         given = self._source.expr, self._statistics
-        self._answer: Answer | Polynomial = answer(*given, self.max_bias, self.relative, self.prior)
+        self._answer: Answer | Polynomial = answer(*given, self._wish)
         return self._answer.inverse
+
+    @property
+    def relative(self) -> bool:
+        """Whether bias and standard deviation count relative to |f(q)|."""
+        return self._answer.relative
 
     # -- the certificate ---------------------------------------------------------------------------
 
@@ -101,6 +129,13 @@ class NearlyUnbiased(Estimator):
     def bias_bound(self) -> float:
         """A proven bound on |E g(q + Z) − f(q)| over the domain, relative to |f(q)| if asked so."""
         return self._answer.bound
+
+    @property
+    def certified(self) -> str:
+        """The bound on the bias, in words."""
+        bound = self.bias_bound
+        size = f"{100 * bound:.3g} % of the true value" if self.relative else f"{bound:.3g}"
+        return f"bias at most {size}, certified"
 
     @cached_property
     def max_sd(self) -> float:
@@ -148,11 +183,11 @@ class NearlyUnbiased(Estimator):
     def interval(self, /, *x: ArrayLike, level: float = 0.95, **statistics: ArrayLike) -> Any:
         """Return a confidence interval (low, high) for f(q).
 
-        For one statistic and a monotone f it inverts the noise and is exact; otherwise it is
-        estimate ± (z·stderr + the largest bias).
+        Where the noise can be inverted it is that of :meth:`Estimator.interval`, which does not
+        depend on the estimator; otherwise it is estimate ± (z·stderr + the largest bias).
         """
         low, high = super().interval(*x, level=level, **statistics)
-        if self.interval_method == "exact":
+        if self.interval_method != "normal approximation":
             return low, high
         bias = self.bias_bound * (abs(self(*x, **statistics)) if self.relative else 1.0)
         return low - bias, high + bias
@@ -213,6 +248,16 @@ class NearlyUnbiased(Estimator):
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return (NearlyUnbiased, self._recipe)
+
+
+def _read_cells(value: object) -> float:
+    cells = number(value, "cells", infinite=False)
+    if cells >= 1:
+        return float(cells)
+    raise TrueupError(
+        f"cells must be at least 1, got {value!r}",
+        "give the number of cells whose estimates will be averaged or added up, e.g. cells=400",
+    )
 
 
 def _read_bias(value: object) -> float:

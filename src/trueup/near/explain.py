@@ -9,7 +9,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.text import text
-from trueup.inverse.display import piecewise, table
+from trueup.inverse.display import INTERVALS, piecewise, table
 from trueup.near.answer import Answer
 from trueup.near.polynomial import Polynomial
 from trueup.near.series import Series
@@ -17,6 +17,7 @@ from trueup.near.series import Series
 if TYPE_CHECKING:
     from trueup.near.component import Factor, Term
     from trueup.near.estimator import NearlyUnbiased
+    from trueup.near.question import Question
 
 
 def formula(answer: Answer | Polynomial) -> sympy.Expr:
@@ -54,21 +55,18 @@ def explain(estimator: NearlyUnbiased) -> str:
         for factor in answer.factors:
             rows += _factor(factor)
     rows += _spread(estimator)
-    exact = estimator.interval_method == "exact"
-    rows.append(
-        (
-            "interval",
-            "exact: the noise is inverted and mapped through f"
-            if exact
-            else "normal approximation, estimate ± (z·stderr + largest bias)",
-        )
-    )
+    otherwise = "normal approximation, estimate ± (z·stderr + largest bias)"
+    rows.append(("interval", INTERVALS.get(estimator.interval_method, otherwise)))
     title = f"Nearly unbiased estimator of {text(estimator.estimand)}"
     return "\n".join([title, *table(rows)])
 
 
 def _bias(estimator: NearlyUnbiased) -> str:
     bound, asked = estimator.bias_bound, estimator.max_bias
+    if estimator.cells is not None:
+        size = f"{100 * bound:.4g} % of |f|" if estimator.relative else f"{bound:.4g}"
+        why = f"chosen for averages of {estimator.cells:g} cells"
+        return f"at most {size} ({why}), certified on the whole domain"
     if estimator.relative:
         wanted = "" if asked is None else f" (asked: {100 * asked:.4g} %)"
         return f"at most {100 * bound:.4g} % of |f|{wanted}, certified on the whole domain"
@@ -87,11 +85,9 @@ def _polynomial(answer: Polynomial) -> list[tuple[str, str]]:
 def _factor(factor: Factor) -> list[tuple[str, str]]:
     question, curve = factor.solution.question, factor.solution.curve
     name = question.symbol.name
-    theorem = (
-        f"least variance under bounded bias: a quadratic programme for {text(question.f)}, "
-        f"averaged over a {question.prior.name} prior"
-    )
-    rows = [("theorem", theorem)]
+    if factor.solution.spread is not None and factor.solution.certificate.bound == 0:
+        return [("theorem", f"unbiased for {text(question.f)}: no bias that is allowed helps")]
+    rows = [("theorem", _theorem(question))]
     kind = "values" if question.noise.lattice and curve.knots.size else "a cubic spline"
     if isinstance(curve.series, Series):
         where = []
@@ -107,6 +103,15 @@ def _factor(factor: Factor) -> list[tuple[str, str]]:
         rows.append(("estimate", "the unbiased estimator, in closed form"))
     rows.append(("certified", _how(factor)))
     return rows
+
+
+def _theorem(question: Question) -> str:
+    """Return what is minimised, and over which prior."""
+    over = f"averaged over a {question.prior.name} prior"
+    if question.cells is not None:
+        return f"least bias² + variance/{question.cells:g} for {text(question.f)}, {over}"
+    least = "least variance under bounded bias: a quadratic programme"
+    return f"{least} for {text(question.f)}, {over}"
 
 
 def _how(factor: Factor) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,19 @@ from trueup.exact import number
 from trueup.formula.text import text
 from trueup.inverse.jets import derivative
 from trueup.kernels.evaluate import evaluate
-from trueup.near.construct import Solution, attempt, check_bounded
-from trueup.near.prior import read_prior
+from trueup.near.construct import attempt, check_bounded, never_zero
+from trueup.near.plan import typical
+from trueup.near.products import question_of, split, wild
 from trueup.near.profile import Profile
-from trueup.near.question import Question
 from trueup.near.smoothing import Smoothing
+from trueup.near.solution import Solution
 
 if TYPE_CHECKING:
+    import sympy
     from numpy.typing import NDArray
 
+    from trueup.inverse.solve import Statistic
+    from trueup.near.question import Question
     from trueup.noise.base import Noise
 
     Floats = NDArray[np.float64]
@@ -32,13 +36,16 @@ if TYPE_CHECKING:
 BIASES = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 """Bias bounds looked at: as they are if relative, else times the mean |f| near the bound."""
 
+WIDE = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+"""The bounds looked at for products such as s/n, which are used on small cells."""
+
 CHEAP, USUAL = 1.5, 0.01
 """A bias of 1 % is cheap where it costs at most half as much again as the delta method says."""
 
 
 def frontier(
     f: object,
-    noise: Noise,
+    noise: Noise | Mapping[str, Noise],
     domain: object = None,
     relative: bool | None = None,
     biases: Sequence[Any] | None = None,
@@ -49,11 +56,12 @@ def frontier(
     Parameters
     ----------
     f, noise, domain, prior
-        As for :func:`nearly_unbiased`, for one statistic.
+        As for :func:`nearly_unbiased`: a function of one statistic, or such a function times others
+        that stay unbiased. For s/n the table shows 1/n; the noise of s comes on top.
     relative
         Whether bias and standard deviation are relative to |f(q)|; None: if f is nowhere zero.
     biases
-        The bounds to look at; None: from 10 % down to 0.1 %.
+        The bounds to look at; None: from 10 % down to 0.1 %, for products from 50 % to 1 %.
 
     Examples
     --------
@@ -61,55 +69,49 @@ def frontier(
     >>> front = frontier("1/n", DiscreteGaussian(3), (12, 400), biases=[0.05, 0.01])
     >>> front
     Frontier of 1/n under DiscreteGaussian(3), true value in {12..400}, relative to |f|
-      bias bound  largest sd  at        average sd
-            0.05      0.1...  ...
-            0.01      0.2...  ...
+      bias bound  largest sd  at        average sd  best from
+            0.05      0.1...  ...                     1 cell
+            0.01      0.2...  ...                     ... cells
       ...
     """
-    if isinstance(noise, dict):
-        raise TrueupError(
-            "the frontier is for one statistic", "give one noise, e.g. DiscreteGaussian(2)"
-        )
-    source, (statistic,) = read_arguments(f, noise, domain, None)
-    whole = statistic.noise.lattice or statistic.domain.lattice
-    weights = read_prior(prior, statistic.domain, whole)
-    given = (source.expr, statistic.symbol, statistic.noise, statistic.domain)
-    question = Question(*given, 1.0, True, weights)
+    source, statistics = read_arguments(f, noise, domain, None)
+    question = _question(source.expr, statistics, prior)
     if relative is None:
-        relative = _never_zero(question)
+        relative = question.beside or never_zero(question)
+    if question.beside and not relative:
+        raise TrueupError(
+            f"the bias of {text(source.expr)} is bounded relative to it", "use relative=True"
+        )
     question = dataclasses.replace(question, relative=bool(relative))
     check_bounded(question)
     bounds = _read(biases, question)
-    return Frontier(question, tuple(_points(question, bounds)))
+    return Frontier(question, tuple(_points(question, bounds)), source.expr)
 
 
-def _never_zero(question: Question) -> bool:
-    try:
-        check_bounded(question)
-    except TrueupError as error:
-        if "is zero at" in error.message:
-            return False
-        raise
-    return True
+def _question(f: sympy.Expr, statistics: Sequence[Statistic], prior: Any) -> Question:
+    """Return what is asked of the one function that is traded."""
+    if len(statistics) == 1:
+        return question_of(statistics[0], f, prior)
+    products = split(f, statistics)
+    if len(products) != 1 or products[0].helped != 1:
+        names = ", ".join(s.symbol.name for s in statistics)
+        raise TrueupError(
+            f"the frontier is for one function that is traded, but {text(f)} is no product of one "
+            f"and others that stay unbiased (its statistics are {names})",
+            "ask for its terms one by one, e.g. s/n",
+        )
+    ((statistic, h),) = ((s, h) for s, h in products[0].near if wild(h, s))
+    return dataclasses.replace(question_of(statistic, h, prior), beside=True)
 
 
 def _read(biases: Sequence[Any] | None, question: Question) -> list[float]:
     if biases is None:
-        unit = 1.0 if question.relative else _typical(question)
-        return [b * unit for b in BIASES]
+        unit = 1.0 if question.relative else typical(question)
+        return [b * unit for b in (WIDE if question.beside else BIASES)]
     found = sorted((float(number(b, "a bias", positive=True)) for b in biases), reverse=True)
     if not found:
         raise TrueupError("biases is empty", "give bias bounds, e.g. [0.05, 0.01]")
     return found
-
-
-def _typical(question: Question) -> float:
-    """Return the size of f near the bounds."""
-    low, high = question.low, question.high
-    start = low if math.isfinite(low) else high if math.isfinite(high) else 0.0
-    step = Smoothing(question.noise).unit * (1 if math.isfinite(low) else -1)
-    q = np.clip(np.rint(start + step * np.arange(1.0, 9.0)), low, high)
-    return float(np.abs(question.truth(q)).mean()) or 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +123,16 @@ class Point:
     largest_sd: float
     worst: float
     average_sd: float
+    average_bias: float = math.nan
+    variance: float = math.nan
+
+    def cells_against(self, other: Point) -> float:
+        """Return from how many cells on this point beats another: bias² + variance/m is less."""
+        dearer, closer = self.variance - other.variance, other.average_bias - self.average_bias
+        if dearer <= 0:
+            return 1.0 if closer >= 0 else math.inf
+        squares = closer * (other.average_bias + self.average_bias)
+        return max(dearer / squares, 1.0) if squares > 0 else math.inf
 
 
 def _points(question: Question, bounds: Sequence[float]) -> list[Point]:
@@ -130,7 +142,8 @@ def _points(question: Question, bounds: Sequence[float]) -> list[Point]:
         if isinstance(found, Solution):
             profile = Profile(found)
             largest, worst = profile.largest
-            points.append(Point(bound, found.certificate.bound, largest, worst, profile.average))
+            averages = (profile.average, profile.average_bias, profile.price)
+            points.append(Point(bound, found.certificate.bound, largest, worst, *averages))
         else:
             points.append(Point(bound, math.nan, math.nan, math.nan, math.nan))
     return points
@@ -140,12 +153,13 @@ def _points(question: Question, bounds: Sequence[float]) -> list[Point]:
 class Frontier:
     """Standard deviation against bias bound, and where a small bias is cheap.
 
-    ``biases``, ``bounds``, ``largest_sd``, ``worst`` and ``average_sd`` are arrays, one entry for
-    each bias asked for; NaN where it cannot be reached.
+    ``biases``, ``bounds``, ``largest_sd``, ``worst``, ``average_sd``, ``average_bias`` and
+    ``cells`` are arrays, one entry for each bias asked for; NaN where it cannot be reached.
     """
 
     question: Question
     points: tuple[Point, ...]
+    f: sympy.Expr
 
     @property
     def biases(self) -> Floats:
@@ -172,13 +186,27 @@ class Frontier:
         """The root of the prior-averaged variance."""
         return np.array([p.average_sd for p in self.points])
 
+    @property
+    def average_bias(self) -> Floats:
+        """The root of the prior-averaged squared bias."""
+        return np.array([p.average_bias for p in self.points])
+
+    @property
+    def cells(self) -> Floats:
+        """From how many cells on each bound is better, for their average, than all larger ones."""
+        found = []
+        for i, p in enumerate(self.points):
+            larger = [p.cells_against(o) for o in self.points[:i] if math.isfinite(o.bias_bound)]
+            found.append(max(larger, default=1.0) if math.isfinite(p.bias_bound) else math.nan)
+        return np.array(found)
+
     @cached_property
     def advice(self) -> str:
         """The smallest lower bound at which a bias of 1 % is cheap, in one line."""
         question = self.question
         if not (question.smooth and math.isfinite(question.low)):
             return "no advice: it is for a smooth f on a domain bounded below"
-        bias = USUAL if question.relative else USUAL * _typical(question)
+        bias = USUAL if question.relative else USUAL * typical(question)
         shown = f"{bias:.0%}" if question.relative else f"{bias:.2g}"
         found = cheap_from(question, bias)
         if found is None:
@@ -196,18 +224,20 @@ class Frontier:
     def __repr__(self) -> str:
         question = self.question
         kind = ", relative to |f|" if question.relative else ""
+        of = f" (of {text(question.f)}, as in {text(self.f)})" if question.beside else ""
         title = (
-            f"Frontier of {text(question.f)} under {question.noise!r}, true value in "
-            f"{question.domain}{kind}"
+            f"Frontier of {text(self.f)} under {question.noise!r}, true value in "
+            f"{question.domain}{kind}{of}"
         )
-        rows = [f"  {'bias bound':>10}  {'largest sd':>10}  {'at':<8}  {'average sd':>10}"]
-        for p in self.points:
+        head = f"  {'bias bound':>10}  {'largest sd':>10}  {'at':<8}  {'average sd':>10}"
+        rows = [f"{head}  best from"]
+        for p, cells in zip(self.points, self.cells, strict=True):
             if math.isnan(p.bias_bound):
                 rows.append(f"  {p.max_bias:>10.3g}  cannot be reached")
             else:
                 rows.append(
                     f"  {p.max_bias:>10.3g}  {p.largest_sd:>10.4g}  {p.worst:<8.6g}  "
-                    f"{p.average_sd:>10.4g}"
+                    f"{p.average_sd:>10.4g}  {_cells(cells)}"
                 )
         return "\n".join([title, *rows, f"  {self.advice}"])
 
@@ -216,6 +246,13 @@ class Frontier:
         from trueup.plots.trade import frontier as draw
 
         return draw(self, ax=axes)
+
+
+def _cells(count: float) -> str:
+    """Return from how many cells on a bound is best, in words."""
+    if math.isinf(count):
+        return "-"
+    return "1 cell" if count <= 1 else f"{math.ceil(count):,} cells"
 
 
 def cheap_from(question: Question, bias: float) -> tuple[float, float] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,13 +14,13 @@ from trueup.kernels.evaluate import evaluate
 from trueup.near.curve import Curve
 from trueup.near.programme import Programme, programme
 from trueup.near.series import Exact, Series, Terms, graded, orders
+from trueup.near.smoothing import Smoothing
 from trueup.near.zone import Side, Zone
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.near.question import Question
-    from trueup.near.smoothing import Smoothing
 
     Floats = NDArray[np.float64]
 
@@ -83,6 +84,24 @@ def stretch(question: Question, smoothing: Smoothing, terms: Terms, further: flo
         f"accurate to the end under {question.noise!r}",
         f"give a domain that is bounded {side}",
     )
+
+
+def for_cells(question: Question, cells: float) -> Question:
+    """Return the question that asks for the most accurate average of so many cells.
+
+    Its standard error falls as 1/√cells, and so must what the series leaves out.
+    """
+    unit = 1.0 if question.relative else typical(question)
+    return dataclasses.replace(question, cells=cells, max_bias=unit / math.sqrt(cells))
+
+
+def typical(question: Question) -> float:
+    """Return the size of f near the bounds."""
+    low, high = question.low, question.high
+    start = low if math.isfinite(low) else high if math.isfinite(high) else 0.0
+    step = Smoothing(question.noise).unit * (1 if math.isfinite(low) else -1)
+    q = np.clip(np.rint(start + step * np.arange(1.0, 9.0)), low, high)
+    return float(np.abs(question.truth(q)).mean()) or 1.0
 
 
 def _zones(low: float, high: float) -> float:
@@ -244,7 +263,8 @@ class Plan:
         weights = (weights / weights.sum() + 1e-9 / len(q)) / size**2
         start = np.concatenate([zone.start(self._plug_in) for zone in self.zones])
         tolerance = question.max_bias * size
-        return programme(nodes, self.zones, values, weights, question.truth(q), tolerance, start)
+        truth, beside = question.truth(q), question.noise_beside(q)
+        return programme(nodes, self.zones, values, weights, truth, tolerance, start, beside)
 
     def _plug_in(self, x: Floats) -> Floats:
         question = self.question

@@ -56,6 +56,11 @@ class Polynomial:
     variance_bias: float = 0.0
 
     @property
+    def relative(self) -> bool:
+        """Whether the bound is relative to |f|."""
+        return self.question.relative
+
+    @property
     def statistics(self) -> tuple[Statistic]:
         """The one statistic it reads."""
         question = self.question
@@ -118,7 +123,7 @@ def approximate(question: Question, bounded: bool) -> Polynomial:
     """Return the estimator of the best polynomial.
 
     If ``bounded`` it has the least variance among those with |p − f| ≤ τ, otherwise the least mean
-    squared error.
+    squared error, of the average of so many cells as the question names.
     """
     _check(question)
     fits = _fits(question)
@@ -219,11 +224,12 @@ def _fitted(question: Question, fits: Iterable[_Fit]) -> Polynomial:
     """Return the polynomial of least mean squared error."""
     best, least = None, math.inf
     for fit in fits:
-        gram = fit.basis.T @ (fit.weights[:, None] * fit.basis) + fit.variance
+        spread = fit.variance / (question.cells or 1.0)
+        gram = fit.basis.T @ (fit.weights[:, None] * fit.basis) + spread
         right = fit.basis.T @ (fit.weights * fit.truth)
         found = np.asarray(np.linalg.lstsq(gram, right, rcond=1e-13)[0], float)
         gap = fit.basis @ found - fit.truth
-        error = float(fit.weights @ gap**2 + found @ fit.variance @ found)
+        error = float(fit.weights @ gap**2 + found @ spread @ found)
         if error < least * _BETTER:
             best, least = (fit, found), error
     assert best is not None  # noqa: S101  (there is at least one degree)

@@ -16,17 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
-from trueup.errors import NoUnbiasedEstimator, TrueupError
+from trueup.errors import MissingExtra, NoUnbiasedEstimator, TrueupError
 from trueup.estimator import Estimator
 from trueup.formula.enclosure import enclose
 from trueup.formula.text import text
 from trueup.inverse import spectral
 from trueup.inverse.separation import parted, separated
 from trueup.near.component import Factor, Term
-from trueup.near.construct import construct, exact
+from trueup.near.construct import construct
+from trueup.near.exact import exact
+from trueup.near.plan import for_cells
 from trueup.near.prior import read_prior
-from trueup.near.question import Question
+from trueup.near.question import Question, Wish
 from trueup.near.series import graded
+from trueup.noise.noiseless import Noiseless
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,8 +50,8 @@ class Product:
 
     @property
     def helped(self) -> int:
-        """How many of the functions have no closed-form unbiased estimator."""
-        return sum(needs_help(h, s) for s, h in self.near)
+        """How many of the functions are no exponential polynomials: they are traded."""
+        return sum(wild(h, s) for s, h in self.near)
 
     @property
     def expr(self) -> sympy.Expr:
@@ -57,24 +60,33 @@ class Product:
 
     @property
     def without_help(self) -> sympy.Expr:
-        """The factors that have an unbiased estimator."""
-        return sympy.Mul(self.exact, *(h for s, h in self.near if not needs_help(h, s)))
+        """The factors that stay unbiased."""
+        return sympy.Mul(self.exact, *(h for s, h in self.near if not wild(h, s)))
 
 
-def needs_help(h: sympy.Expr, statistic: Statistic) -> bool:
-    """Whether a function of one statistic has no closed-form unbiased estimator."""
-    if statistic.symbol not in h.free_symbols:
-        return False
-    if statistic.noise.inverse(statistic.domain) is not None:
+def wild(h: sympy.Expr, statistic: Statistic) -> bool:
+    """Whether a function of one statistic is worth a bias: all but exponential polynomials are."""
+    if statistic.symbol not in h.free_symbols or isinstance(statistic.noise, Noiseless):
         return False
     return spectral.decompose(h, [statistic.symbol]) is None
 
 
-def split(f: sympy.Expr, statistics: Sequence[Statistic]) -> list[Product]:
-    """Write f as a sum of products, each function that needs help alone with its statistic."""
+def _invertible(statistic: Statistic) -> bool:
+    """Whether every smooth function of a statistic has an unbiased estimator."""
+    return statistic.noise.inverse(statistic.domain) is not None
+
+
+def split(f: sympy.Expr, statistics: Sequence[Statistic], kept: bool = False) -> list[Product]:
+    """Write f as a sum of products, each function that is traded alone with its statistic.
+
+    What does not separate stays as it is where it has an unbiased estimator; if ``kept``, so does
+    everything that has one.
+    """
     products = [Product(parted(f, {s.symbol: s.domain for s in statistics}), ())]
     for statistic in statistics:
-        if any(needs_help(p.exact, statistic) for p in products):
+        if kept and _invertible(statistic):
+            continue
+        if any(wild(p.exact, statistic) for p in products):
             products = [q for p in products for q in _apart(f, p, statistic)]
     return products
 
@@ -82,6 +94,8 @@ def split(f: sympy.Expr, statistics: Sequence[Statistic]) -> list[Product]:
 def _apart(f: sympy.Expr, p: Product, statistic: Statistic) -> list[Product]:
     """Take the functions of one statistic out of a product."""
     pairs = separated(p.exact, statistic.symbol)
+    if pairs is None and _invertible(statistic):
+        return [p]
     if pairs is None:
         raise _inseparable(f, statistic)
     return [
@@ -109,24 +123,37 @@ class Composed:
     bound: float
 
 
-def compose(
-    f: sympy.Expr,
-    statistics: Sequence[Statistic],
-    max_bias: float,
-    relative: bool,
-    prior: Any,
+def compose(f: sympy.Expr, statistics: Sequence[Statistic], wish: Wish) -> Composed:
+    """Return the nearly unbiased estimator of a function of several statistics.
+
+    Where the bias of the whole cannot be bounded (s/n with s unbounded has no bound of its own),
+    what has an unbiased estimator keeps it.
+    """
+    try:
+        return _traded(f, statistics, split(f, statistics), wish)
+    except MissingExtra:
+        raise
+    except TrueupError:
+        kept = split(f, statistics, kept=True)
+        if not any(map(_invertible, statistics)):
+            raise
+    return _traded(f, statistics, kept, wish)
+
+
+def _traded(
+    f: sympy.Expr, statistics: Sequence[Statistic], products: Sequence[Product], wish: Wish
 ) -> Composed:
-    """Return the nearly unbiased estimator of a function of several statistics."""
-    products = split(f, statistics)
-    box = {s.symbol: s.domain for s in statistics}
+    """Return the products with the bias shared out among those that can be traded."""
+    box, relative = {s.symbol: s.domain for s in statistics}, bool(wish.relative)
     near = [p for p in products if p.helped]
+    max_bias = wish.max_bias or 1.0
     budget = max_bias if relative else max_bias / max(len(near), 1)
     terms, total = [], 0.0
     for p in products:
         size = _share(f, p, near, box, relative) if p.helped else 1.0
         alone = p.helped == 1 and not relative
         each = budget / size * (1 - 1e-9) if alone else _each(budget, size, max(p.helped, 1))
-        questions = [_question(s, h, each, not alone, prior) for s, h in p.near]
+        questions = [_question(p, s, h, each, not alone, wish) for s, h in p.near]
         factors = tuple(_factor(s, q) for (s, _), q in zip(p.near, questions, strict=True))
         terms.append(_term(p, statistics, factors))
         offs = [x.solution.certificate.bound for x in factors]
@@ -136,8 +163,8 @@ def compose(
 
 
 def _factor(statistic: Statistic, question: Question) -> Factor:
-    helped = needs_help(question.f, statistic)
-    return Factor(construct(question, part=True) if helped else exact(question))
+    traded = wild(question.f, statistic)
+    return Factor(construct(question, part=True) if traded else exact(question))
 
 
 def _each(max_bias: float, size: float, count: int) -> float:
@@ -218,15 +245,26 @@ def _cells(
 
 
 def _question(
-    statistic: Statistic, h: sympy.Expr, each: float, relative: bool, prior: Any
+    p: Product, statistic: Statistic, h: sympy.Expr, each: float, relative: bool, wish: Wish
 ) -> Question:
-    own = prior
+    beside = len(p.near) > 1 or bool(p.exact.free_symbols)
+    question = dataclasses.replace(
+        question_of(statistic, h, wish.prior), max_bias=each, relative=relative, beside=beside
+    )
+    return question if wish.cells is None else for_cells(question, wish.cells)
+
+
+def question_of(statistic: Statistic, h: sympy.Expr, prior: Any) -> Question:
+    """Return what is asked of a function of one statistic: a relative bias, how small is open.
+
+    The prior is its own, or one of those given by name.
+    """
     if isinstance(prior, Mapping) and all(isinstance(k, str) for k in prior):
-        own = prior.get(statistic.symbol.name)
+        prior = prior.get(statistic.symbol.name)
     whole = statistic.noise.lattice or statistic.domain.lattice
-    weights = read_prior(own, statistic.domain, whole)
+    weights = read_prior(prior, statistic.domain, whole)
     given = (h, statistic.symbol, statistic.noise, statistic.domain)
-    return Question(*given, each, relative, weights)
+    return Question(*given, 1.0, True, weights)
 
 
 def _term(p: Product, statistics: Sequence[Statistic], factors: tuple[Factor, ...]) -> Term:

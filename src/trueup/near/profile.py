@@ -14,7 +14,7 @@ from trueup.near.plan import reach
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from trueup.near.construct import Solution
+    from trueup.near.solution import Solution
 
     Floats = NDArray[np.float64]
 
@@ -56,11 +56,22 @@ class Profile:
         return np.concatenate([close, low + np.geomspace(near, high - low, _STEPS)])
 
     @cached_property
+    def _law(self) -> tuple[Floats, Floats]:
+        """Mean and variance at those true values, relative to f and f² if asked so."""
+        solution, size = self.solution, self.solution.question.size(self.truths)
+        mean, variance = solution.smoothing.law(solution.curve, self.truths, solution.curve.knots)
+        return mean / size, variance / size**2
+
+    @property
     def sds(self) -> Floats:
         """Standard deviations at those true values, relative to |f| if asked so."""
-        solution = self.solution
-        variances = solution.smoothing.law(solution.curve, self.truths, solution.curve.knots)[1]
-        return np.sqrt(variances) / solution.question.size(self.truths)
+        return np.sqrt(self._law[1])
+
+    @cached_property
+    def biases(self) -> Floats:
+        """Biases at those true values, relative to |f| if asked so."""
+        question = self.solution.question
+        return self._law[0] - question.truth(self.truths) / question.size(self.truths)
 
     @property
     def largest(self) -> tuple[float, float]:
@@ -71,8 +82,26 @@ class Profile:
     @property
     def average(self) -> float:
         """The root of the variance averaged over the prior."""
+        return math.sqrt(self._averaged(self._law[1]))
+
+    @property
+    def average_bias(self) -> float:
+        """The root of the squared bias averaged over the prior."""
+        return math.sqrt(self._averaged(self.biases**2))
+
+    @property
+    def price(self) -> float:
+        """What was minimised: the averaged variance, or bias² + variance/m for m cells."""
+        question, (mean, variance) = self.solution.question, self._law
+        beside = question.noise_beside(self.truths)
+        variance = variance + beside * (variance + mean**2)
+        if question.cells is None:
+            return self._averaged(variance)
+        return self._averaged(self.biases**2 + variance / question.cells)
+
+    def _averaged(self, values: Floats) -> float:
         q = self.truths
         weights = self.solution.question.prior(q)
         if len(q) > 1:
             weights = weights * np.gradient(q)
-        return math.sqrt(float(weights @ self.sds**2) / float(weights.sum()))
+        return float(weights @ values) / float(weights.sum())

@@ -5,6 +5,9 @@ e = K·b the mean of g is A·u + e, and the prior-averaged variance is a convex 
 
     Σ_q w(q) Var_q g = Σ_q w(q) [K·(B·u + b)² − (A·u + e)²](q).
 
+If g is multiplied by an unbiased factor X of relative variance k, the variance of X·g, relative
+to (E X)², is (1 + k)·E g² − (E g)².
+
 Solved by Clarabel, with unknowns scaled to unit curvature and counted from a first guess.
 """
 
@@ -48,6 +51,8 @@ class Programme:
         The first guess.
     flat
         Curvatures below this part of the largest count as flat.
+    weights
+        The weights of the true values, in the units of the averaged variance.
     """
 
     mean: Floats
@@ -58,6 +63,7 @@ class Programme:
     tolerance: Floats
     start: Floats
     flat: float = 1e-20
+    weights: Floats | None = None
 
     def least_variance(self, shrink: float, floor: float | None = None) -> Floats | None:
         """Return the unknowns of least variance with |bias| ≤ (1 − shrink)·τ, None if none exist.
@@ -75,6 +81,19 @@ class Programme:
             limits.append((1 - floor) * self.start * scale)
         found = _solve(curvature, self.linear / scale, np.vstack(sides), np.concatenate(limits))
         return None if found is None else self.start + found / scale
+
+    def least_error(self, cells: float) -> Floats:
+        """Return the unknowns of least Σ_q w(q)·(bias² + variance/cells): one linear system."""
+        assert self.weights is not None  # noqa: S101  (asked of programmes made below only)
+        scale = self._scale
+        rows = self.mean / scale
+        gap = self.truth - self.offset
+        matrix = 2 * rows.T @ (self.weights[:, None] * rows)
+        matrix += self.quadratic / scale[:, None] / scale / cells
+        right = 2 * rows.T @ (self.weights * gap) - self.linear / scale / cells
+        matrix[np.diag_indices_from(matrix)] += _RIDGE * np.diag(matrix).max()
+        found = np.asarray(np.linalg.solve(matrix, right), float)
+        return self.start + found / scale
 
     def least_bias(self) -> float:
         """Return the smallest t such that |bias| ≤ t·τ can be reached with moderate values."""
@@ -108,20 +127,25 @@ def programme(
     truth: Floats,
     tolerance: Floats,
     start: Floats,
+    beside: Floats | float = 0.0,
 ) -> Programme:
-    """Return the programme from the nodes of x = q + Z, the zones, and the series at the nodes."""
+    """Return the programme from the nodes of x = q + Z, the zones, and the series at the nodes.
+
+    ``beside`` is the relative variance of what g is multiplied by.
+    """
     parts = [zone.matrix(nodes.x) for zone in zones]
     basis = scipy.sparse.csr_array(scipy.sparse.hstack([matrix for matrix, _ in parts]))
     held = np.logical_or.reduce([zone.holds(nodes.x) for zone in zones])
     fixed = np.where(held, sum(offset for _, offset in parts), series) + basis @ start
     mean = (nodes.weights @ basis).toarray()
     offset = nodes.weights @ fixed
-    total = np.asarray(weights @ nodes.weights).ravel()
+    total = np.asarray((weights * (1 + beside)) @ nodes.weights).ravel()
     square = (basis.T @ (scipy.sparse.diags_array(total) @ basis)).toarray()
     quadratic = 2 * (square - mean.T @ (weights[:, None] * mean))
     linear = 2 * (basis.T @ (total * fixed) - mean.T @ (weights * offset))
     size = max(float(np.abs(np.diag(quadratic)).max()), 1e-300)
-    return Programme(mean, offset, quadratic / size, linear / size, truth, tolerance, start)
+    forms = quadratic / size, linear / size
+    return Programme(mean, offset, *forms, truth, tolerance, start, weights=weights / size)
 
 
 def _solve(curvature: Floats, linear: Floats, rows: Floats, limits: Floats) -> Any:

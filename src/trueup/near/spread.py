@@ -22,8 +22,8 @@ from trueup.near.question import Question
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from trueup.near.construct import Solution
     from trueup.near.curve import Curve
+    from trueup.near.solution import Solution
 
     Floats = NDArray[np.float64]
 

@@ -141,6 +141,10 @@ class Mass(Noise):
         rounds down wherever the result is positive; for a statistic that is at least 1 the rest
         makes no difference to an unbiased estimator.
 
+        The table ends where nothing is left of the noise. Under a Laplace noise of scale b take no
+        function that grows like e^{|q|/(2b)} or faster: its estimator has no variance, which a
+        table, having an end, does not know.
+
         Examples
         --------
         >>> from trueup.noise import Laplace

@@ -31,7 +31,7 @@ def frontier(front: Frontier, *, ax: Axes | None = None) -> Axes:
     'bias bound, relative to |f|'
     """
     kind = ", relative to |f|" if front.question.relative else ""
-    axes = canvas(ax, f"What a small bias costs: {text(front.question.f)}")
+    axes = canvas(ax, f"What a small bias costs: {text(front.f)}")
     drawn = ((front.largest_sd, "largest over the domain"), (front.average_sd, "average"))
     for (values, label), (color, line) in zip(drawn, CYCLE, strict=False):
         axes.loglog(front.biases, values, color=color, linestyle=line, marker="o", label=label)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_SURE = 5.0  # standard errors: chance takes one table of three millions there
+_SURE = 4.0  # standard errors: chance takes one table of thirty thousand there
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from trueup.inverse.solve import Statistic
     from trueup.kernels.grid import Grid
+    from trueup.noise.base import Noise
 
 _SQUARES = (
     Laplace,
@@ -28,8 +29,17 @@ _SQUARES = (
 )  # under these the variance of one statistic is a sum of squares
 
 
-SUFFIXES = {"value": "", "stderr": "_stderr", "variance": "_variance"}
+SUFFIXES = {
+    "value": "", "stderr": "_stderr", "variance": "_variance", "low": "_low", "high": "_high",
+}  # fmt: skip
 """What can be computed, and how the columns of it are called after the name of the estimator."""
+
+
+class Readable:
+    """What can be asked of a table beside estimators: it has ``statistics`` and ``noise``."""
+
+    statistics: tuple[str, ...]
+    noise: Mapping[str, Noise]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +55,9 @@ class Request:
     columns, scales
         The column of each statistic, and of the noise scales that differ from row to row.
     outputs
-        What is wanted of "value", "stderr" and "variance".
+        What is wanted of "value", "stderr", "variance", and "low" and "high", the interval.
+    level
+        How often the interval covers.
     """
 
     name: str
@@ -53,6 +65,7 @@ class Request:
     columns: Mapping[str, Any]
     scales: Mapping[str, Any]
     outputs: tuple[str, ...]
+    level: float = 0.95
 
     @property
     def inputs(self) -> tuple[Any, ...]:
@@ -66,8 +79,8 @@ class Request:
 
     @property
     def has_errors(self) -> bool:
-        """Whether more than the estimate is wanted."""
-        return self.outputs != ("value",)
+        """Whether the variance is wanted too, or its root."""
+        return needs_variance(self.outputs)
 
     @property
     def scaled(self) -> tuple[str, ...]:
@@ -129,6 +142,12 @@ class Request:
         limits = self.estimator._scaled(self.scaled).largest(what)
         return {name: limits[name] for name in self.scaled}
 
+    def interval(self, arrays: Sequence[Any]) -> tuple[Any, Any]:
+        """Return the ends of the interval at columns in the order of ``inputs``."""
+        count = len(self.columns)
+        x, scales = arrays[:count], dict(zip(self.scales, arrays[count:], strict=True))
+        return self.estimator._interval(x, self.level, scales)
+
     def sql(self, dialect: str, output: str) -> str:
         """Return an output as an SQL expression."""
         if output != "value":
@@ -144,6 +163,7 @@ def read_requests(
     estimators: Mapping[str, Any],
     *,
     outputs: Sequence[str] = ("value", "stderr"),
+    level: float = 0.95,
     kept: Sequence[Any] | None = None,
     fold: Callable[[Any], Any] = lambda name: name,
     find: Callable[[Any, str, str], Any] | None = None,
@@ -154,7 +174,7 @@ def read_requests(
     equal what the engine holds for one name, say Mean and mean; ``find`` returns the column that is
     meant, or refuses it, given "column" or "scale" and the statistic.
     """
-    _check_estimators(estimators)
+    check_estimators(estimators)
     columns, scales = _mapping(columns, "columns"), _mapping(scales, "scales")
     statistics = {s for e in estimators.values() for s in e.statistics}
     for given, what in ((columns, "columns"), (scales, "scales")):
@@ -174,6 +194,7 @@ def read_requests(
             {s: find(columns.get(s, s), "column", s) for s in estimator.statistics},
             {s: find(scales[s], "scale", s) for s in estimator.statistics if s in scales},
             tuple(outputs),
+            level,
         )
         for name, estimator in estimators.items()
     ]
@@ -182,22 +203,46 @@ def read_requests(
     return requests
 
 
-def outputs_of(stderr: Any) -> tuple[str, ...]:
-    """Return what is written, with or without standard errors."""
+def outputs_of(stderr: Any, interval: Any = None) -> tuple[str, ...]:
+    """Return what is written, with or without standard errors and intervals."""
     if not isinstance(stderr, bool):
         raise TrueupError(
             f"stderr must be True or False, got {stderr!r}",
             "stderr=False leaves out the standard errors; give an estimator another name",
         )
-    return ("value", "stderr") if stderr else ("value",)
+    ends = () if level_of(interval) is None else ("low", "high")
+    return ("value", *(("stderr",) if stderr else ()), *ends)
 
 
-def _check_estimators(estimators: Mapping[str, Any]) -> None:
+def level_of(interval: Any) -> float | None:
+    """Return the level of an interval, None if none is wanted."""
+    if interval is None:
+        return None
+    if isinstance(interval, (int, float)) and not isinstance(interval, bool) and 0 < interval < 1:
+        return float(interval)
+    raise TrueupError(
+        f"interval must be a level between 0 and 1, got {interval!r}", "e.g. interval=0.95"
+    )
+
+
+def needs_variance(outputs: Iterable[str]) -> bool:
+    """Whether some of the outputs are made from the variance.
+
+    Examples
+    --------
+    >>> needs_variance(("value", "low", "high")), needs_variance(("value", "stderr"))
+    (False, True)
+    """
+    return bool({"stderr", "variance"} & {*outputs})
+
+
+def check_estimators(estimators: Mapping[str, Any]) -> None:
+    """Refuse what is no estimator."""
     hint = "name it: tu.debias(frame, mean=tu.unbiased('s/n', {'s': ..., 'n': ...}))"
     if not estimators:
         raise TrueupError("no estimator is given", hint)
     for name, estimator in estimators.items():
-        if not isinstance(estimator, Estimator):
+        if not isinstance(estimator, (Estimator, Readable)):
             raise TrueupError(f"{name} must be an estimator, got {estimator!r}", hint)
 
 

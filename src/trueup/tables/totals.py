@@ -10,6 +10,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
+from trueup.noise.noiseless import Noiseless
 from trueup.tables.request import SUFFIXES
 
 if TYPE_CHECKING:
@@ -35,12 +36,18 @@ class Totals:
         Whether to divide by the sum of the weights.
     skip
         Whether to leave out rows that miss a number, and not to refuse them.
+    ratio
+        Whether ratios of sums are wanted, in place of sums of estimates.
+    level
+        Of the intervals of ratios, None for none.
     """
 
     by: tuple[Any, ...] = ()
     weights: Any = None
     average: bool = False
     skip: bool = False
+    ratio: bool = False
+    level: float | None = None
 
     def summed(self, requests: Sequence[Request]) -> list[tuple[Request, str]]:
         """Return what is summed: estimates, and variances where errors are wanted."""
@@ -78,6 +85,27 @@ class Totals:
         columns.append(f"COUNT(*) - COUNT(*) {kept} AS {quote(f'{prefix}missing')}")
         group = f"\nGROUP BY {', '.join(keys)}" if keys else ""
         return "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM (\n{rows}\n){group}"
+
+
+def check_weights(
+    weights: Any, requests: Sequence[Request], fold: Callable[[Any], Any] = lambda name: name
+) -> None:
+    """Refuse weights that are themselves noisy: E w·g is not w·f when both have one noise."""
+    for request in requests:
+        for statistic, column in request.columns.items():
+            noise = request.estimator.noise[statistic]
+            if fold(column) == fold(weights) and not isinstance(noise, Noiseless):
+                raise noisy_weights(weights, f"{statistic} + {noise!r}")
+
+
+def noisy_weights(weights: Any, published: str) -> TrueupError:
+    """Return the refusal of weights that are published with noise."""
+    return TrueupError(
+        f"the weights {weights!r} are noisy themselves ({published}): a sum weighted by them is "
+        "biased",
+        "for the mean over all cells take a ratio of sums: tu.ratio(...), on the command line "
+        "--ratio; weights must be known numbers",
+    )
 
 
 def missing_numbers(missing: int, rows: int, option: str, which: str = "") -> TrueupError:

@@ -69,7 +69,7 @@ function named(option) {
 }
 
 function show(plan, request) {
-  const [best, second] = plan.options;
+  const [best, second] = plan.options.filter((o) => o.offered); // private, whatever the records
   $("#best").textContent = best.name;
   const ahead = second && best.sd ? ` The next best, ${second.name}, has ${shown(second.sd / best.sd, 3)} times its error.` : "";
   $("#best-words").textContent = `With about ${request.count} records its error has a standard deviation of at most ${shown(best.sd, 3)}.${ahead}`;
@@ -78,13 +78,13 @@ function show(plan, request) {
   const cells = (tag, words) => words.slice(0, bound ? 5 : 4).map((word) => h(tag, tag === "th" ? { scope: "col" } : {}, word));
   $("#options").replaceChildren(h("table", { class: "options" },
     h("thead", {}, h("tr", {}, ...cells("th", head))),
-    h("tbody", {}, ...plan.options.map((o, i) => h("tr", i ? {} : { class: "best" }, ...cells("td", [
+    h("tbody", {}, ...plan.options.map((o) => h("tr", o === best ? { class: "best" } : {}, ...cells("td", [
       named(o), shown(o.sd, 3), shown(o.sd_count, 3),
       o.useful_from === null ? "never" : `n = ${o.useful_from.toLocaleString()}`, shown(o.wrong_bound, 3)]))))));
   $("#options-note").textContent = `Standard deviations are exact, the worst over means ${plan.means.map((m) => shown(m)).join(", ")}.${bound ? " The last column is the bias of the mean if there are only half as many records as promised." : ""}`;
   $("#plan-code code").textContent = plan.python;
   draw("chart-plan", (c) => ({
-    traces: plan.options.map((o, i) => line(o.name, plan.counts, plan.curves[o.name], c[COLOURS[i % 5]], { dash: DASHES[i % 5], width: i ? 2 : 3 })),
+    traces: plan.options.map((o, i) => line(o.name, plan.counts, plan.curves[o.name], c[COLOURS[i % 5]], { dash: DASHES[i % 5], width: o === best ? 3 : 2 })),
     layout: { xaxis: { type: "log", dtick: 1, exponentformat: "none", title: { text: "records" } },
       yaxis: { type: "log", dtick: 1, title: { text: "sd of the mean" } } },
   }), "Standard deviation of the mean against the number of records, for each mechanism.");

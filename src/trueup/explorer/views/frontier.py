@@ -35,13 +35,13 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     form = read(request)
     axis = read_axis(form, request)
-    if len(form.statistics) > 1:
-        return {"relative": True, "points": []}
     with beside("frontier"):
         try:
             points = list(_points(form, 1.0, relative=True))
             relative = True
         except TrueupError as error:
+            if len(form.statistics) > 1:  # no product of one function that is traded and others
+                return {"relative": True, "points": []}
             if ZERO not in error.message:
                 raise
             points = list(_points(form, size(form, axis), relative=False))

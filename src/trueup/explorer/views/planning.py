@@ -20,11 +20,13 @@ _MOST = 10**7
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options, best first, and the sd of each against the count.
 
+    Those ``offered`` are private whatever the records are; the first of them is the best.
+
     Examples
     --------
     >>> shown = answer({"epsilon": "1", "count": "200", "low": "0", "high": "1"})
-    >>> shown["options"][0]["name"], round(shown["options"][0]["sd"], 4)
-    ('group mean', 0.0063)
+    >>> [o["name"] for o in shown["options"] if o["offered"]][:2]
+    ['group mean', 'two totals']
     """
     from trueup.mechanisms.planning import plan
 
@@ -88,6 +90,7 @@ def _option(o: Option) -> dict[str, Any]:
         "sd_count": plain(o.sd_count),
         "useful_from": o.useful_from,
         "wrong_bound": plain(o.wrong_bound),
+        "offered": o.is_for_all,
     }
 
 
@@ -101,9 +104,10 @@ def _counts(least: float, expected: int) -> list[int]:
 
 def _curves(made: Plan, counts: list[int]) -> dict[str, list[Any]]:
     """Return the worst sd over the means at each count."""
+    from trueup.mechanisms.planning import worst_sd
+
     return {
-        o.name: [plain(float(max(o.mechanism.sd(n, m) for m in made.means))) for n in counts]
-        for o in made.options
+        o.name: [plain(worst_sd(o.mechanism, n, made.means)) for n in counts] for o in made.options
     }
 
 

@@ -1,0 +1,134 @@
+"""What is asked of ``trueup release``: a plan in TOML, and options that override it."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from trueup.cli.notation import assignment, names, read_numbers
+from trueup.errors import TrueupError
+from trueup.formula.refusal import quoted
+from trueup.microdata.expected import SIZES
+from trueup.microdata.ledger import Ledger
+from trueup.microdata.release import read
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from trueup.microdata.design import Design
+    from trueup.microdata.public_keys import Keys
+
+_KNOWN = ("epsilon", "by", "keys", "unit", "at_most", "missing", "measures", "weights", "ledger")
+_TOLD = ("by", "keys", "epsilon", "unit", "at_most", "missing")
+_HINT = "the schema is in `trueup release --help`"
+
+
+class Asked(NamedTuple):
+    """What is released, and the files that say so."""
+
+    design: Design
+    keys: Keys
+    missing: Mapping[str, Any]
+    ledger: Ledger | None
+    sizes: tuple[int, ...]
+    files: tuple[Path, ...]
+
+
+def read_plan(args: argparse.Namespace) -> Asked:
+    """Return what the plan and the options say together, the options first."""
+    plan = {} if args.spec is None else _plan(args.spec)
+    if args.epsilon is not None:
+        (plan["epsilon"],) = read_numbers(args.epsilon)
+    if args.by is not None:
+        plan["by"] = [str(name) for name in names(args.by)]
+    for option in ("unit", "at_most", "keys"):
+        if getattr(args, option) is not None:
+            plan[option] = getattr(args, option)
+    if args.missing is not None:
+        plan["missing"] = args.missing if args.missing == "drop" else _number(args.missing)
+    plan["measures"] = _measures(args.formulas) or plan.get("measures", {})
+    weights = dict(plan.get("weights") or {})
+    for text in args.weight:
+        name, value = assignment(text)
+        if not name:
+            raise TrueupError(f"--weight needs a name, got {quoted(text)}", "e.g. wage=2")
+        weights[name] = _number(value)
+    told = {key: plan.get(key) for key in _TOLD}
+    made = read(**told, weights=weights, measures=plan["measures"])
+    return Asked(*made, _ledger(plan, args), _sizes(args.sizes), _files(plan, args))
+
+
+def _plan(path: Path) -> dict[str, Any]:
+    try:
+        plan = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise TrueupError(f"{path} is not TOML: {error}", _HINT) from None
+    for key in plan:
+        if key not in _KNOWN:
+            near = difflib.get_close_matches(key, _KNOWN, 1)
+            hint = f"did you mean {near[0]}?" if near else f"it knows {', '.join(_KNOWN)}"
+            raise TrueupError(f"{path} has no key {quoted(key)}", hint)
+    for key in ("measures", "weights", "ledger"):
+        if not isinstance(plan.get(key, {}), dict):
+            raise TrueupError(f"{path}: {key} must be a table, got {plan[key]!r}", f"write [{key}]")
+    if isinstance(plan.get("keys"), str):  # a file is looked for beside the plan
+        plan["keys"] = path.parent / plan["keys"]
+    if isinstance(plan.get("ledger", {}).get("file"), str):
+        plan["ledger"]["file"] = path.parent / plan["ledger"]["file"]
+    return plan
+
+
+def _measures(texts: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, measure = assignment(text)
+        if not name or "(" in name:
+            raise TrueupError(
+                f"the measure {quoted(text)} has no name", 'e.g. "wage = mean(wage, 0, 120000)"'
+            )
+        if name in found:
+            raise TrueupError(f"two measures have the name {quoted(name)}", "rename one of them")
+        found[name] = measure
+    return found
+
+
+def _number(text: str) -> Any:
+    numbers = read_numbers(text)
+    if len(numbers) != 1:
+        raise TrueupError(f"one number is needed, got {quoted(text)}", "e.g. 2")
+    return numbers[0]
+
+
+def _ledger(plan: Mapping[str, Any], args: argparse.Namespace) -> Ledger | None:
+    given = dict(plan.get("ledger", {}))
+    options = {"file": args.ledger, "dataset": args.dataset}
+    given |= {key: value for key, value in options.items() if value is not None}
+    if args.cap is not None:
+        given["cap"] = _number(args.cap)
+    if not given:
+        return None
+    if args.seed is not None:
+        raise TrueupError(
+            "a simulation spends no budget: there is nothing for a ledger to count",
+            "leave the ledger out, or --seed",
+        )
+    return Ledger.read(given)
+
+
+def _sizes(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return SIZES
+    sizes = read_numbers(text)
+    if not all(isinstance(n, int) and n > 0 for n in sizes):
+        raise TrueupError(f"group sizes are whole numbers, got {quoted(text)}", "e.g. 10,100,1000")
+    return tuple(int(n) for n in sizes)
+
+
+def _files(plan: Mapping[str, Any], args: argparse.Namespace) -> tuple[Path, ...]:
+    keys = plan.get("keys")
+    named = [args.spec, keys if isinstance(keys, (str, Path)) else None, args.ledger]
+    named.append(plan.get("ledger", {}).get("file"))
+    return tuple(Path(f) for f in named if f is not None)

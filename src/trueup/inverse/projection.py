@@ -1,0 +1,158 @@
+"""Intervals for any function of several statistics: a box around the noise, mapped through f.
+
+Each published number is undone by itself, at a level that gives all of them together the level
+wanted; the box of true values is cut by the domain, and its image under f covers f(q) at least as
+often. Where f rises or falls along every axis the image lies between two corners; elsewhere it is
+enclosed by interval arithmetic on a few cells of the box.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+
+from trueup.errors import TrueupError
+from trueup.formula.enclosure import enclose
+from trueup.formula.unkinked import without_kinks
+from trueup.inverse.definite import definite
+from trueup.inverse.jets import derivative
+from trueup.inverse.regularity import singularities
+from trueup.kernels.evaluate import evaluate
+from trueup.noise.half_planes import reach
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from trueup.inverse.solve import Statistic
+    from trueup.noise.base import Noise
+
+    Floats = NDArray[np.float64]
+    Box = Mapping[sympy.Symbol, tuple[Floats, Floats]]
+
+MOST_LEVELS = 2000
+"""Pairs of noise scales in a column: on the integers each takes a tenth of a second."""
+
+_CELLS = 64  # of a box: they halve what interval arithmetic adds, several times
+
+
+def box(statistics: Sequence[Statistic], x: Sequence[Any], level: float) -> dict[Any, Any]:
+    """Return where the true values are, all of them at once with probability ``level`` or more.
+
+    Examples
+    --------
+    >>> from trueup.domain import Interval
+    >>> from trueup.inverse.solve import Statistic
+    >>> from trueup.noise.laplace import Laplace
+    >>> q = sympy.Symbol("q", real=True)
+    >>> box([Statistic(q, Laplace(1), Interval(0, None))], [np.array([1.0])], 0.5)
+    {q: (array([0.30685282]), array([1.69314718]))}
+    """
+    tail = -np.expm1(np.log(level) / len(statistics)) / 2
+    found = {}
+    for statistic, value in zip(statistics, x, strict=True):
+        below, above = reach(statistic.noise, float(tail))
+        low, high = np.asarray(value, float) - above, np.asarray(value, float) - below
+        domain = statistic.domain
+        if domain.lattice:  # the integers in between; the nearest one if there is none
+            low, high = np.ceil(low), np.floor(high)
+            none, nearest = low > high, np.rint(np.asarray(value, float))
+            low, high = (np.where(none, nearest, end) for end in (low, high))
+        ends = (np.clip(end, float(domain.low), float(domain.high)) for end in (low, high))
+        found[statistic.symbol] = tuple(ends)
+    return found
+
+
+def rescaled(
+    statistics: Sequence[Statistic], scales: Mapping[str, Any], rows: int
+) -> Iterator[tuple[Any, Sequence[Statistic]]]:
+    """Yield the rows of each noise level, with what is known of the statistics there."""
+    if not scales:
+        yield slice(None), statistics
+        return
+    levels = np.stack([np.asarray(v, float) for v in scales.values()], axis=1).reshape(rows, -1)
+    known = (levels > 0).all(axis=1)
+    distinct, which = np.unique(levels[known], axis=0, return_inverse=True)
+    if len(distinct) > MOST_LEVELS:
+        raise TrueupError(
+            f"{len(distinct)} different noise levels, intervals are made for {MOST_LEVELS} at most",
+            "round the scales up to fewer levels, or leave interval= out",
+        )
+    for i, level in enumerate(distinct):
+        at = dict(zip(scales, level.tolist(), strict=True))
+        yield (
+            np.flatnonzero(known)[which.ravel() == i],
+            [at_scale(s, at.get(s.symbol.name)) for s in statistics],
+        )
+
+
+def at_scale(statistic: Statistic, scale: float | None) -> Statistic:
+    """Return a statistic with another noise scale."""
+    if scale is None:
+        return statistic
+    return dataclasses.replace(statistic, noise=scaled_noise(statistic.noise, scale))
+
+
+def scaled_noise(noise: Noise, scale: float) -> Noise:
+    """Return the noise of the same family at another scale.
+
+    Examples
+    --------
+    >>> from trueup.noise.laplace import Laplace
+    >>> scaled_noise(Laplace(1), 3.0)
+    Laplace(3)
+    """
+    name = "width" if hasattr(noise, "width") else "scale"
+    made: Noise = dataclasses.replace(noise, **{name: scale})
+    return made
+
+
+def slopes(f: sympy.Expr, statistics: Sequence[Statistic]) -> tuple[int, ...] | None:
+    """Return the direction of f along every axis of the domain, None where it is not proven."""
+    try:
+        return _slopes(f, statistics)
+    except TypeError:  # sympy compares with NaN: between whole numbers f may be undefined
+        return None
+
+
+def _slopes(f: sympy.Expr, statistics: Sequence[Statistic]) -> tuple[int, ...] | None:
+    domain = {s.symbol: s.domain for s in statistics}
+    found = []
+    for s in statistics:
+        if any(p.kind not in ("mild", "kink") for p in singularities(f, s.symbol, s.domain)):
+            return None
+        slope = derivative(without_kinks(f), s.symbol, 1)
+        sign = definite(slope, domain, strict=False)
+        if not sign and slope.is_rational_function(*domain):
+            sign = definite(sympy.factor(sympy.together(slope)), domain, strict=False)
+        found.append(sign)
+    return tuple(found) if all(found) else None
+
+
+def image(f: sympy.Expr, ranges: Box, signs: tuple[int, ...] | None) -> tuple[Floats, Floats]:
+    """Return the least and the largest value of f on boxes, or numbers beyond them."""
+    if signs is not None:
+        corners = [
+            {
+                q: ends[(sign < 0) ^ side]
+                for (q, ends), sign in zip(ranges.items(), signs, strict=True)
+            }
+            for side in (False, True)
+        ]
+        return evaluate(f, corners[0]), evaluate(f, corners[1])
+    pieces = max(1, round(_CELLS ** (1 / len(ranges))))
+    shape = np.shape(next(iter(ranges.values()))[0])
+    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
+    steps = np.linspace(0.0, 1.0, pieces + 1)
+    cuts = {q: [lo + (hi - lo) * t for t in steps] for q, (lo, hi) in ranges.items()}
+    cuts = {q: [*c[:-1], ranges[q][1]] for q, c in cuts.items()}
+    for choice in product(range(pieces), repeat=len(ranges)):
+        cell = {q: (cuts[q][i], cuts[q][i + 1]) for q, i in zip(ranges, choice, strict=True)}
+        least, most = enclose(f, cell)
+        low, high = np.minimum(low, least), np.maximum(high, most)
+    return low, high

@@ -1,0 +1,343 @@
+"""Intervals for ratios of sums, (a₀ + Σ aᵢqᵢ)/(b₀ + Σ bᵢqᵢ), from the noise of A − r·B.
+
+At the true ratio A − r·B is 0 whatever A and B are, and its published value is noise. The ratios
+that this leaves are those of the points of x − K, K a region of the noise
+(:mod:`trueup.noise.half_planes`): an interval, everything, or what is outside of an interval, of
+which the hull is given. Bounds add two things: the ratio stays within its range on the domain, and
+a denominator that is bounded away from 0 bounds the ratio by a box, for which a small share
+of the probability of error is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import sympy
+from scipy import optimize
+
+from trueup.errors import TrueupError
+from trueup.noise.gaussian import Gaussian
+from trueup.noise.half_planes import reach, region, with_quantiles
+from trueup.noise.laplace import Laplace
+from trueup.noise.noiseless import Noiseless
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from trueup.formula.linear import Condition
+    from trueup.inverse.solve import Statistic
+    from trueup.noise.base import Noise
+
+    Floats = NDArray[np.float64]
+
+BOX = 0.05
+"""The share of the probability of error for a box: other intervals grow by about 1 %."""
+
+_ROWS = 4096  # at once: with 48 corners a few megabytes
+
+
+class Direction(NamedTuple):
+    """One noise, and what a unit of it adds to numerator and denominator."""
+
+    noise: Noise
+    top: float
+    bottom: float
+
+
+class Quotient:
+    """A/B, both linear in the statistics, with noises along two directions at most.
+
+    Parameters
+    ----------
+    top, bottom
+        The coefficients of A and of B, first the constant, then those of the statistics.
+    statistics
+        What is known of each published number.
+    tied
+        Conditions between them.
+    """
+
+    def __init__(
+        self,
+        top: Sequence[float] | Floats,
+        bottom: Sequence[float] | Floats,
+        statistics: Sequence[Statistic],
+        tied: Sequence[Condition] = (),
+    ) -> None:
+        self.top, self.bottom = np.array(top, float), np.array(bottom, float)
+        self.statistics, self.tied = statistics, tied
+
+    @cached_property
+    def directions(self) -> list[Direction]:
+        """The noises, each with its direction; refused are more than two, and unknown laws."""
+        return directions(self.top[1:], self.bottom[1:], [s.noise for s in self.statistics])
+
+    def under(self, statistics: Sequence[Statistic]) -> Quotient:
+        """Return the same quotient under other noises."""
+        if statistics is self.statistics:
+            return self
+        other = Quotient(self.top, self.bottom, statistics, self.tied)
+        other.__dict__ |= {k: getattr(self, k) for k in ("sign", "nearest", "range")}
+        return other
+
+    # -- what the domain says ----------------------------------------------------------------------
+
+    @cached_property
+    def _domain(self) -> tuple[Floats, Floats, list[tuple[float, float]]]:
+        """The rows G·q ≤ g of the conditions, and the bounds of each statistic."""
+        names = [s.symbol.name for s in self.statistics]
+        rows = [[-float(dict(c.terms).get(n, 0)) for n in names] for c in self.tied]
+        box = [(float(s.domain.low), float(s.domain.high)) for s in self.statistics]
+        return (
+            np.array(rows).reshape(-1, len(names)),
+            np.array([-float(c.low) for c in self.tied]),
+            box,
+        )
+
+    def least(self, form: Floats) -> float:
+        """Return the least value of a linear form on the domain."""
+        rows, sides, box = self._domain
+        found = optimize.linprog(form[1:], rows, sides, bounds=box)
+        least = found.fun
+        return float(form[0]) + float(least) if least is not None else -math.inf
+
+    @cached_property
+    def sign(self) -> int:
+        """The sign that B is known to have, it may also be 0; 0 if it is not known."""
+        if self.least(self.bottom) >= 0:
+            return 1
+        return -1 if self.least(-self.bottom) >= 0 else 0
+
+    @cached_property
+    def nearest(self) -> float:
+        """How far from 0 the denominator is known to be."""
+        return max(0.0, self.least(self.sign * self.bottom)) if self.sign else 0.0
+
+    @cached_property
+    def range(self) -> tuple[float, float]:
+        """Where the ratio lies on the domain: with y = q·t, t = 1/B, a linear programme."""
+        if not self.sign:
+            return -math.inf, math.inf
+        rows, sides, box = self._domain
+        limits = [
+            (np.eye(len(box))[i] * side, side * end)
+            for i, ends in enumerate(box)
+            for side, end in zip((-1, 1), ends, strict=True)
+            if math.isfinite(end)
+        ]
+        g = np.concatenate([rows, np.array([row for row, _ in limits]).reshape(-1, len(box))])
+        h = np.concatenate([sides, [end for _, end in limits]])
+        ends = []
+        for side in (1, -1):
+            form = side * self.sign * self.top
+            found = optimize.linprog(
+                [*form[1:], form[0]],
+                A_ub=np.column_stack([g, -h]) if len(h) else None,
+                b_ub=np.zeros(len(h)) if len(h) else None,
+                A_eq=[[*(self.sign * self.bottom)[1:], self.sign * self.bottom[0]]],
+                b_eq=[1.0],
+                bounds=[(None, None)] * len(box) + [(0, None)],
+            )
+            least = found.fun
+            ends.append(side * float(least) if least is not None else -side * math.inf)
+        return ends[0], ends[1]
+
+    @cached_property
+    def boxed(self) -> bool:
+        """Whether a box is worth its share: B is away from 0, and A has noises of its own."""
+        return self.nearest > 0 and any(self.bottom[1:]) and not any(self.top[1:] * self.bottom[1:])
+
+    # -- intervals ---------------------------------------------------------------------------------
+
+    def interval(self, x: Sequence[Floats], level: float) -> tuple[Floats, Floats]:
+        """Return low and high ends at published values, arrays of one length."""
+        published = np.stack([np.asarray(v, float) for v in x])
+        a = self.top[0] + self.top[1:] @ published
+        b = self.bottom[0] + self.bottom[1:] @ published
+        return self.ends(a, b, level)
+
+    def ends(self, a: Floats, b: Floats, level: float) -> tuple[Floats, Floats]:
+        """Return low and high ends at published numerators and denominators."""
+        error = 1 - level
+        polygon = self._corners(error * (1 - BOX * self.boxed) / 2)
+        parts = [slice(i, i + _ROWS) for i in range(0, len(a), _ROWS)]
+        found = [hull(a[p], b[p], polygon, self.range) for p in parts]
+        low = np.concatenate([lo for lo, _ in found]) if found else np.empty(0)
+        high = np.concatenate([hi for _, hi in found]) if found else np.empty(0)
+        if self.boxed:
+            least, most = self._box(a, b, error * BOX / 4)
+            low, high = np.maximum(low, least), np.minimum(high, most)
+        low, high = np.minimum(low, high), np.maximum(low, high)  # what contradicts itself: between
+        missing = np.isnan(a) | np.isnan(b)
+        low, high = (np.where(missing, np.nan, np.clip(end, *self.range)) for end in (low, high))
+        return low, high
+
+    def _corners(self, tail: float) -> Floats:
+        """Return the corners of the noise of (A, B)."""
+        return corners(self.directions, tail)
+
+    def _box(self, a: Floats, b: Floats, tail: float) -> tuple[Floats, Floats]:
+        """Return the least and the largest ratio on a box around A and B, cut by the domain."""
+        spans = []
+        for value, form, side in ((a, self.top, 0), (b, self.bottom, 1)):
+            low = high = 0.0
+            for noise, *along in self.directions:
+                moved = [-along[side] * end for end in reach(noise, tail)]
+                low, high = low + min(moved), high + max(moved)
+            known = self.least(form), -self.least(-form)
+            spans.append([np.clip(value + end, *known) for end in (low, high)])
+        with np.errstate(invalid="ignore"):
+            ends = [p / q for p in spans[0] for q in spans[1]]
+        ends = [np.where(np.isnan(e), 0.0, e) for e in ends]  # ∞/∞: between the others
+        return np.minimum.reduce(ends), np.maximum.reduce(ends)
+
+
+def corners(pair: Sequence[Direction], tail: float) -> Floats:
+    """Return the corners of the noise of (A, B) along two directions."""
+    first, second = pair
+    made = region(with_quantiles(first.noise), with_quantiles(second.noise), tail)
+    turned = np.array([[first.top, first.bottom], [second.top, second.bottom]])
+    return np.asarray(made.corners @ turned)
+
+
+def hull(
+    a: Floats, b: Floats, polygon: Floats, known: tuple[float, float]
+) -> tuple[Floats, Floats]:
+    """Return the hull of the ratios A/B on (a, b) − K that lie in a range."""
+    bottom = b[:, None] - polygon[:, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (a[:, None] - polygon[:, 0]) / bottom
+    low, high = ratio.min(axis=1), ratio.max(axis=1)
+    across = ~((bottom > 0).all(axis=1) | (bottom < 0).all(axis=1))
+    if across.any():
+        top = a[across, None] - polygon[:, 0]
+        low[across], high[across] = _outside(top, bottom[across], ratio[across], known)
+    return low, high
+
+
+def _outside(
+    top: Floats, bottom: Floats, ratio: Floats, known: tuple[float, float]
+) -> tuple[Floats, Floats]:
+    """Return the hull for polygons that meet B = 0, where ratios have no end.
+
+    If they do so at A > 0 only, ratios go up to ∞ on the right of it and start from −∞ on the left;
+    at A < 0 only, the other way round; on both sides of A = 0 there are all ratios.
+    """
+    right, left = bottom > 0, bottom < 0
+    up, down = _crossings(top, bottom)
+    gap_low = np.where(up, _most(ratio, left), _most(ratio, right))
+    gap_high = np.where(up, _fewest(ratio, right), _fewest(ratio, left))
+    gap = (up != down) & (gap_low < gap_high)
+    low = np.where(gap & (gap_low < known[0]), gap_high, -np.inf)
+    high = np.where(gap & (gap_high > known[1]), gap_low, np.inf)
+    return low, high
+
+
+def _most(ratio: Floats, where: NDArray[np.bool_]) -> Floats:
+    return np.asarray(np.max(ratio, axis=1, where=where, initial=-np.inf))
+
+
+def _fewest(ratio: Floats, where: NDArray[np.bool_]) -> Floats:
+    return np.asarray(np.min(ratio, axis=1, where=where, initial=np.inf))
+
+
+def _crossings(top: Floats, bottom: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return whether edges of a polygon meet B = 0 at A ≥ 0, and at A ≤ 0."""
+    after, beneath = np.roll(top, -1, axis=1), np.roll(bottom, -1, axis=1)
+    meets = bottom * beneath <= 0
+    side = (top * beneath - after * bottom) * np.sign(beneath - bottom)
+    flat = meets & (bottom == 0) & (beneath == 0)
+    up = meets & ((side >= 0) | (flat & (np.maximum(top, after) >= 0)))
+    down = meets & ((side <= 0) | (flat & (np.minimum(top, after) <= 0)))
+    return up.any(axis=1), down.any(axis=1)
+
+
+# -- which formulas are quotients ------------------------------------------------------------------
+
+
+def quotient(
+    f: sympy.Expr, statistics: Sequence[Statistic], tied: Sequence[Condition]
+) -> Quotient | None:
+    """Return f as a quotient of linear forms whose noise is known, None if it is none.
+
+    Examples
+    --------
+    >>> from trueup.domain import Interval
+    >>> from trueup.inverse.solve import Statistic
+    >>> s, n = sympy.symbols("s n", real=True)
+    >>> known = [Statistic(q, Laplace(1), Interval(1, None)) for q in (s, n)]
+    >>> quotient(100 * s / n, known, ()).range, quotient(s**2 / n, known, ())
+    ((0.0, inf), None)
+    """
+    made = linear(f, statistics, tied)
+    try:
+        return made if made is not None and made.directions else None
+    except TrueupError:
+        return None
+
+
+def linear(
+    f: sympy.Expr, statistics: Sequence[Statistic], tied: Sequence[Condition]
+) -> Quotient | None:
+    """Return f as a quotient of linear forms, None if it is none."""
+    symbols = [s.symbol for s in statistics]
+    parts = sympy.fraction(sympy.together(f)) if f.is_rational_function(*symbols) else ()
+    forms = [_linear(part, symbols) for part in parts]
+    if len(forms) != 2 or forms[0] is None or forms[1] is None:
+        return None
+    return Quotient(forms[0], forms[1], statistics, tied)
+
+
+def _linear(part: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> list[float] | None:
+    """Return the constant and the coefficients of a linear form."""
+    poly = sympy.Poly(sympy.expand(part), *symbols)
+    if poly.total_degree() > 1:
+        return None
+    return [float(poly.coeff_monomial(q)) for q in (1, *symbols)]
+
+
+def directions(top: Floats, bottom: Floats, noises: Sequence[Noise]) -> list[Direction]:
+    """Return independent noises along two directions; refuse more, and laws that are not known."""
+    noisy = [
+        (float(a), float(b), noise)
+        for a, b, noise in zip(top, bottom, noises, strict=True)
+        if (a or b) and not isinstance(noise, Noiseless)
+    ]
+    found: list[tuple[float, float, list[tuple[float, Noise]]]] = []
+    for a, b, noise in noisy:
+        for c, d, members in found:
+            if len(noisy) > 2 and a * d == b * c:  # two alone need not be one
+                members.append((a / c if c else b / d, noise))
+                break
+        else:
+            found.append((a, b, [(1.0, noise)]))
+    if len(found) > 2:
+        raise TrueupError(f"noises along {len(found)} directions", "two are possible")
+    made = [Direction(_merged(members), a, b) for a, b, members in found]
+    for direction in made:
+        with_quantiles(direction.noise).quantile(0.5)  # refused if only moments are known
+    return made + [Direction(Noiseless(), 0.0, 0.0)] * (2 - len(made))
+
+
+def _merged(members: Sequence[tuple[float, Noise]]) -> Noise:
+    """Return the noise of Σ cᵢZᵢ, c₁ = 1, where it is one of ours."""
+    noises = [noise for _, noise in members]
+    if len(noises) == 1:
+        return noises[0]
+    if all(isinstance(noise, Gaussian) for noise in noises):
+        return Gaussian(math.hypot(*(c * float(n.scale) for c, n in members)))  # type: ignore[attr-defined]
+    if all(isinstance(noise, Laplace) for noise in noises):
+        scaled = [Laplace(abs(c) * float(n.scale)) for c, n in members]  # type: ignore[attr-defined]
+    elif all(abs(c) == 1 and n.lattice and (c == 1 or n.symmetric) for c, n in members):
+        scaled = noises  # type: ignore[assignment]
+    else:
+        raise TrueupError("the law of a sum of these noises is not known", "give one noise for it")
+    total: Noise = scaled[0]
+    for other in scaled[1:]:
+        total = total + other
+    return total

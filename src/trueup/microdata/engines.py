@@ -1,0 +1,189 @@
+"""Where the rows are added up: in DuckDB, or in Spark where they are.
+
+Only one row for each public group leaves the engine.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from narwhals import dependencies
+
+from trueup.errors import TrueupError
+from trueup.extras import optional
+from trueup.files.duck import Duck, enough, installed
+from trueup.files.query import literal
+from trueup.files.scans import reading, types
+from trueup.files.sources import opened
+from trueup.frames import of_spark
+from trueup.microdata.aggregation import Aggregation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trueup.microdata.design import Design
+    from trueup.microdata.public_keys import Keys
+
+
+class Files(NamedTuple):
+    """Files of microdata: a path, a pattern, a folder, or - for a pipe."""
+
+    path: str
+    format: str | None = None
+    delimiter: str | None = None
+    hive: bool = False
+
+
+_KEYS, _ROWS = "trueup_public_keys", "trueup_rows"
+
+
+def totals(
+    data: Any, design: Design, keys: Keys, missing: Mapping[str, Any], secret: str
+) -> list[list[int]]:
+    """Return the whole numbers of each statistic in every public group.
+
+    Everything that is wrong with the data is refused here.
+    """
+    if isinstance(data, (str, Path)):
+        data = Files(str(data))
+    if isinstance(data, Files):
+        return _of_files(data, design, keys, missing, secret)
+    if dependencies.is_duckdb_relation(data):
+        return _of_relation(data, design, keys, missing, secret)
+    if of_spark.is_frame(data):
+        return _of_spark(data, design, keys, missing, secret)
+    return _of_frame(data, design, keys, missing, secret)
+
+
+def _of_files(
+    data: Files, design: Design, keys: Keys, missing: Mapping[str, Any], secret: str
+) -> list[list[int]]:
+    given = opened(data.path, data.format, data.delimiter, hive=data.hive)
+    with given as source, tempfile.TemporaryDirectory() as spill:
+        duck = _duck(len(source.columns), Path(spill))
+        try:
+            table = reading(duck, source)
+            kinds = types(duck, table, source.columns)
+            asked = Aggregation(design, kinds, missing, source.format.is_text, secret)
+            return _answered(duck, asked, table, keys)
+        except duck.errors as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise _engine_error(error) from None
+        finally:
+            duck.close()
+
+
+def _of_frame(
+    data: Any, design: Design, keys: Keys, missing: Mapping[str, Any], secret: str
+) -> list[list[int]]:
+    import narwhals as nw
+
+    wrapped: Any = nw.from_native(data, pass_through=True)
+    if not isinstance(wrapped, (nw.DataFrame, nw.LazyFrame)):
+        raise TrueupError(
+            f"{type(data).__name__} is no table that we know",
+            "give a pandas, Polars or pyarrow table, a DuckDB relation, a Spark DataFrame, or the "
+            "path of a CSV or Parquet file; nothing was released",
+        )
+    names = wrapped.collect_schema().names()
+    used = [n for n in dict.fromkeys((*design.by, *design.columns, design.unit)) if n in names]
+    narrow = wrapped.select(used) if used else wrapped
+    try:
+        table = (
+            narrow.collect("pyarrow").to_native()
+            if isinstance(narrow, nw.LazyFrame)
+            else narrow.to_arrow()
+        )
+    except (ValueError, TypeError) as error:  # a column of objects of several kinds
+        reason = str(error).split("\n", 1)[0]
+        raise TrueupError(
+            f"the table cannot be read: {reason}",
+            "make each column of one kind; nothing was released",
+        ) from None
+    with tempfile.TemporaryDirectory() as spill:
+        duck = _duck(len(used), Path(spill))
+        try:
+            duck.connection.register(_ROWS, table)
+            kinds = types(duck, _ROWS, table.column_names)
+            asked = Aggregation(design, kinds, missing, secret=secret)
+            for name in names:  # so that a column that is not there is told apart
+                kinds.setdefault(name, "")
+            return _answered(duck, asked, _ROWS, keys)
+        finally:
+            duck.close()
+
+
+def _duck(columns: int, spill: Path) -> Duck:
+    return Duck(enough(columns, os.cpu_count() or 1, installed()), spill)
+
+
+def _answered(duck: Duck, asked: Aggregation, table: str, keys: Keys) -> list[list[int]]:
+    """Return the totals from a connection of our own, the keys as a table of it."""
+    asked.check_types()
+    if keys.by:
+        pyarrow = optional("pyarrow", "tables", "releasing tables")
+        texts = list(zip(*keys.texts, strict=True))
+        columns = {f"c{i}": pyarrow.array(c, pyarrow.string()) for i, c in enumerate(texts)}
+        columns["i"] = pyarrow.array(range(len(keys)), pyarrow.int64())
+        duck.connection.register(_KEYS, pyarrow.table(columns))
+    try:
+        rows = duck.ask(asked.sql(table, _KEYS))
+    except duck.duckdb.Error as error:
+        raise _engine_error(error) from None
+    return asked.totals(rows, len(keys))
+
+
+def _of_relation(
+    data: Any, design: Design, keys: Keys, missing: Mapping[str, Any], secret: str
+) -> list[list[int]]:
+    """Add up in the connection of the relation, which sees no table of ours."""
+    kinds = {n: str(t) for n, t in zip(data.columns, data.types, strict=True)}
+    asked = Aggregation(design, kinds, missing, secret=secret)
+    asked.check_types()
+    duckdb = optional("duckdb", "tables", "a DuckDB relation")
+    try:
+        rows = data.query(_ROWS, asked.sql(_ROWS, _values(keys))).fetchall()
+    except duckdb.Error as error:
+        raise _engine_error(error) from None
+    return asked.totals(rows, len(keys))
+
+
+def _of_spark(
+    data: Any, design: Design, keys: Keys, missing: Mapping[str, Any], secret: str
+) -> list[list[int]]:
+    kinds = {name: kind.upper() for name, kind in data.dtypes}
+    asked = Aggregation(design, kinds, missing, secret=secret, dialect="spark")
+    asked.check_types()
+    data.createOrReplaceTempView(_ROWS)
+    listed = data.sparkSession.createDataFrame(
+        [(i, *key) for i, key in enumerate(keys.texts)],
+        ", ".join(["i bigint", *(f"c{i} string" for i in range(len(keys.by)))]),
+    )
+    listed.createOrReplaceTempView(_KEYS)
+    try:
+        rows = data.sparkSession.sql(asked.sql(_ROWS, _KEYS)).collect()
+    finally:
+        for view in (_ROWS, _KEYS):
+            data.sparkSession.catalog.dropTempView(view)
+    return asked.totals([tuple(row) for row in rows], len(keys))
+
+
+def _values(keys: Keys) -> str:
+    """Return the keys as a table written out in the query."""
+    names = ", ".join(["i", *(f"c{i}" for i in range(len(keys.by)))])
+    rows: Sequence[str] = [
+        f"({', '.join([str(i), *map(literal, key)])})" for i, key in enumerate(keys.texts)
+    ]
+    return f"(SELECT * FROM (VALUES {', '.join(rows)}) AS listed({names}))"
+
+
+def _engine_error(error: Exception) -> TrueupError:
+    reason = str(error).split("\n", 1)[0]
+    return TrueupError(
+        f"the rows cannot be added up: {reason}",
+        "check the data; nothing was released, no privacy was spent",
+    )

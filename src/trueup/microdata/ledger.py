@@ -1,0 +1,229 @@
+"""The ledger: how much of the privacy budget of a data set is spent, in a TOML file.
+
+::
+
+    [survey-2026]                   # the data set, by the name that the user gives it
+    cap = 3                         # what all releases together may spend
+    unit = "person_id"              # whose privacy is counted; "row" for rows
+    releases = [
+      { epsilon = 1, table = "wages.csv" },
+    ]
+
+A budget is written here, on the disk, before any noise is drawn: a run that is killed in between
+has spent what it may not have published, never the other way round. Numbers are added as they are
+written, in decimals: three times 0.1 is 0.3.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+import secrets
+import sys
+import tomllib
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trueup.errors import TrueupError
+from trueup.exact import number
+from trueup.mechanisms.whole_numbers import float_above
+from trueup.microdata.measures import PerRecord
+from trueup.microdata.statement import key, text
+
+if sys.platform != "win32":
+    import fcntl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trueup.microdata.design import Design
+
+_SPENT = "nothing was released, no privacy was spent"
+_HEAD = "# Privacy budgets that are spent, kept by trueup: each is written before noise is drawn\n"
+_ROW = "row"
+_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Ledger:
+    """One data set in a ledger file.
+
+    Parameters
+    ----------
+    path
+        The file; it comes into being with the first release.
+    dataset
+        The name of the data set.
+    cap
+        What all releases of it may spend; None for the cap that the file has.
+    """
+
+    path: Path
+    dataset: str
+    cap: Fraction | None = None
+
+    @classmethod
+    def read(cls, given: Any) -> Ledger:
+        """Return the ledger from ``{"file": …, "dataset": …, "cap": …}``."""
+        hint = "e.g. ledger={'file': 'ledger.toml', 'dataset': 'survey-2026', 'cap': 3}"
+        if not isinstance(given, Mapping) or not {*given} <= {"file", "dataset", "cap"}:
+            raise TrueupError(f"a ledger is a file and the name of a data set, got {given!r}", hint)
+        path, dataset = given.get("file"), given.get("dataset")
+        if not isinstance(path, (str, Path)) or not str(path):
+            raise TrueupError(f"a ledger needs a file, got {path!r}", hint)
+        if not isinstance(dataset, str) or not _NAME.fullmatch(dataset):
+            raise TrueupError(f"a ledger needs the name of the data set, got {dataset!r}", hint)
+        cap = given.get("cap")
+        return cls(Path(path), dataset, None if cap is None else _decimal(cap, "cap"))
+
+    def check(self, design: Design) -> None:
+        """Refuse a release that may not be made; nothing is written."""
+        self._entry(self._read(), design, "")
+
+    def spend(self, design: Design, table: str) -> None:
+        """Write the budget of a release down, before its noise is drawn."""
+        with _locked(self.path):
+            whole = self._read()
+            whole[self.dataset] = self._entry(whole, design, table)
+            _replace(self.path, _written(whole))
+
+    def _read(self) -> dict[str, Any]:
+        """Return what the file says; a file that is damaged is refused, never written over."""
+        try:
+            raw = self.path.read_bytes().decode("utf-8")
+        except FileNotFoundError:
+            if not self.path.absolute().parent.is_dir():
+                raise TrueupError(
+                    f"there is no folder {self.path.parent} for the ledger", f"make it; {_SPENT}"
+                ) from None
+            return {}
+        except (OSError, UnicodeDecodeError) as error:
+            raise TrueupError(f"the ledger {self.path} cannot be read: {error}", _SPENT) from None
+        try:
+            whole = tomllib.loads(raw, parse_float=Fraction)
+        except (ValueError, ZeroDivisionError, RecursionError) as error:
+            raise TrueupError(f"the ledger {self.path} is not TOML: {error}", _SPENT) from None
+        for dataset, entry in whole.items():
+            _check_entry(self.path, dataset, entry)
+        return whole
+
+    def _entry(self, whole: Mapping[str, Any], design: Design, table: str) -> dict[str, Any]:
+        """Return the entry of the data set with one more release, or refuse it."""
+        if any(isinstance(m, PerRecord) for m in design.measures.values()):
+            raise TrueupError(
+                "a ledger counts ε, and the loss through a per-record sum depends on the record",
+                f"release it without a ledger, and add its policy up by yourself; {_SPENT}",
+            )
+        unit = design.unit or _ROW
+        entry = dict(whole.get(self.dataset, {"unit": unit, "releases": []}))
+        if entry["unit"] != unit:
+            raise TrueupError(
+                f"the ledger counts the privacy of one {entry['unit']} of {self.dataset}, and this "
+                f"release would protect one {unit}: such budgets do not add up",
+                f"use the same unit, or another name for the data set; {_SPENT}",
+            )
+        cap = self._cap(entry)
+        amount = _decimal(design.epsilon, "epsilon")
+        spent = sum((Fraction(r["epsilon"]) for r in entry["releases"]), Fraction(0))
+        if spent + amount > cap:
+            raise TrueupError(
+                f"{self.dataset} has {float(cap):g} to spend, {float(spent):g} is spent, and "
+                f"{float(amount):g} more would exceed it",
+                f"ask for at most {float(cap - spent):g}; {_SPENT}",
+            )
+        releases = [*entry["releases"], {"epsilon": amount, "table": table}]
+        return {"cap": cap, "unit": unit, "releases": releases}
+
+    def _cap(self, entry: Mapping[str, Any]) -> Fraction:
+        known = entry.get("cap")
+        if known is None and self.cap is None:
+            raise TrueupError(
+                f"the ledger has no cap for {self.dataset} yet",
+                f"say what all its releases together may spend, e.g. cap 3; {_SPENT}",
+            )
+        if known is not None and self.cap is not None and Fraction(known) != self.cap:
+            raise TrueupError(
+                f"the ledger has the cap {float(known):g} for {self.dataset}, not "
+                f"{float(self.cap):g}",
+                f"leave the cap out; to change it, change the ledger {self.path}; {_SPENT}",
+            )
+        return Fraction(known) if known is not None else self.cap or Fraction(0)
+
+
+def _decimal(value: Any, name: str) -> Fraction:
+    """Return a number as it is written in decimals, never below what it is."""
+    exact = number(value, name, positive=True)
+    if isinstance(exact, float):
+        return Fraction(repr(exact))
+    return Fraction(exact) if isinstance(exact, int) else Fraction(repr(float_above(exact)))
+
+
+def _check_entry(path: Path, dataset: str, entry: Any) -> None:
+    good = (
+        isinstance(entry, dict)
+        and isinstance(entry.get("unit"), str)
+        and _is_number(entry.get("cap"))
+        and isinstance(entry.get("releases"), list)
+        and all(isinstance(r, dict) and _is_number(r.get("epsilon")) for r in entry["releases"])
+    )
+    if not good:
+        raise TrueupError(
+            f"the ledger {path} has no cap, unit and releases for {dataset}", f"mend it; {_SPENT}"
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, Fraction)) and not isinstance(value, bool) and value >= 0
+
+
+def _written(whole: Mapping[str, Any]) -> str:
+    lines = [_HEAD]
+    for dataset, entry in whole.items():
+        lines += [f"[{key(dataset)}]", f"cap = {_amount(entry['cap'])}"]
+        lines += [f"unit = {text(entry['unit'])}", "releases = ["]
+        for r in entry["releases"]:
+            epsilon, table = _amount(r["epsilon"]), text(str(r.get("table", "")))
+            lines.append(f"  {{ epsilon = {epsilon}, table = {table} }},")
+        lines += ["]", ""]
+    return "\n".join(lines)
+
+
+def _amount(value: int | Fraction) -> str:
+    """Return a decimal that is read back as itself: they come from decimals."""
+    exact = Fraction(value)
+    return str(int(exact)) if exact.denominator == 1 else repr(float(exact))
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Let one run at a time read and write a ledger."""
+    if sys.platform == "win32":
+        raise TrueupError("a ledger needs file locks of Unix", f"keep it by hand; {_SPENT}")
+    handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _replace(path: Path, content: str) -> None:
+    """Put a file in its place in one step, on the disk."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        with part.open("x", encoding="utf-8") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    handle = os.open(path.absolute().parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,91 @@
+"""The table that comes out: noisy totals, estimates and their errors, for every public group."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueup.mechanisms.sampling import publish
+from trueup.microdata.design import SIMULATION
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from trueup.mechanisms.whole_numbers import Whole
+    from trueup.microdata.design import Design
+    from trueup.microdata.public_keys import Keys
+    from trueup.microdata.statement import Privacy
+
+NOT_PRIVATE = "not private"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class PrivateTable:
+    """A released table.
+
+    ``table`` has the keys, for every measure the noisy totals (NAME_noisy), the unbiased estimate
+    and its standard error (NAME, NAME_stderr; null where the unbiased variance is negative), and,
+    if it is only a simulation, a column that says so. ``spec`` is the sidecar that ``trueup debias
+    --spec`` reads, ``privacy`` says what was promised, ``report`` tells it all in words.
+    """
+
+    table: Any
+    spec: str
+    privacy: Privacy
+    report: str
+    columns: dict[str, list[Any]] = dataclasses.field(repr=False)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether this is a simulation, which is not private."""
+        return self.privacy.simulated
+
+    def __repr__(self) -> str:
+        size = len(next(iter(self.columns.values())))
+        note = "; simulation: not private" if self.simulated else ""
+        kind = "group" if size == 1 else "groups"
+        return f"<private table of {size} {kind}, epsilon {self.privacy.epsilon:g}{note}>"
+
+
+def check_noise(design: Design) -> None:
+    """Draw nothing from every noise: what cannot be drawn is refused before a budget is spent."""
+    for statistic in design.statistics:
+        publish(statistic.whole([], simulated=False), statistic.noise)
+
+
+def noisy(design: Design, wholes: list[Whole], rng: Any) -> dict[str, NDArray[Any]]:
+    """Return the published numbers of each statistic: here the noise is drawn."""
+    return {
+        s.name: publish(whole if not s.noise.lattice else whole.multiples, s.noise, rng)
+        for s, whole in zip(design.statistics, wholes, strict=True)
+    }
+
+
+def columns(
+    design: Design, keys: Keys, published: dict[str, NDArray[Any]], *, simulated: bool
+) -> dict[str, list[Any]]:
+    """Return the table by columns; everything in it is a function of what is published."""
+    known = dict(published)
+    if design.count is not None:
+        known[design.divisor] = published[f"{design.count}_noisy"]
+    found: dict[str, list[Any]] = keys.columns()
+    for name in design.measures:
+        for s in design.statistics:
+            if s.measure == name:
+                found[s.column] = published[s.name].tolist()
+        for e in design.estimates:
+            if e.measure == name:
+                estimator = design.estimators[e.name]
+                values = {n: known[n] for n in estimator.statistics}
+                found[e.name] = np.asarray(estimator(**values), float).tolist()
+                found[f"{e.name}_stderr"] = _numbers(estimator.stderr(**values))
+    if simulated:
+        found[SIMULATION] = [NOT_PRIVATE] * len(keys)
+    return found
+
+
+def _numbers(values: Any) -> list[float | None]:
+    """Return numbers, None for those that are none."""
+    return [v if v == v else None for v in np.asarray(values, float).tolist()]

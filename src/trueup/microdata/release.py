@@ -1,0 +1,210 @@
+"""`release()`: microdata in, a private, unbiased and documented table out."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from narwhals import dependencies
+
+from trueup.errors import TrueupError
+from trueup.exact import number
+from trueup.extras import optional
+from trueup.frames import of_spark
+from trueup.mechanisms.sampling import generator
+from trueup.microdata import engines
+from trueup.microdata.design import Design
+from trueup.microdata.ledger import Ledger
+from trueup.microdata.measures import Share
+from trueup.microdata.private_table import PrivateTable, check_noise, columns, noisy
+from trueup.microdata.public_keys import Keys, read_by, read_keys
+from trueup.microdata.statement import Privacy, sidecar
+from trueup.microdata.words import report
+
+_KINDS = (bool, int, float, str)
+
+
+def release(
+    data: Any,
+    by: Any = None,
+    keys: Any = None,
+    epsilon: Any = None,
+    *,
+    unit: str | None = None,
+    at_most: int | None = None,
+    missing: Any = None,
+    weights: Mapping[str, Any] | None = None,
+    ledger: Any = None,
+    rng: Any = None,
+    **measures: Any,
+) -> PrivateTable:
+    """Release a table of groups and measures, private and without bias.
+
+    Parameters
+    ----------
+    data
+        Microdata, one row for each record: a pandas, Polars or pyarrow table, a DuckDB relation, a
+        Spark DataFrame, or the path of a CSV or Parquet file, a pattern or a folder.
+    by
+        The columns that make the groups; none for one group of everything.
+    keys
+        The groups to publish, which must be public knowledge: a list, ``{"state": [...], "sex":
+        [...]}`` of which all combinations are taken, a table, or the path of a file. Rows of other
+        groups are left out; groups without rows are published like any other.
+    epsilon
+        The privacy budget of the whole table.
+    unit, at_most
+        Whose privacy is protected, if a person can have several rows: the column that tells them
+        apart, and how many rows of each are used, chosen at random. The noise grows with it.
+    missing
+        What to do about missing values: "drop" leaves out rows in which any column that a measure
+        reads is missing; a number stands for missing numbers; ``{"sex": "unknown"}`` by column.
+    weights
+        How the budget is split between measures, e.g. ``{"wage": 2}``; 1 for all others.
+    ledger
+        ``{"file": "ledger.toml", "dataset": "survey-2026", "cap": 3}``: where the budget is written
+        down before noise is drawn, and refused beyond the cap.
+    rng
+        None draws secure noise; a NumPy generator or a seed only simulates, and the table says so.
+    **measures
+        NAME = "count", "mean(wage, 0, 120000)", "share(sex, ['f', 'm'])", "sum(wage, 0, 120000)" or
+        "per_record(pay, root:3, 10)". Means and shares need a count: one is added if there is none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"state": ["A", "A", "B"] * 100, "wage": [30.0, 50.0, 40.0] * 100})
+    >>> out = release(people, by="state", keys=["A", "B", "C"], epsilon=2, rng=1,
+    ...               n="count", wage="mean(wage, 0, 100)")
+    >>> out
+    <private table of 3 groups, epsilon 2; simulation: not private>
+    >>> list(out.table.columns)[:5]
+    ['state', 'n_noisy', 'n', 'n_stderr', 'wage_noisy']
+    """
+    design, listed, gaps = read(by, keys, epsilon, unit, at_most, missing, weights, measures)
+    book = None if ledger is None else Ledger.read(ledger)
+    if book is None:
+        return run(data, design, listed, gaps, rng)
+    if rng is not None:
+        raise TrueupError("a simulation spends no budget for a ledger to count", "leave one out")
+    book.check(design)
+    return run(data, design, listed, gaps, None, lambda: book.spend(design, ""))
+
+
+def read(
+    by: Any,
+    keys: Any,
+    epsilon: Any,
+    unit: Any,
+    at_most: Any,
+    missing: Any,
+    weights: Any,
+    measures: Any,
+) -> tuple[Design, Keys, dict[str, Any]]:
+    """Return what is asked for, checked as far as that can be done without data."""
+    if unit is not None and not (isinstance(unit, str) and unit):
+        raise TrueupError(f"unit is the name of a column, got {unit!r}", "e.g. unit='person_id'")
+    if epsilon is None:
+        raise TrueupError("epsilon is not given", "the privacy budget of the whole table, e.g. 1")
+    design = Design.read(measures, epsilon, read_by(by), weights, unit, at_most)
+    return design, read_keys(keys, design.by), read_missing(missing, design)
+
+
+def run(
+    data: Any,
+    design: Design,
+    keys: Keys,
+    missing: Mapping[str, Any],
+    rng: Any = None,
+    spend: Callable[[], None] | None = None,
+) -> PrivateTable:
+    """Add up, check, spend the budget, and only then draw the noise."""
+    source = generator(rng)
+    simulated = source is not None
+    _ = design.estimators
+    if not simulated:
+        check_noise(design)
+    totals = engines.totals(data, design, keys, missing, _secret(source))
+    wholes = [
+        s.whole(t, simulated=simulated) for s, t in zip(design.statistics, totals, strict=True)
+    ]
+    if spend is not None:
+        spend()
+    published = noisy(design, wholes, source)
+    found = columns(design, keys, published, simulated=simulated)
+    privacy = Privacy.of(design, simulated=simulated)
+    words = report(design, keys, found, privacy)
+    return PrivateTable(like(data, found), sidecar(design, privacy), privacy, words, found)
+
+
+def _secret(rng: np.random.Generator | None) -> str:
+    """Return the key of the order in which the rows of a unit are used."""
+    return secrets.token_hex(32) if rng is None else rng.bytes(32).hex()
+
+
+def read_missing(missing: Any, design: Design) -> dict[str, Any]:
+    """Return what stands for missing values, by column."""
+    units = () if design.unit is None else (design.unit,)
+    if missing is None:
+        return {}
+    if missing == "drop":
+        return dict.fromkeys((*design.columns, *units), "drop")
+    categorical = {m.column: m for m in design.measures.values() if isinstance(m, Share)}
+    if not isinstance(missing, Mapping):
+        value = number(missing, "missing")
+        missing = {c: value for c in design.columns if c not in categorical}
+    found = {}
+    for name, value in missing.items():
+        if name not in design.columns and not (name in units and value == "drop"):
+            raise TrueupError(
+                f"missing names {name!r}, which no measure reads",
+                f"the columns are {', '.join(design.columns) or 'none'}",
+            )
+        found[name] = value if value == "drop" else _filling(name, value, categorical)
+    return found
+
+
+def _filling(name: str, value: Any, categorical: Mapping[str, Share]) -> Any:
+    if name not in categorical:
+        return number(value, f"missing[{name!r}]")
+    if str(value) not in categorical[name].categories:
+        raise TrueupError(
+            f"missing[{name!r}] = {value!r} is not one of its categories",
+            f"they are {', '.join(categorical[name].categories)}; or 'drop'",
+        )
+    return str(value)
+
+
+def like(data: Any, found: Mapping[str, list[Any]]) -> Any:
+    """Return columns as the kind of table that the data was; of files as a pyarrow table."""
+    if of_spark.is_frame(data):
+        return _spark(data, found)
+    pyarrow = optional("pyarrow", "tables", "releasing tables")
+    table = pyarrow.table(dict(found))
+    if dependencies.is_duckdb_relation(data):
+        return optional("duckdb", "tables", "a DuckDB relation").from_arrow(table)
+    if isinstance(data, (str, Path, engines.Files)) or dependencies.is_pyarrow_table(data):
+        return table
+    if dependencies.is_pandas_dataframe(data):
+        return table.to_pandas()
+    polars = dependencies.get_polars()
+    if polars is not None and isinstance(data, (polars.DataFrame, polars.LazyFrame)):
+        return polars.from_arrow(table)
+    return table
+
+
+def _spark(data: Any, found: Mapping[str, list[Any]]) -> Any:
+    """Return a Spark DataFrame; the types are told, as a column may be of None only."""
+    names = {bool: "boolean", int: "bigint", float: "double", str: "string"}
+    kinds = []
+    for name, values in found.items():
+        kind = next((type(v) for v in values if v is not None), float)
+        kinds.append(f"`{name.replace('`', '``')}` {names.get(kind, 'string')}")
+    rows = [
+        tuple(v if isinstance(v, _KINDS) or v is None else str(v) for v in row)
+        for row in zip(*found.values(), strict=True)
+    ]
+    return data.sparkSession.createDataFrame(rows, ", ".join(kinds))

@@ -1,0 +1,197 @@
+"""What is said about a table: the privacy of a release in words, and the sidecar in TOML."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from trueup.microdata.measures import Mean, PerRecord, Share, Sum
+
+if TYPE_CHECKING:
+    from trueup.microdata.design import Design, Sides, Statistic
+    from trueup.noise import Noise
+
+READER = "_debiased"
+"""How the estimates end that a reader makes again: the table has columns of the other names."""
+_SIMULATED = "This is a simulation with a seeded generator: it is NOT private."
+_SIZES = (1_000, 1_000_000)  # values of which the loss through a per-record sum is told
+
+
+@dataclasses.dataclass(frozen=True)
+class Privacy:
+    """The privacy of a table: the neighbouring relation, and the loss of each measure.
+
+    ``epsilon`` is the total over all measures but those of ``per_record``, whose loss is a function
+    of the record.
+
+    Examples
+    --------
+    >>> from trueup.microdata.design import Design
+    >>> print(Privacy.of(Design.read({"n": "count"}, 1), simulated=False))
+    Neighbours differ by one row, added or removed.
+    Pure differential privacy with epsilon = 1 in total: n 1.
+    """
+
+    neighbours: str
+    epsilon: float
+    measures: dict[str, float]
+    per_record: dict[str, str]
+    simulated: bool
+
+    @classmethod
+    def of(cls, design: Design, *, simulated: bool) -> Privacy:
+        """Return what a design promises."""
+        budget = {n: float(e) for n, e in design.budget.items()}
+        sums = {n: m for n, m in design.measures.items() if isinstance(m, PerRecord)}
+        policies = {name: policy_of(measure) for name, measure in sums.items()}
+        total = float(Fraction(design.epsilon)) if budget else 0.0
+        return cls(neighbours(design), total, budget, policies, simulated)
+
+    def __str__(self) -> str:
+        lines = [f"Neighbours differ by {self.neighbours}."]
+        if self.measures:
+            each = ", ".join(f"{name} {e:.6g}" for name, e in self.measures.items())
+            total = f"epsilon = {self.epsilon:.6g} in total"
+            lines.append(f"Pure differential privacy with {total}: {each}.")
+        for name, words in self.per_record.items():
+            lines.append(
+                f"{'In addition, through' if self.measures else 'Through'} {name}: {words}."
+            )
+        return "\n".join([*lines, *[_SIMULATED] * self.simulated])
+
+
+def neighbours(design: Design) -> str:
+    """Return by what two data sets differ that must look alike."""
+    if design.unit is None:
+        return "one row, added or removed"
+    rows = (
+        "1 row of each is" if design.at_most == 1 else f"at most {design.at_most} rows of each are"
+    )
+    return (
+        f"one {design.unit} with all its rows, added or removed; {rows} used, chosen at random and "
+        "independently of all values"
+    )
+
+
+def policy_of(measure: PerRecord) -> str:
+    """Return the loss of a record through a per-record sum, in words."""
+    mechanism = measure.mechanism
+    loss = ", ".join(f"{mechanism.policy(size):.3g} at {size:,}" for size in _SIZES)
+    root = measure.transform.partition(":")[2]
+    a, scale = measure.offset, float(measure.scale)
+
+    def phi(x: str) -> str:
+        return f"log({x})" if measure.transform == "log" else f"({x})^(1/{root})"
+
+    moved = f"({phi(f'r + {a}')} − {phi(f'{a}')})" if a else phi("r")
+    return (
+        f"a row with {measure.column} = r loses {moved} / {scale:g} ({loss}), and the losses of "
+        "several rows of one person add up"
+    )
+
+
+# -- the sidecar -----------------------------------------------------------------------------------
+
+
+def sidecar(design: Design, privacy: Privacy) -> str:
+    """Return the TOML that ``trueup debias --spec`` reads: noise, bounds, formulas, privacy."""
+    lines = ["# The noise of a private table, for `trueup debias TABLE OUT --spec THIS`"]
+    lines += [f"# {line}" for line in str(privacy).splitlines()]
+    for statistic in design.statistics:
+        lines += _noise(statistic.name, statistic, statistic.bounds, statistic.about)
+        if statistic.measure == design.count and _has_quotients(design):
+            about = (
+                "the same count as a divisor: in a group without records what is divided is 0 "
+                "too, so that quotients have no bias there either"
+            )
+            lines += _noise(design.divisor, statistic, (1, None), about)
+    lines += ["", "[estimate]"]
+    lines += [f"{key(e.name + READER)} = {text(e.formula)}" for e in design.estimates]
+    return "\n".join([*lines, *_privacy(design, privacy), ""])
+
+
+def _has_quotients(design: Design) -> bool:
+    return any(isinstance(m, (Mean, Share)) for m in design.measures.values())
+
+
+def _noise(name: str, statistic: Statistic, bounds: Sides, about: str) -> list[str]:
+    low, high = (
+        ("-inf" if bounds[0] is None else _number(bounds[0])),
+        ("inf" if bounds[1] is None else _number(bounds[1])),
+    )
+    known = [] if bounds == (None, None) else [f"bounds = [{low}, {high}]"]
+    return [
+        "",
+        f"# {about}",
+        f"[noise.{key(name)}]",
+        f"family = {text(family(statistic.noise))}",
+        f"scale = {_number(statistic.noise.scale)}",
+        *known,
+        f"column = {text(statistic.column)}",
+    ]
+
+
+def family(noise: Noise) -> str:
+    """Return the name of a noise family in a sidecar."""
+    return "discrete_laplace" if noise.lattice else "laplace"
+
+
+def _privacy(design: Design, privacy: Privacy) -> list[str]:
+    lines = ["", "[privacy]"]
+    lines += [
+        f"simulation = {_bool(privacy.simulated)}",
+        f"neighbours = {text(privacy.neighbours)}",
+    ]
+    lines += [f"epsilon = {_number(privacy.epsilon)}"]
+    if design.unit is not None:
+        lines += [f"unit = {text(design.unit)}", f"at_most = {design.at_most}"]
+    lines += [f"by = [{', '.join(map(text, design.by))}]", "", "[privacy.measures]"]
+    for name, measure in design.measures.items():
+        entry = f"measure = {text(words(measure))}"
+        if name in privacy.measures:
+            entry += f", epsilon = {_number(privacy.measures[name])}"
+        else:
+            entry += f", loss = {text(privacy.per_record[name])}"
+        lines.append(f"{key(name)} = {{ {entry} }}")
+    return lines
+
+
+def words(measure: object) -> str:
+    """Return a measure as it is written."""
+    if isinstance(measure, (Mean, Sum)):
+        low, high = (_number(b) for b in measure.bounds)
+        return f"{type(measure).__name__.lower()}({_argument(measure.column)}, {low}, {high})"
+    if isinstance(measure, Share):
+        listed = ", ".join(f'"{c}"' for c in measure.categories)
+        return f"share({_argument(measure.column)}, [{listed}])"
+    if isinstance(measure, PerRecord):
+        offset = f", offset={_number(measure.offset)}" if measure.offset else ""
+        scale = _number(measure.scale)
+        return f"per_record({_argument(measure.column)}, {measure.transform}, {scale}{offset})"
+    return "count"
+
+
+def _argument(column: str) -> str:
+    return column if column.isidentifier() else f"`{column}`"
+
+
+def _number(value: int | float | Fraction) -> str:
+    """Return a number of TOML that is read as the same double."""
+    return str(value) if isinstance(value, int) else repr(float(value))
+
+
+def _bool(value: bool) -> str:
+    return str(value).lower()
+
+
+def text(value: str) -> str:
+    """Return a string of TOML: JSON's escapes are TOML's, but for DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def key(value: str) -> str:
+    """Return a key of TOML."""
+    plain = value.isascii() and value.replace("_", "").replace("-", "").isalnum()
+    return value if plain else text(value)

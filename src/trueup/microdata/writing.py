@@ -1,0 +1,112 @@
+"""A released table as a file, with its sidecar beside it: both whole, or neither."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trueup.errors import TrueupError
+from trueup.extras import optional
+from trueup.files import formats, targets
+from trueup.files.duck import Duck
+from trueup.files.sources import Source, find
+from trueup.microdata.design import Design
+from trueup.microdata.release import run
+
+if TYPE_CHECKING:
+    from trueup.microdata.engines import Files
+    from trueup.microdata.ledger import Ledger
+    from trueup.microdata.private_table import PrivateTable
+    from trueup.microdata.public_keys import Keys
+
+_TABLE = "trueup_table"
+_TEXT = formats.Format("csv")  # as a target a sidecar is a file of text like any other
+
+
+@dataclasses.dataclass(frozen=True)
+class Release:
+    """One run of ``trueup release``."""
+
+    data: Files
+    output: str
+    design: Design
+    keys: Keys
+    missing: Mapping[str, Any]
+    rng: Any = None
+    ledger: Ledger | None = None
+    target_format: str | None = None
+    force: bool = False
+    kept: tuple[Path, ...] = ()
+    """Files that must not be written over: the plan, the keys, the ledger."""
+
+    @property
+    def sidecar(self) -> Path:
+        """Where the sidecar goes: beside the table, with its name."""
+        path = Path(self.output)
+        found = formats.by_suffix(path)
+        inner = path.with_suffix("") if found and found.packed else path
+        return inner.with_suffix(".toml")
+
+    def write(self) -> PrivateTable:
+        """Release the table and write it; whatever is wrong is refused before noise is drawn."""
+        form = self._check()
+        if self.ledger is not None:
+            self.ledger.check(self.design)
+        beside = targets.Target(str(self.sidecar), _TEXT, force=self.force)
+        with targets.Target(self.output, form, force=self.force) as table, beside:
+            made = run(self.data, self.design, self.keys, self.missing, self.rng, self._spend)
+            _write(made, table.part, form)
+            beside.part.write_text(made.spec, encoding="utf-8")
+            beside.commit()
+            try:
+                table.commit()
+            except BaseException:
+                self.sidecar.unlink(missing_ok=True)
+                raise
+        return made
+
+    def _spend(self) -> None:
+        if self.ledger is not None:
+            self.ledger.spend(self.design, self.output)
+
+    def _check(self) -> formats.Format:
+        """Return the format of the table; refuse places that are taken."""
+        if self.output == "-":
+            raise TrueupError(
+                "a private table is written to a file, with its sidecar beside it",
+                "name it, e.g. table.csv",
+            )
+        source = _source(self.data)
+        form = targets.check(
+            self.output, self.target_format, source, force=self.force, folder=False
+        )
+        targets.check(str(self.sidecar), "csv", source, force=self.force, folder=False)
+        for path in (Path(self.output), self.sidecar):
+            for other in self.kept:
+                if path.exists() and other.exists() and path.samefile(other):
+                    raise TrueupError(
+                        f"{path} would be written over, and this release reads it",
+                        "give the table another name: the sidecar has the name of the table",
+                    )
+        return form
+
+
+def _source(data: Files) -> Source:
+    """Return the files that must not be written over; what is wrong with them is told later."""
+    try:
+        files, form = find(data.path, data.format)
+    except TrueupError:
+        return Source(data.path, (), _TEXT, ())
+    return Source(data.path, tuple(files), form, ())
+
+
+def _write(made: PrivateTable, path: Path, form: formats.Format) -> None:
+    pyarrow = optional("pyarrow", "tables", "releasing tables")
+    duck = Duck("512MB")
+    try:
+        duck.connection.register(_TABLE, pyarrow.table(made.columns))
+        duck.write(f"SELECT * FROM {_TABLE}", path, form, None, {})
+    finally:
+        duck.close()

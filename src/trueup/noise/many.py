@@ -1,0 +1,130 @@
+"""The noise of sums of many cells, in all directions of numerator and denominator.
+
+Each summand moves (A, B) along its own direction. In the direction u the characteristic function of
+u·Z is a product, and P(u·Z > t) a sum over frequencies (k + ½)Δ (Gil-Pelaez, Davies) whose error
+is the probability beyond 2π/Δ − |t|: Δ is chosen by Chernoff's bound so that it is negligible.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from trueup.noise.cumulant_function import characteristic, cumulants, limit
+from trueup.noise.half_planes import Region, around, solved
+
+if TYPE_CHECKING:
+    from trueup.noise.base import Noise
+    from trueup.noise.elementwise import Floats
+
+FREQUENCIES = 1024
+"""Summed over: products of a few characteristic functions have vanished by then."""
+
+NEGLIGIBLE = 1e-12
+"""The probability that is left out."""
+
+
+class Summand(NamedTuple):
+    """``cells`` noises of one kind, and what a unit of each adds to numerator and denominator."""
+
+    noise: Noise
+    top: float
+    bottom: float
+    cells: int
+
+
+def spread(summands: tuple[Summand, ...], u: tuple[float, float]) -> float:
+    """Return the standard deviation of u·Z.
+
+    Examples
+    --------
+    >>> from trueup.noise.laplace import Laplace
+    >>> spread((Summand(Laplace(1), 1.0, 0.0, 8),), (1.0, 0.0))
+    4.0
+    """
+    parts = (n * float(z.variance) * (u[0] * a + u[1] * b) ** 2 for z, a, b, n in summands)
+    return math.sqrt(sum(parts))
+
+
+def mean(summands: tuple[Summand, ...], u: tuple[float, float]) -> float:
+    """Return the mean of u·Z."""
+    return sum(n * float(z.moment(1)) * (u[0] * a + u[1] * b) for z, a, b, n in summands)
+
+
+def beyond(summands: tuple[Summand, ...], u: tuple[float, float], chance: float) -> float:
+    """Return a number that u·Z exceeds with probability ``chance`` at most (Chernoff).
+
+    Examples
+    --------
+    >>> from trueup.noise.gaussian import Gaussian
+    >>> round(beyond((Summand(Gaussian(1), 1.0, 0.0, 1),), (1.0, 0.0), 1e-12), 1)
+    7.5
+    """
+    weights = [u[0] * s.top + u[1] * s.bottom for s in summands]
+    ends = [limit(s.noise) / abs(w) for s, w in zip(summands, weights, strict=True) if w]
+    sd = spread(summands, u)
+    if not ends or not sd:
+        return mean(summands, u)
+    t = min(*ends, 40 / sd, math.inf) * np.geomspace(1e-3, 1.0, 40)
+    total = sum(
+        s.cells * cumulants(s.noise, w * t)[0] for s, w in zip(summands, weights, strict=True)
+    )
+    return float(np.min((total - math.log(chance)) / t))
+
+
+@lru_cache(maxsize=4096)
+def region(summands: tuple[Summand, ...], tail: float) -> Region:
+    """Return a polygon of (A, B): half-planes beside it have at most the probability ``tail``.
+
+    Laws on the integers are blurred by one step of the integers, and the polygon is larger by half
+    a step: between its edges they are not convex.
+
+    Examples
+    --------
+    >>> from trueup.noise.gaussian import Gaussian
+    >>> nine = (Summand(Gaussian(1), 1.0, 0.0, 9), Summand(Gaussian(1), 0.0, 1.0, 4))
+    >>> (region(nine, 0.025).corners.max(axis=0) / [3, 2]).round(2)
+    array([1.96, 1.96])
+    """
+    unit = np.array([spread(summands, u) or 1.0 for u in ((1.0, 0.0), (0.0, 1.0))])
+    upright = all(s.noise.symmetric and not (s.top and s.bottom) for s in summands)
+
+    def support(u: Floats) -> Floats:
+        rows = np.abs(u / unit) if upright else u / unit
+        return np.array([height(summands, (float(a), float(b)), tail) for a, b in rows])
+
+    return around(support, unit)
+
+
+@lru_cache(maxsize=65536)
+def height(summands: tuple[Summand, ...], u: tuple[float, float], tail: float) -> float:
+    """Return the smallest t with P(u·Z > t) ≤ tail."""
+    sd, middle = spread(summands, u), mean(summands, u)
+    steps = _steps(summands, u)
+    slack = sum(steps) / 2
+    if not sd:
+        return middle
+    far = max(beyond(summands, sign, NEGLIGIBLE) for sign in (u, (-u[0], -u[1]))) + slack
+    frequency = np.asarray((np.arange(FREQUENCIES) + 0.5) * (math.pi / far), float)
+    blurred = np.ones(FREQUENCIES, complex)
+    for z, a, b, n in summands:
+        blurred = blurred * characteristic(z, (u[0] * a + u[1] * b) * frequency) ** n
+    for step in steps:
+        blurred = blurred * np.sinc(step * frequency / (2 * math.pi))
+    weight = blurred / (math.pi * (np.arange(FREQUENCIES) + 0.5))
+
+    def above(t: Floats) -> Floats:
+        phase = np.exp(-1j * np.multiply.outer(t, frequency))
+        return np.asarray(0.5 + (phase * weight).imag.sum(axis=1))
+
+    start = np.array([middle])
+    return float(solved(above, tail, start - 4 * sd, start + 4 * sd)[0]) + slack
+
+
+def _steps(summands: tuple[Summand, ...], u: tuple[float, float]) -> list[float]:
+    """Return the step of the integers in the direction u, for each direction of the summands."""
+    whole = {(s.top, s.bottom) for s in summands if s.noise.lattice}
+    return [abs(u[0] * a + u[1] * b) for a, b in sorted(whole)]

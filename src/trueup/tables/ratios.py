@@ -1,0 +1,317 @@
+"""Ratios of sums, ΣA/ΣB over cells: unbiased under the noise of the sums, for any number of cells.
+
+1/B is ∫ e^{−tB} dt over t > 0, and T[e^{−tB}] = e^{−t·x}/M(−t) under any noise with a generating
+function M, of a sum the product of those of the cells. So, with κ = log M of the cells along their
+directions,
+
+    g = ∫ e^{−t·x_B − κ(−t)} (x_A − κ_A(−t)) dt
+
+is unbiased for A/B, and T[A²/B²] has t·((x_A − κ_A)² − κ_AA) in place of the last factor; κ_A and
+κ_AA are derivatives in the direction of A. The integral is cut off at the c up to which M and the
+variance exist: that is the whole error, exactly e^{−cB} of A/B. It must be below 1e-9 of the
+standard error at every B that the published one leaves possible, otherwise the ratio is refused:
+B is too small for its noise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy
+
+from trueup.arguments import read_arguments, read_known, used_conditions
+from trueup.errors import TrueupError
+from trueup.estimator import Estimator
+from trueup.formula.text import text
+from trueup.inverse.projection import scaled_noise
+from trueup.inverse.quotient import BOX, corners, directions, hull, linear
+from trueup.noise.cumulant_function import check_generating, cumulants, limit
+from trueup.noise.many import Summand, beyond, height, region, spread
+from trueup.noise.noiseless import Noiseless
+from trueup.tables.request import Readable, Request
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from trueup.formula.linear import Condition
+    from trueup.inverse.quotient import Quotient
+    from trueup.inverse.solve import Statistic
+
+    Floats = NDArray[np.float64]
+
+REMAINDER = 1e-9
+"""The bias, as a share of the standard error."""
+
+CHANCE = 1e-12
+"""The probability that the true denominator is smaller than is allowed for."""
+
+FEW = 16
+"""So many cells at most have a polygon of their own law on the integers."""
+
+_NO_POLES = 6.0  # standard deviations of 1/t: e^{−6·B/σ} is nothing as soon as B > 5σ
+_PANELS = (0.0, 2.0, 6.0, 14.0, 30.0, 60.0)  # e^{−60} is beyond the last digit
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+_V = np.concatenate([(b - a) / 2 * (_NODES + 1) + a for a, b in pairwise(_PANELS)])
+_W = np.concatenate([(b - a) / 2 * _WEIGHTS for a, b in pairwise(_PANELS)])
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """A ratio of sums with the unbiased variance; NaN where the denominator is too small."""
+
+    value: float
+    variance: float
+
+    @property
+    def stderr(self) -> float:
+        """The root of the variance, NaN where that is negative."""
+        return math.sqrt(self.variance) if self.variance >= 0 else math.nan
+
+
+UNKNOWN = Estimate(math.nan, math.nan)
+
+
+def estimate(summands: tuple[Summand, ...], a: float, b: float) -> Estimate:
+    """Return the ratio of published sums a and b without bias.
+
+    Examples
+    --------
+    >>> from trueup.noise.laplace import Laplace
+    >>> noise = (Summand(Laplace(5), 1.0, 0.0, 400), Summand(Laplace(5), 0.0, 1.0, 400))
+    >>> found = estimate(noise, 2000.0, 4000.0)
+    >>> round(found.value, 6), round(found.stderr, 4)
+    (0.499377, 0.0394)
+    """
+    if b < 0:
+        summands = tuple(s._replace(top=-s.top, bottom=-s.bottom) for s in summands)
+        a, b = -a, -b
+    cut = _cut(summands)
+    if not _certain(summands, a, b, cut):
+        return UNKNOWN
+    end = min(cut * b / _PANELS[-1], 1.0)
+    t, weight = end * _V / b, end * _W / b
+    log, shift, curve = -t * b, np.full(t.shape, a), np.zeros(t.shape)
+    for noise, top, bottom, count in summands:
+        k0, k1, k2 = cumulants(noise, -bottom * t)
+        log, shift, curve = log - count * k0, shift - count * top * k1, curve + count * top**2 * k2
+    kernel = weight * np.exp(log)
+    value = float(kernel @ shift)
+    return Estimate(value, value**2 - float(kernel @ (t * (shift**2 - curve))))
+
+
+def _cut(summands: tuple[Summand, ...]) -> float:
+    """Return c: what the tails of all noises of the denominator allow."""
+    ends = [limit(s.noise) / abs(s.bottom) for s in summands if s.bottom]
+    sd = spread(summands, (0.0, 1.0))
+    return (
+        min(*ends, _NO_POLES / sd, math.inf)
+        if sd and min(ends) == math.inf
+        else min(ends, default=math.inf)
+    )
+
+
+def _certain(summands: tuple[Summand, ...], a: float, b: float, cut: float) -> bool:
+    """Whether e^{−cB}·|A/B| is below the share of the standard error that is allowed."""
+    least = b - beyond(summands, (0.0, 1.0), CHANCE)
+    if not least > 0:
+        return False
+    ratio = a / b
+    error = spread(summands, (1.0, -ratio)) / b
+    return abs(ratio) * math.exp(-min(cut * least, 700.0)) <= REMAINDER * error or not ratio
+
+
+def interval(
+    ratio: Quotient,
+    summands: tuple[Summand, ...],
+    cells: int,
+    sums: tuple[float, float],
+    level: float,
+) -> tuple[float, float]:
+    """Return the ends for ΣA/ΣB: the ratio of sums lies in the range of the ratios of cells."""
+    boxed = ratio.boxed
+    error = 1 - level
+    a, b = np.array([sums[0]]), np.array([sums[1]])
+    polygon = _polygon(summands, error * (1 - BOX * boxed) / 2)
+    (low,), (high,) = hull(a, b, polygon, ratio.range)
+    if boxed:
+        least, most = _box(ratio, summands, cells, sums, error * BOX / 4)
+        low, high = max(low, least), min(high, most)
+    low, high = min(low, high), max(low, high)
+    return float(np.clip(low, *ratio.range)), float(np.clip(high, *ratio.range))
+
+
+def _polygon(summands: tuple[Summand, ...], tail: float) -> Floats:
+    """Return the corners of the noise of the sums: of few cells exactly, of many by frequencies."""
+    if sum(s.cells for s in summands) > 2 * FEW:
+        return region(summands, tail).corners
+    each = [(s.top, s.bottom, s.noise) for s in summands for _ in range(s.cells)]
+    try:
+        found = directions(
+            np.array([top for top, _, _ in each]),
+            np.array([bottom for _, bottom, _ in each]),
+            [noise for _, _, noise in each],
+        )
+        return corners(found, tail)
+    except TrueupError:
+        return region(summands, tail).corners
+
+
+def _box(
+    ratio: Quotient,
+    summands: tuple[Summand, ...],
+    cells: int,
+    sums: tuple[float, float],
+    tail: float,
+) -> tuple[float, float]:
+    """Return the least and the largest ratio on a box around both sums, cut by the bounds."""
+    spans = []
+    for side, value in enumerate(sums):
+        u = (1.0, 0.0) if side == 0 else (0.0, 1.0)
+        form = ratio.top if side == 0 else ratio.bottom
+        low = value - height(summands, u, tail)
+        high = value + height(summands, (-u[0], -u[1]), tail)
+        known = [cells * ratio.least(form), -cells * ratio.least(-form)]
+        spans.append([min(max(end, known[0]), known[1]) for end in (low, high)])
+    ends = [p / q for p in spans[0] for q in spans[1]]
+    return min(ends), max(ends)
+
+
+def check_noises(ratio: Quotient) -> None:
+    """Refuse noise whose sums have no inverse."""
+    for statistic, bottom in zip(ratio.statistics, ratio.bottom[1:], strict=True):
+        if bottom:
+            check_generating(statistic.noise)
+
+
+def too_small(groups: Sequence[Any], of: int) -> str:
+    """Return what is said of groups whose denominator is too small for its noise."""
+    shown = ", ".join(map(str, groups[:3])) + (", …" if len(groups) > 3 else "")
+    which = f"{len(groups)} of {of} groups ({shown})" if of > 1 else "the table"
+    return (
+        f"the denominator of {which} is too small for its noise: no ratio with a bias below 1e-9 "
+        "of the standard error. It is missing there; intervals are given. Take larger groups, or "
+        "tu.total of debiased cells"
+    )
+
+
+# -- what is asked ---------------------------------------------------------------------------------
+
+
+class RatioOfSums(Readable):
+    """ΣA/ΣB for a formula A/B of statistics, with what is known of them.
+
+    Parameters
+    ----------
+    f
+        The formula, a quotient of sums of statistics times numbers.
+    statistics
+        What is known of each published number.
+    tied
+        Conditions between them.
+
+    Examples
+    --------
+    >>> from trueup.estimator import unbiased
+    >>> from trueup.noise.laplace import Laplace
+    >>> est = unbiased("s/n", {"s": Laplace(1), "n": Laplace(1)}, {"n": (1, None)})
+    >>> RatioOfSums.of(est).statistics
+    ('s', 'n')
+    """
+
+    def __init__(
+        self, f: sympy.Expr, statistics: Sequence[Statistic], tied: Sequence[Condition]
+    ) -> None:
+        plain = f.args[-1][0] if isinstance(f, sympy.Piecewise) else f  # by convention where B = 0
+        made = linear(plain, statistics, tied)
+        if made is None or not any(made.bottom[1:]):
+            raise TrueupError(
+                f"{text(f)} is no ratio of sums",
+                "give a quotient of sums of statistics such as s/n; tu.total sums other estimates",
+            )
+        self.quotient = made
+        self.statistics = tuple(s.symbol.name for s in statistics)
+        self.noise = {s.symbol.name: s.noise for s in statistics}
+        check_noises(made)
+
+    @classmethod
+    def of(cls, estimator: Estimator) -> RatioOfSums:
+        """Return the ratio of sums for the formula of an estimator."""
+        return cls(estimator.estimand, estimator._statistics, estimator._tied)
+
+    @classmethod
+    def read(cls, f: object, noise: object, domain: object) -> RatioOfSums:
+        """Return the ratio of sums for a formula, noises and bounds."""
+        if isinstance(f, Estimator):
+            return cls.of(f)
+        if noise is None:
+            raise TrueupError(
+                f"the noise of {f!r} is not given",
+                'give an estimator made by tu.unbiased, or noise={"s": tu.Laplace(2), …}',
+            )
+        box, tied = read_known(domain, noise)
+        source, statistics = read_arguments(f, noise, box, None)
+        return cls(source.expr, statistics, used_conditions(tied, statistics))
+
+
+class RatioRequest(Request):
+    """A ratio of sums on a table: the columns that it reads, and what is written."""
+
+    @property
+    def ratio(self) -> RatioOfSums:
+        """What is computed."""
+        found: Any = self.estimator
+        return found  # type: ignore[no-any-return]
+
+    @property
+    def largest(self) -> dict[str, float]:
+        """Every positive scale will do."""
+        return dict.fromkeys(self.scaled, math.inf)
+
+
+Levels = Mapping[str, Sequence[Sequence[tuple[float, int]]]]
+"""For statistics with a scale per row, group by group: scales, and how many cells have each."""
+
+
+def computed(
+    request: RatioRequest, cells: Floats, sums: Mapping[str, Floats], levels: Levels
+) -> dict[str, Floats]:
+    """Return the outputs for every group, from its number of cells and its published sums."""
+    quotient = request.ratio.quotient
+    names = request.ratio.statistics
+    found: dict[str, list[float]] = {output: [] for output in request.outputs}
+    for i, count in enumerate(cells.astype(int).tolist()):
+        published = np.array([count, *(float(sums[name][i]) for name in names)])
+        a, b = float(quotient.top @ published), float(quotient.bottom @ published)
+        if not (count and math.isfinite(a) and math.isfinite(b)):
+            row = dict.fromkeys(found, math.nan)
+        else:
+            summands = _summands(request.ratio, count, {n: rows[i] for n, rows in levels.items()})
+            made = estimate(summands, a, b)
+            row = {"value": made.value, "stderr": made.stderr, "variance": made.variance}
+            if "low" in found:
+                ends = interval(quotient, summands, count, (a, b), request.level)
+                row |= dict(zip(("low", "high"), ends, strict=True))
+        for output, values in found.items():
+            values.append(row[output])
+    return {output: np.array(values, float) for output, values in found.items()}
+
+
+def _summands(
+    ratio: RatioOfSums, count: int, levels: Mapping[str, Sequence[tuple[float, int]]]
+) -> tuple[Summand, ...]:
+    """Return the noises of the sums over the cells of a group."""
+    found = []
+    for name, top, bottom in zip(
+        ratio.statistics, ratio.quotient.top[1:], ratio.quotient.bottom[1:], strict=True
+    ):
+        noise = ratio.noise[name]
+        each = [(noise, count)]
+        if name in levels:
+            each = [(scaled_noise(noise, scale), cells) for scale, cells in levels[name]]
+        found += [Summand(law, float(top), float(bottom), cells) for law, cells in each]
+    return tuple(s for s in found if not isinstance(s.noise, Noiseless))

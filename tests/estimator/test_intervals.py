@@ -1,0 +1,203 @@
+"""Intervals of ratios, and of other functions of several statistics, cover as often as they say."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trueup as tu
+
+SMALL = (1, 2, 3, 4, 6, 9, 14, 30, 100)
+LEFT_OUT = 1e-5  # of the probability, beyond the integers that are summed over
+
+
+def masses(scale: float) -> tuple[Any, Any]:
+    """Return the integers that matter under discrete Laplace noise, with their masses."""
+    reach = math.ceil(13 * scale)
+    k = np.arange(-reach, reach + 1.0)
+    alpha = math.exp(-1 / scale)
+    return k, (1 - alpha) / (1 + alpha) * alpha ** np.abs(k)
+
+
+def between(scale: float, low: Any, high: Any) -> Any:
+    """Return the probability of an interval under Laplace noise."""
+
+    def cdf(x: Any) -> Any:
+        return np.where(x < 0, np.exp(-np.abs(x) / scale) / 2, 1 - np.exp(-np.abs(x) / scale) / 2)
+
+    return cdf(high) - cdf(low)
+
+
+def covered_on_integers(est: Any, s: float, n: float, scale: float) -> float:
+    """Return the coverage of s/n under two discrete Laplace noises, as an exact sum."""
+    k, p = masses(scale)
+    low, high = est.interval(s=s + k[:, None], n=n + k[None, :])
+    assert not np.isnan(low).any()
+    assert not np.isnan(high).any()
+    inside = (low <= s / n) & (s / n <= high)
+    return float(np.sum(np.outer(p, p)[inside]))
+
+
+def covered(est: Any, s: float, n: float, scale: float) -> float:
+    """Return the coverage of s/n: s under Laplace, n under discrete Laplace noise.
+
+    For every n the s that cover are looked for on a grid, and their ends by bisection.
+    """
+    k, p = masses(scale)
+    grid = scale * np.concatenate([[-40], np.linspace(-6, 6, 7), [40]])
+
+    def inside(z: Any) -> Any:
+        low, high = est.interval(s=s + z, n=np.broadcast_to(n + k, z.shape))
+        return (low <= s / n) & (s / n <= high)
+
+    found = inside(np.broadcast_to(grid[:, None], (len(grid), len(k))))
+    total = 0.0
+    for i in range(len(grid) - 1):
+        a, b = np.full(len(k), grid[i]), np.full(len(k), grid[i + 1])
+        first, last = found[i], found[i + 1]
+        share = np.where(first & last, between(scale, a, b), 0.0)
+        change = first != last
+        if change.any():
+            left, right = a.copy(), b.copy()
+            for _ in range(20):
+                middle = (left + right) / 2
+                same = inside(middle) == first
+                left, right = np.where(same, middle, left), np.where(same, right, middle)
+            part = np.where(first, between(scale, a, left), between(scale, right, b))
+            share = np.where(change, part, share)
+        total += float(share @ p)
+    return total
+
+
+@pytest.mark.parametrize("scale", [1, 2, 5])
+def test_a_ratio_of_integers_is_covered(scale: int) -> None:
+    noise = {name: tu.DiscreteLaplace(scale) for name in "sn"}
+    est = tu.unbiased("s/n", noise, {"n": (1, None)})
+    assert est.interval_method == "ratio"
+    for n in SMALL:
+        for r in (1, 8):
+            assert 0.95 - LEFT_OUT <= covered_on_integers(est, r * n, n, scale) <= 0.999
+
+
+def test_a_ratio_of_reals_is_covered() -> None:
+    scale = 5
+    noise = {"s": tu.Laplace(scale), "n": tu.DiscreteLaplace(scale)}
+    est = tu.unbiased("s/n", noise, {"n": (1, None)})
+    for n in (1, 30):
+        assert 0.95 - LEFT_OUT <= covered(est, 2.5 * n, n, scale) <= 0.999
+
+
+def test_shares_and_differences_are_covered() -> None:
+    noise = {name: tu.DiscreteLaplace(2) for name in "ab"}
+    share = tu.unbiased("a/(a + b)", noise, "a >= 0, b >= 0, a + b >= 1")
+    assert share.interval_method == "ratio"
+    k, p = masses(2)
+    for a, b in ((1, 0), (0, 3), (4, 4), (30, 9)):
+        low, high = share.interval(a=a + k[:, None], b=b + k[None, :])
+        assert ((low >= 0) & (high <= 1) & (low <= high)).all()
+        inside = (low <= a / (a + b)) & (a / (a + b) <= high)
+        assert np.sum(np.outer(p, p)[inside]) >= 0.95 - LEFT_OUT
+    both = tu.unbiased("3*a - 2*b", noise)
+    low, high = both.interval(a=5 + k[:, None], b=7 + k[None, :])
+    assert 0.95 <= np.sum(np.outer(p, p)[(low <= 1) & (high >= 1)]) <= 0.965
+
+
+def test_noise_that_leans_is_covered_on_both_sides() -> None:
+    noise = {"s": tu.Mass({0: 0.7, 1: 0.2, 5: 0.1}), "n": tu.Mass({-1: 0.1, 0: 0.6, 2: 0.3})}
+    est = tu.nearly_unbiased("s/n", noise, {"s": (0, 60), "n": (8, 60)}, 0.05, relative=True)
+    z, w = np.array([0, 1, 5.0]), np.array([-1, 0, 2.0])
+    p = np.outer([0.7, 0.2, 0.1], [0.1, 0.6, 0.3])
+    for n, s in ((8, 0), (9, 30), (40, 60)):
+        low, high = est.interval(s=s + z[:, None], n=n + w[None, :], level=0.9)
+        assert p[(low <= s / n) & (s / n <= high)].sum() >= 0.9
+
+
+def test_an_interval_without_end_is_not_nan() -> None:
+    noise = {"s": tu.Laplace(5), "n": tu.Laplace(5)}
+    anything = tu.unbiased("s*n", noise)  # a product: no ratio
+    assert anything.interval_method == "projection"
+    free = tu.nearly_unbiased("s/n", {"s": tu.Laplace(5), "n": tu.DiscreteGaussian(5)},
+                              {"n": (20, 200)}, 0.05, relative=True)  # fmt: skip
+    low, high = free.interval(s=np.array([1e6, -1e6, 0.0]), n=np.array([-500, -500, -500]))
+    assert np.isfinite([low, high]).all()
+    assert (low <= high).all()
+
+
+def test_without_a_bound_the_hull_of_the_ratios_is_given() -> None:
+    s, n = tu.noisy(100.0, tu.Gaussian(1)), tu.noisy(1.0, tu.Gaussian(1))
+    from trueup.inverse.quotient import quotient
+
+    made = quotient((s / n).expr, [*_statistics(s, n)], ())
+    assert made is not None
+    # 1 is no value that excludes 0: r in (−∞, a] or [b, ∞), whose hull is the line
+    assert [end.tolist() for end in made.interval([np.array([100.0]), np.array([1.0])], 0.95)] == [
+        [-math.inf],
+        [math.inf],
+    ]
+    low, high = made.interval([np.array([100.0]), np.array([30.0])], 0.95)
+    # Fieller's quadratic equation
+    z2 = 1.959963984540054**2
+    root = math.sqrt(3000**2 - (900 - z2) * (10000 - z2))
+    assert low[0] == pytest.approx((3000 - root) / (900 - z2), rel=2e-3)
+    assert high[0] == pytest.approx((3000 + root) / (900 - z2), rel=2e-3)
+    assert low[0] <= (3000 - root) / (900 - z2) <= (3000 + root) / (900 - z2) <= high[0]
+
+
+def _statistics(*values: tu.Noisy) -> Any:
+    from trueup.inverse.solve import Statistic
+
+    for value in values:
+        ((symbol, leaf),) = value.leaves.items()
+        yield Statistic(symbol, leaf.noise, leaf.domain)
+
+
+def test_bounds_of_the_denominator_end_the_interval() -> None:
+    noise = {"s": tu.Laplace(5), "n": tu.DiscreteLaplace(5)}
+    est = tu.unbiased("s/n", noise, "s >= 0, n >= 1")
+    low, high = est.interval(s=30.0, n=-4)
+    assert low >= 0
+    assert high < 80  # s < 70, n >= 1; without the bound there is no end
+    capped = tu.unbiased("s/n", noise | {"s": tu.DiscreteLaplace(5)}, "0 <= s <= 3*n, n >= 1")
+    assert capped.interval(s=30, n=-4)[1] == 3
+
+
+def test_other_functions_are_projected() -> None:
+    noise = {"a": tu.DiscreteLaplace(1), "b": tu.DiscreteLaplace(1)}
+    k, p = masses(1)
+    for f, domain in (("a*b", {}), ("a**2/b", {"b": (1, None)}), ("a*b - b**2", {})):
+        est = tu.unbiased(f, noise, domain)
+        assert est.interval_method == "projection"
+        for a, b in ((0, 1), (3, 2), (-4, 9)):
+            true = {"a*b": a * b, "a**2/b": a * a / b, "a*b - b**2": a * b - b * b}[f]
+            low, high = est.interval(a=a + k[:, None], b=b + k[None, :])
+            assert np.sum(np.outer(p, p)[(low <= true) & (true <= high)]) >= 0.95 - LEFT_OUT
+    monotone = tu.unbiased("a**2*b", noise, {"a": (1, None), "b": (1, None)})
+    low, high = monotone.interval(a=20, b=30)
+    reach = 4  # P(|Z| > 4) = 0.0099 and P(|Z| > 3) = 0.0268, each at 1 − √0.95 = 0.0253
+    assert (low, high) == ((20 - reach) ** 2 * (30 - reach), (20 + reach) ** 2 * (30 + reach))
+
+
+def test_an_interval_keeps_masks_shapes_and_missing_numbers() -> None:
+    est = tu.unbiased("s/n", {c: tu.Laplace(1) for c in "sn"}, {"n": (1, None)})
+    low, high = est.interval(s=np.array([[1.0, np.nan]]), n=20.0)
+    assert low.shape == high.shape == (1, 2)
+    assert np.isnan([low[0, 1], high[0, 1]]).all()
+    assert all(isinstance(end, float) for end in est.interval(s=1.0, n=20.0))
+    assert "Fieller" in est.explain()
+
+
+def test_cases_on_whole_numbers_have_an_interval() -> None:
+    """Between whole numbers a case may be undefined, n/n at 0; the box has whole corners."""
+    noise = {"s": tu.DiscreteLaplace(0.5), "n": tu.DiscreteLaplace(0.5)}
+    domain = {"s": (3, 9), "n": (-1, 5), "n + s": (3, None)}
+    f = "sqrt(max(sin(where(n == -1, 1, s)), max(where(n > -1, sqrt(n + 1), n), 1)))"
+    low, high = tu.unbiased(f, noise, domain).interval(s=4, n=3)
+    assert low <= math.sqrt(2) <= high < 1.7
+    f = "min(max(1, log(b)), sqrt(c)) + c/(c + 1)"
+    noise = {"b": tu.RoundedLaplace(1 / 3), "c": tu.Mass({-1: 0.1, 0: 0.8, 1: 0.1})}
+    domain = {"b": (101, 105), "c": tu.Integers(0, 1)}
+    low, high = tu.unbiased(f, noise, domain).interval(b=103, c=1)
+    assert low <= 1.5 <= high

@@ -1,0 +1,183 @@
+"""Ratios of sums of noisy cells: without bias for any number of cells, with intervals."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from extras import needs
+from frames.backends import BACKENDS, same
+
+pl = needs("polars")
+
+LAPLACE = {"s": tu.Laplace(2), "n": tu.Laplace(3)}
+DATA = {
+    "state": ["B", "A", "B", None, "A", None, "B"],
+    "s": [51.5, 13.0, -22.5, 12.0, 7.0, 31.0, 9.25],
+    "n": [1030, 250, 700, 800, 600, 330, 110],
+    "b": [3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0],
+}
+
+
+@pytest.fixture(params=BACKENDS, ids=repr)
+def constructor(request):
+    return request.param
+
+
+def under_laplace(s, n, cells, scales):
+    """Return Σs/Σn by the inverse of a sum of Laplace noises, (1 − b²D²)ᵐ, in fractions."""
+    s, n = Fraction(s), Fraction(n)
+    b2 = Fraction(scales[1]) ** 2
+
+    def inverse(order):  # of 1/n, or of 1/n²
+        terms = (
+            math.comb(cells, j)
+            * (-b2) ** j
+            * math.factorial(2 * j + order)
+            / n ** (2 * j + 1 + order)
+            for j in range(cells + 1)
+        )
+        return sum(terms)
+
+    value = s * inverse(0)
+    spread = 2 * cells * Fraction(scales[0]) ** 2
+    return float(value), math.sqrt(value**2 - (s**2 - spread) * inverse(1))
+
+
+def on_integers(s, n, cells, scales):
+    """Return Σs/Σn by the inverse of a sum of discrete Laplace noises, (1 − λδ²)ᵐ, in fractions."""
+    alpha = Fraction(math.exp(-1 / scales[1]))
+    lam = alpha / (1 - alpha) ** 2
+    stencil = {0: Fraction(1)}
+    for _ in range(cells):
+        new = {}
+        for k, w in stencil.items():
+            for step, factor in ((-1, -lam), (0, 1 + 2 * lam), (1, -lam)):
+                new[k + step] = new.get(k + step, 0) + w * factor
+        stencil = new
+    return float(Fraction(s) * sum(w / Fraction(n + k) for k, w in stencil.items()))
+
+
+@pytest.mark.parametrize("keys", [[], ["state"]], ids=["all", "groups"])
+def test_sums_of_every_kind_of_table(constructor, keys):
+    frame = constructor(DATA)
+    found = constructor.read(tu.ratio(frame, by=keys, noise=LAPLACE, pay="s/n"))
+    assert list(found) == [*keys, "rows", "pay", "pay_stderr"]
+    groups = sorted({*DATA["state"]}, key=str) if keys else [...]
+    assert len(found["rows"]) == len(groups)
+    for i, rows in enumerate(found["rows"]):
+        state = found["state"][i] if keys else ...
+        chosen = [k for k, v in enumerate(DATA["state"]) if state in (..., v)]
+        assert rows == len(chosen)
+        sums = [sum(Fraction(DATA[c][k]) for k in chosen) for c in "sn"]
+        value, stderr = under_laplace(*sums, rows, (2, 3))
+        assert found["pay"][i] == pytest.approx(value, rel=1e-9)
+        assert found["pay_stderr"][i] == pytest.approx(stderr, rel=1e-7)
+
+
+def test_intervals_and_scales_of_every_kind_of_table(constructor):
+    frame = constructor(DATA)
+    plain = constructor.read(tu.ratio(frame, by="state", noise=LAPLACE, interval=0.9, pay="s/n"))
+    scaled = constructor.read(
+        tu.ratio(frame, "state", None, {"n": "b"}, noise=LAPLACE, interval=0.9, pay="s/n")
+    )
+    assert list(plain) == ["state", "rows", "pay", "pay_stderr", "pay_low", "pay_high"]
+    order = [scaled["state"].index(state) for state in plain["state"]]
+    for name in ("rows", "pay", "pay_stderr", "pay_low", "pay_high"):
+        assert all(map(same, [scaled[name][i] for i in order], plain[name]))
+    for low, value, high in zip(plain["pay_low"], plain["pay"], plain["pay_high"], strict=True):
+        assert low < value < high
+
+
+@pytest.mark.parametrize("cells", [1, 2, 7])
+def test_integer_noise(cells):
+    noise = {name: tu.DiscreteLaplace(2) for name in "sn"}
+    frame = pl.DataFrame({"s": [40] * cells, "n": [300 + i for i in range(cells)]})
+    found = tu.ratio(frame, noise=noise, pay="s/n")
+    n = sum(300 + i for i in range(cells))
+    assert found["pay"][0] == pytest.approx(on_integers(40 * cells, n, cells, (2, 2)), rel=1e-11)
+
+
+def test_gaussian_noise_and_shares():
+    noise = {name: tu.Gaussian(4) for name in "ab"}
+    frame = pl.DataFrame({"a": [50.0] * 30, "b": [90.0] * 30})
+    found = tu.ratio(frame, noise=noise, share="a/(a + b)")
+    # E[a·e^{−t(a+b)}] undone: ∫ e^{−tx − v·t²}(x_a + v·t) dt with v = 30·16, by a fine sum
+    x, v = 30 * 140.0, 30 * 16.0
+    t = (np.arange(400_000) + 0.5) * (60 / x / 400_000)
+    expected = np.sum(np.exp(-t * x - v * t * t) * (1500 + v * t)) * (60 / x / 400_000)
+    assert found["share"][0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_one_cell_is_debiased_like_a_cell():
+    mean = tu.unbiased("s/n", LAPLACE, {"n": (1, None)})
+    frame = pl.DataFrame({"s": [51.5], "n": [900.0]})
+    assert tu.ratio(frame, pay=mean)["pay"][0] == pytest.approx(mean(s=51.5, n=900.0), rel=1e-10)
+
+
+def test_a_simulated_table():
+    rng = np.random.default_rng(14)
+    releases, groups, cells = 12, 50, 400
+    n = np.exp(rng.uniform(0, math.log(5000), groups * cells)).round()
+    s = rng.uniform(20, 60, groups * cells) * n
+    group = np.repeat(np.arange(groups), cells)
+    noise = {"s": tu.Laplace(200), "n": tu.DiscreteLaplace(5)}
+    size = releases * len(n)
+    frame = pl.DataFrame(
+        {
+            "release": np.repeat(np.arange(releases), len(n)),
+            "group": np.tile(group, releases),
+            "s": np.tile(s, releases) + noise["s"].sample(size, rng),
+            "n": np.tile(n, releases) + noise["n"].sample(size, rng),
+        }
+    )
+    found = tu.ratio(frame, ["release", "group"], noise=noise, interval=0.95, pay="s/n")
+    truth = (np.bincount(group, s) / np.bincount(group, n))[found["group"].to_numpy()]
+    errors = (found["pay"].to_numpy() - truth) / found["pay_stderr"].to_numpy()
+    assert np.abs(errors).max() < 4.5
+    assert np.abs(errors.mean()) < 4 / math.sqrt(len(errors))
+    low, high = (found[name].to_numpy() for name in ("pay_low", "pay_high"))
+    covered = ((low <= truth) & (truth <= high)).mean()
+    assert 0.93 < covered < 0.99
+
+
+def test_a_denominator_that_is_too_small_is_missing_and_has_an_interval():
+    frame = pl.DataFrame({"g": ["a"] * 20 + ["b"] * 20, "s": [5.0] * 40, "n": [1] * 20 + [90] * 20})
+    noise = {"s": tu.Laplace(5), "n": tu.DiscreteLaplace(5)}
+    with pytest.warns(tu.BoundWarning, match=r"1 of 2 groups \(that of row 0\) is too small"):
+        found = tu.ratio(frame, by="g", noise=noise, domain={"n": (1, None)}, interval=0.9, r="s/n")
+    assert found["r"].is_null().to_list() == [True, False]
+    assert found["r_low"].is_finite().all()
+    assert found["r_high"].is_finite().all()
+
+
+def test_missing_numbers(constructor):
+    frame = constructor(DATA | {"s": [None, *DATA["s"][1:]]})
+    skipped = constructor.read(tu.ratio(frame, noise=LAPLACE, missing="skip", pay="s/n"))
+    assert skipped["rows"] == [6]
+    if constructor.eager:
+        with pytest.raises(tu.TrueupError, match="1 of 7 rows miss a number"):
+            tu.ratio(frame, noise=LAPLACE, pay="s/n")
+    else:
+        assert constructor.read(tu.ratio(frame, noise=LAPLACE, pay="s/n"))["pay"] == [None]
+
+
+@pytest.mark.parametrize(
+    ("message", "options"),
+    [
+        ("n\\*s is no ratio of sums\nHint: .*tu.total", {"r": "s*n"}),
+        ("s is no ratio of sums", {"r": "s"}),
+        ("the noise of 's/n' is not given\nHint: ", {"r": "s/n", "noise": None}),
+        ("no generating function", {"r": "s/n", "noise": LAPLACE | {"n": tu.StudentT(5)}}),
+        ("has no column 'm'", {"r": "s/n", "columns": {"n": "m"}}),
+        ("missing must be", {"r": "s/n", "missing": "no"}),
+        ("interval must be a level", {"r": "s/n", "interval": 95}),
+        ("no estimator is given", {}),
+    ],
+    ids=range(8),
+)
+def test_refusals(message, options):
+    with pytest.raises(tu.TrueupError, match=message):
+        tu.ratio(pl.DataFrame(DATA), **({"noise": LAPLACE} | options))

@@ -1,0 +1,151 @@
+"""What cannot be released is refused before noise is drawn, a budget spent or a file written."""
+
+import datetime
+import math
+
+import pytest
+
+import trueup as tu
+from extras import needs
+from trueup.microdata import private_table
+
+GOOD = {"state": ["A", "B"], "wage": [1.0, 2.0], "sex": ["f", "m"], "id": [1, 2]}
+ASKED = {"by": "state", "keys": ["A"], "epsilon": 1, "wage": "mean(wage, 0, 9)"}
+REFUSED = {
+    "no bounds": ({"wage": "mean(wage)"}, r"wage: mean needs low"),
+    "one bound": ({"wage": "sum(wage, 3)"}, r"sum needs high"),
+    "reversed bounds": ({"wage": "mean(wage, 9, 0)"}, r"lower bound must be below"),
+    "infinite bounds": ({"wage": "mean(wage, 0, inf)"}, r"upper bound must be a number"),
+    "equal bounds": ({"wage": "mean(wage, 1, 1)"}, r"lower bound must be below"),
+    "a fraction of nothing": ({"wage": "mean(wage, 0, 1/0)"}, r"double precision"),
+    "bounds beyond doubles": ({"wage": "mean(wage, 0, 1e999)"}, r"double precision"),
+    "too many arguments": ({"wage": "mean(wage, 0, 1, 2)"}, r"mean takes column, low, high"),
+    "no such measure": ({"wage": "median(wage, 0, 1)"}, r"no measure 'median'"),
+    "no measure at all": ({"wage": None}, r"a measure is a text, got None"),
+    "brackets": ({"wage": "share(sex, [f, m)"}, r"do not match"),
+    "one category": ({"wage": "share(sex, [f])"}, r"2 to 20 different names"),
+    "a category twice": ({"wage": "share(sex, [f, f])"}, r"2 to 20 different names"),
+    "no scale": ({"wage": "per_record(wage, root:3)"}, r"per_record needs scale"),
+    "a transform": ({"wage": "per_record(wage, cube, 1)"}, r"unknown transform"),
+    "log without a variance": ({"wage": "per_record(wage, log, 0.5, offset=1)"}, r"below 1/2"),
+    "epsilon zero": ({"epsilon": 0}, r"epsilon must be positive, got 0"),
+    "epsilon negative": ({"epsilon": -1}, r"epsilon must be positive"),
+    "epsilon nan": ({"epsilon": math.nan}, r"epsilon must be finite"),
+    "no epsilon": ({"epsilon": None}, r"epsilon is not given"),
+    "no keys": ({"keys": None}, r"not public without keys"),
+    "empty keys": ({"keys": []}, r"list of keys is empty"),
+    "keys twice": ({"keys": ["A", "A"]}, r"the key A is listed twice"),
+    "a float key": ({"keys": [1.5]}, r"a key is text, a whole number"),
+    "a missing key": ({"keys": ["A", None]}, r"a key of state is missing"),
+    "keys too wide": ({"keys": [("A", 1)]}, r"a value for each of state"),
+    "levels of another column": ({"keys": {"region": ["A"]}}, r"levels of 'region'"),
+    "no levels": ({"by": ["state", "sex"], "keys": {"state": ["A"]}}, r"no levels of 'sex'"),
+    "a key file that is not there": ({"keys": "nowhere.csv"}, r"no file nowhere\.csv"),
+    "keys without by": ({"by": None}, r"keys are given, but no columns"),
+    "by twice": ({"by": ["state", "state"]}, r"by names a column twice"),
+    "by that is not there": ({"by": "region"}, r"no column 'region'"),
+    "a column that is not there": ({"wage": "mean(wages, 0, 9)"}, r"no column 'wages'"),
+    "a unit that is not there": ({"unit": "person", "at_most": 1}, r"no column 'person'"),
+    "at_most zero": ({"unit": "id", "at_most": 0}, r"at_most must be a whole number from 1"),
+    "at_most half": ({"unit": "id", "at_most": 1.5}, r"at_most must be a whole number"),
+    "no at_most": ({"unit": "id"}, r"how many rows of each id"),
+    "at_most without a unit": ({"at_most": 2}, r"of which unit"),
+    "a weight of nothing": ({"weights": {"pay": 1}}, r"no measure 'pay'"),
+    "a weight zero": ({"weights": {"wage": 0}}, r"the weight of wage must be positive"),
+    "missing of nothing": ({"missing": {"pay": 0}}, r"missing names 'pay'"),
+    "missing text": ({"missing": "skip"}, r"missing must be a number"),
+    "two counts": ({"n": "count", "m": "count"}, r"counted twice"),
+    "names alike": ({"by": "state", "STATE": "count"}, r"two columns .* 'STATE'"),
+    "a name": ({"a b": "count"}, r"a measure cannot be called 'a b'"),
+    "text for numbers": ({"wage": "mean(sex, 0, 9)"}, r"'sex' holds VARCHAR, not numbers"),
+    "numbers for categories": ({"wage": "share(wage, [1, 2])"}, r"numbers with a point"),
+    "no table": ({"data": [1, 2]}, r"list is no table that we know"),
+    "no file": ({"data": "nowhere.csv"}, r"no file nowhere\.csv"),
+    "too little budget": ({"epsilon": 1e-300}, r"."),
+}
+ROWS = {
+    "missing": ({"wage": [1.0, None]}, r"1 rows: wage is missing"),
+    "nan": ({"wage": [math.nan, 1.0]}, r"1 rows: wage is missing"),
+    "infinite": ({"wage": [math.inf, 1.0]}, r"1 rows: wage is infinite"),
+    "a strange category": ({"sex": ["f", "x"]}, r"1 rows: sex is not one of its categories"),
+    "a missing category": ({"sex": ["f", None]}, r"1 rows: sex is missing"),
+    "negative": ({"pay": [-1.0, 3.0]}, r"1 rows: pay is negative"),
+    "overflow": ({"pay": [2.0**43, 3.0]}, r"1 rows: pay is negative, or above"),
+    "no unit": ({"id": [1, None]}, r"1 rows: id is missing"),
+}
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
+    def drawn(*_):
+        raise AssertionError("noise was drawn")
+
+    monkeypatch.setattr(private_table, "noisy", drawn)
+    monkeypatch.setattr("trueup.microdata.release.noisy", drawn)
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_asked_is_refused_before_noise(what, no_noise, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given, message = REFUSED[what]
+    asked = {**ASKED, **given}
+    data = asked.pop("data", needs("pandas").DataFrame(GOOD))
+    book = {"file": tmp_path / "ledger.toml", "dataset": "d", "cap": 9}
+    with pytest.raises(tu.TrueupError, match=rf"(?s){message}.*\nHint: "):
+        tu.release(data, **asked, ledger=book)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("what", ROWS)
+@pytest.mark.parametrize("kind", ["pandas", "csv"])
+def test_rows_are_refused_before_noise(what, kind, no_noise, tmp_path):
+    given, message = ROWS[what]
+    rows = {"state": ["A", "A"], "wage": [1.0, 2.0], "sex": ["f", "m"], "id": [1, 2], "pay": [1, 2]}
+    frame = needs("pandas").DataFrame({**rows, **given})
+    if kind == "csv":
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+    asked = {"sex": "share(sex, [f, m])", "pay": "per_record(pay, root:3, 9)", **ASKED}
+    with pytest.raises(tu.TrueupError, match=rf"{message}.*\n*Hint: .*nothing was released"):
+        tu.release(
+            frame if kind == "pandas" else tmp_path / "rows.csv", **asked, unit="id", at_most=1
+        )
+
+
+def test_text_in_a_column_of_numbers_of_a_csv_file_is_refused(no_noise, tmp_path):
+    (tmp_path / "rows.csv").write_text("state,wage\nA,1\nA,many\n")
+    with pytest.raises(tu.TrueupError, match="1 rows: wage is text that is no number"):
+        tu.release(tmp_path / "rows.csv", **ASKED)
+
+
+def test_rows_of_other_groups_are_not_looked_at(tmp_path):
+    (tmp_path / "rows.csv").write_text("state,wage\nA,1\nB,many\n,3\n")
+    made = tu.release(tmp_path / "rows.csv", **{**ASKED, "epsilon": 1000}, rng=1)
+    assert made.columns["count_noisy"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("missing", "count", "total"),
+    [("drop", 2, 5), ({"x": 7}, 3, 12), (0, 3, 5), ({"x": "drop"}, 2, 5)],
+    ids=["drop", "by column", "a number", "drop by column"],
+)
+def test_missing_values_are_dropped_or_named(missing, count, total, tmp_path):
+    rows = {"x": [2.0, None, 3.0]}
+    needs("pandas").DataFrame(rows).to_csv(tmp_path / "x.csv", index_label="row")
+    for data in (needs("polars").DataFrame(rows), tmp_path / "x.csv"):
+        asked = {"epsilon": 10_000, "missing": missing, "rng": 1}
+        made = tu.release(data, **asked, n="count", x="sum(x, 0, 10)")
+        assert made.columns["n_noisy"] == [count]
+        assert made.columns["x"][0] == pytest.approx(total, abs=0.1)
+
+
+def test_keys_of_every_kind_find_their_rows(tmp_path):
+    day = datetime.date(2024, 3, 1)
+    frame = needs("polars").DataFrame(
+        {"t": ["a", "a"], "i": [1, 2], "b": [True, False], "d": [day, day]}
+    )
+    keys = {"t": ["a", "z"], "i": [1, 2], "b": [True], "d": [day]}
+    made = tu.release(frame, [*keys], keys, 1000, rng=1, n="count")
+    assert made.columns["n_noisy"] == [1, 0, 0, 0]
+    frame.head(1).write_csv(tmp_path / "keys.csv")
+    for given in (tmp_path / "keys.csv", frame.head(1), [("a", 1, True, day)]):
+        assert tu.release(frame, [*keys], given, 1000, rng=1, n="count").columns["n_noisy"] == [1]

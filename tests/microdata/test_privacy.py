@@ -1,0 +1,130 @@
+"""The privacy of a table, computed: one unit more changes what is drawn by at most ε.
+
+The noise is caught where OpenDP is asked for it, so that the log ratio of the probabilities of
+every output is a fraction. At worst it is ε and no less, and with half the noise it is more.
+"""
+
+import dataclasses
+from fractions import Fraction
+
+import pytest
+
+import trueup as tu
+from extras import needs
+from trueup.microdata import private_table, release
+from trueup.microdata.design import Design
+
+MEASURES = {
+    "n": "count",
+    "wage": "mean(wage, 0, 100)",
+    "sex": "share(sex, ['f', 'm'])",
+    "hours": "sum(hours, -5, 60)",
+}
+OTHERS = [("A", 1, 30.0, "f", 8.0), ("A", 2, 1e9, "m", -70.0), ("B", 2, 55.5, "m", 0.25)]
+NEWCOMERS = {
+    "at the upper ends": [("A", 9, 1e300, "f", 1e9)] * 3,
+    "at the lower end": [("B", 9, -1e300, "m", 60.0)] * 3,
+    "in several groups": [("A", 9, 100.0, "m", 60.0), ("B", 9, 0.0, "f", 60.0)],
+    "in the middle": [("A", 9, 50.0, "m", 1.0)] * 3,
+    "not public": [("C", 9, 50.0, "m", 1.0)] * 3,
+}
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Return what a private release of rows draws noise around, for one choice of rows."""
+    needs("opendp")
+    from prove.privacy import caught
+
+    def drawn(rows, at_most, **asked):
+        monkeypatch.setattr(release, "_secret", lambda rng: "the same rows of the others")
+        columns = dict(
+            zip(["state", "id", "wage", "sex", "hours"], zip(*rows, strict=True), strict=True)
+        )
+        frame = needs("pandas").DataFrame(columns)
+        given = {"epsilon": Fraction(3, 7), "unit": "id", "at_most": at_most, **MEASURES, **asked}
+        with caught() as seen:
+            tu.release(frame, "state", ["A", "B", "empty"], **given)
+        return seen
+
+    return drawn
+
+
+@pytest.mark.parametrize("newcomer", NEWCOMERS)
+@pytest.mark.parametrize("at_most", [1, 2])
+def test_one_unit_moves_what_is_drawn_by_epsilon_at_most(drawn, newcomer, at_most):
+    from prove.privacy import loss
+
+    more = [*OTHERS, *NEWCOMERS[newcomer]]
+    found = loss(drawn(OTHERS, at_most), drawn(more, at_most))
+    assert found <= Fraction(3, 7)
+    if newcomer.startswith("at the"):
+        assert found > Fraction(3, 7) * (1 - Fraction(1, 2**40))
+    if newcomer == "not public":
+        assert found == 0
+
+
+def test_half_the_noise_is_seen(drawn, monkeypatch):
+    from prove.privacy import loss
+
+    honest = Design._scale
+    monkeypatch.setattr(Design, "_scale", lambda *given: honest(*given) / 2)
+    more = [*OTHERS, *NEWCOMERS["at the upper ends"]]
+    assert loss(drawn(OTHERS, 2), drawn(more, 2)) > Fraction(3, 7) * Fraction(3, 2)
+
+
+def test_more_rows_than_at_most_would_be_seen(drawn, monkeypatch):
+    from prove.privacy import loss
+
+    more = [*OTHERS, *NEWCOMERS["at the upper ends"]]
+    few = drawn(OTHERS, 1)
+    monkeypatch.setattr(
+        release.engines,
+        "totals",
+        lambda data, design, *rest, totals=release.engines.totals: totals(
+            data, dataclasses.replace(design, at_most=3), *rest
+        ),
+    )
+    assert loss(few, drawn(more, 1)) > Fraction(3, 7)
+
+
+def test_weights_split_the_budget_and_nothing_is_left_over(drawn):
+    from prove.privacy import loss
+
+    more = [*OTHERS, *NEWCOMERS["at the upper ends"]]
+    few, many = (drawn(r, 2, weights={"wage": 5, "n": 0.1}) for r in (OTHERS, more))
+    assert Fraction(3, 7) * (1 - Fraction(1, 2**40)) < loss(few, many) <= Fraction(3, 7)
+
+
+def test_rows_of_a_unit_are_chosen_at_random_whatever_their_values():
+    """Of 3,000 people with three rows each, every row has the same chance."""
+    pandas, people = needs("pandas"), 3000
+    rows = {
+        "place": ["first", "second", "third"] * people,
+        "id": [i for i in range(people) for _ in range(3)],
+        "wage": [1.0, 50.0, 1e6] * people,
+    }
+    made = tu.release(
+        *(pandas.DataFrame(rows), "place", ["first", "second", "third"], 1000),
+        unit="id",
+        at_most=1,
+        rng=4,
+        n="count",
+        wage="mean(wage, 0, 100)",
+    )
+    counts = made.columns["n_noisy"]
+    assert sum(counts) == people
+    assert all(abs(n - people / 3) < 4 * (people * 2 / 9) ** 0.5 for n in counts)
+
+
+def test_simulations_say_so_everywhere():
+    pandas = needs("pandas")
+    frame = pandas.DataFrame({"x": [1.0, 2.0]})
+    made = tu.release(frame, epsilon=1, rng=1, m="mean(x, 0, 9)")
+    assert set(made.table["simulation"]) == {private_table.NOT_PRIVATE}
+    assert "not private" in repr(made)
+    assert all("NOT private" in text for text in (made.spec, made.report, str(made.privacy)))
+    needs("opendp")
+    real = tu.release(frame, epsilon=1, m="mean(x, 0, 9)")
+    assert "simulation" not in real.table
+    assert not any("NOT private" in text for text in (real.spec, real.report, repr(real)))

@@ -1,0 +1,57 @@
+"""Private tables on Spark: the same whole numbers, added up without Python on the workers."""
+
+import pytest
+
+import trueup as tu
+from backends.engines import spark_session
+from extras import needs
+from frames.spark_frames import make, read
+from microdata.people import KEYS, MEASURES, people
+from trueup.microdata.aggregation import Aggregation
+from trueup.microdata.design import Design
+
+DATA = people(60)
+ASKED = {"by": "state", "keys": KEYS, "epsilon": 1, "rng": 3}
+PYTHON = ("PythonUDF", "BatchEvalPython", "ArrowEvalPython", "MapInPandas", "MapInArrow")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return make(spark_session(), DATA)
+
+
+def test_the_same_seed_gives_the_same_table(frame):
+    here = tu.release(frame, **ASKED, **MEASURES)
+    there = tu.release(needs("pandas").DataFrame(DATA), **ASKED, **MEASURES)
+    assert here.columns == there.columns
+    assert here.spec == there.spec
+    assert type(here.table) is type(frame)
+    shown = read(here.table)
+    assert sorted(shown["wage"]) == sorted(here.columns["wage"])
+    assert shown["simulation"] == ["not private"] * 3
+
+
+def test_at_most_so_many_rows_of_a_unit_count(frame):
+    asked = {**ASKED, "keys": ["A", "B", "secret"], "epsilon": 1000}
+    made = tu.release(frame, **asked, unit="person", at_most=1, n="count")
+    assert sum(made.columns["n_noisy"]) == len(set(DATA["person"]))
+
+
+def test_no_python_runs_on_the_workers(frame):
+    design = Design.read(MEASURES, 1, ("state",), None, "person", 2)
+    kinds = {name: kind.upper() for name, kind in frame.dtypes}
+    asked = Aggregation(design, kinds, {}, secret="", dialect="spark")
+    frame.createOrReplaceTempView("people_of_test")
+    keys = "(SELECT 0 AS i, 'A' AS c0)"
+    found = frame.sparkSession.sql(asked.sql("people_of_test", keys))
+    plan = found._jdf.queryExecution().toString()
+    assert not any(python in plan for python in PYTHON)
+    kinds = dict(found.dtypes)
+    assert {kinds[f"s{i}"] for i in range(len(design.statistics))} == {"decimal(38,0)"}
+
+
+def test_bad_rows_and_columns_are_refused(frame):
+    with pytest.raises(tu.TrueupError, match="rows: sex is not one of its categories"):
+        tu.release(frame, **ASKED, sex="share(sex, [f, m])")
+    with pytest.raises(tu.TrueupError, match="'sex' holds STRING, not numbers"):
+        tu.release(frame, **ASKED, sex="mean(sex, 0, 1)")
