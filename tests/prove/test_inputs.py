@@ -87,21 +87,22 @@ def swallows(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "error"),
+    ("fault", "error", "seconds"),
     [
-        (raises, "ValueError"),
-        (loops, "OverTimeError"),
-        (swallows, "OverTimeError"),
-        (hoards, "MemoryError"),
+        (raises, "ValueError", 30.0),
+        (loops, "OverTimeError", 0.2),  # never ends: any limit will do
+        (swallows, "OverTimeError", 0.2),
+        (hoards, "MemoryError", 30.0),  # must not be stopped by the limit of time
     ],
 )
-def test_a_planted_fault_is_found(fault, error, monkeypatch):
-    monkeypatch.setattr(inputs, "SECONDS", 0.2)
+def test_a_planted_fault_is_found(fault, error, seconds, monkeypatch):
+    monkeypatch.setattr(inputs, "SECONDS", seconds)
     monkeypatch.setattr(inputs, "MEMORY", 64 * 2**20)
     reader = planted(fault)
     drawn = ((seed, reader.draw(seed)) for seed in range(2_000))
     seeds = [seed for seed, text in drawn if "sensitivity" in text][:3]
     assert {f.error.partition(":")[0] for f in of_seeds(reader, seeds).faults} == {error}
+    monkeypatch.setattr(inputs, "SECONDS", 30.0)  # the same texts without the fault
     assert not of_seeds(inputs.by_name("noise"), seeds).faults
 
 
