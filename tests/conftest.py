@@ -47,6 +47,8 @@ def browser():
         "--disable-component-update --disable-sync"
     )
     with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=path, args=options.split())
+        browser = running.chromium.launch(
+            executable_path=path, args=options.split(), timeout=600_000
+        )
         yield browser
         browser.close()

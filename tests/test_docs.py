@@ -82,7 +82,6 @@ def test_console_blocks(page, tmp_path):
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=120,
                 check=False,
             )
             refused = shown.lstrip().startswith("trueup:")

@@ -27,7 +27,7 @@ def site(tmp_path_factory):
     done = subprocess.run(  # noqa: S603  (our own interpreter)
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", source,
          folder / "html"],
-        capture_output=True, encoding="utf-8", check=False, timeout=600,
+        capture_output=True, encoding="utf-8", check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return folder / "html"

@@ -36,11 +36,24 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
 
-class Server:
-    """``trueup explore`` as a user starts it."""
+PATIENT = 20
+"""How many times as long as its users the tests wait: other tests keep the machine busy."""
 
-    def __init__(self, *options, environment=None):
-        command = [sys.executable, "-m", "trueup", "explore", "--no-browser"]
+COMMAND = """
+import sys
+from trueup.explorer import limits
+for kind in limits.SECONDS:
+    limits.SECONDS[kind] *= float(sys.argv[1])
+from trueup.cli import main
+sys.exit(main(["explore", "--no-browser", *sys.argv[2:]]))
+"""
+
+
+class Server:
+    """``trueup explore`` as a user starts it, but for its patience."""
+
+    def __init__(self, *options, environment=None, patience=PATIENT):
+        command = [sys.executable, "-c", COMMAND, str(patience)]
         self.process = subprocess.Popen(  # noqa: S603  (our own code)
             [*command, "--port", "0", "--max-upload", "1", *options],
             stdout=subprocess.PIPE,
@@ -51,12 +64,12 @@ class Server:
         self.greeting = self.process.stdout.readline()
         self.address = self.greeting.split()[2] if "http" in self.greeting else ""
 
-    def ask(self, method, path, body=None, headers=None, json_body=None, timeout=60):
+    def ask(self, method, path, body=None, headers=None, json_body=None):
         """Send a request as it is, path and all; return the answer."""
         given = {"host": self.host, **(headers or {})}
         if json_body is not None:
             body, given = json.dumps(json_body), {"content-type": "application/json", **given}
-        connection = http.client.HTTPConnection(self.host, timeout=timeout)
+        connection = http.client.HTTPConnection(self.host)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             if isinstance(body, str):
@@ -107,14 +120,14 @@ class Server:
         """End it as Ctrl-C would; return its exit code and what it said."""
         self.process.terminate()
         try:
-            _, err = self.process.communicate(timeout=20)
+            _, err = self.process.communicate(timeout=600)
         finally:
             self.process.kill()
         return self.process.returncode, err
 
 
-def wait_for(condition, seconds=20):
-    """Wait until a condition holds, and return it."""
+def wait_for(condition, seconds=600):
+    """Wait until a condition holds, and return it; only what never comes fails."""
     end = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < end, f"not after {seconds} seconds"

@@ -1,7 +1,6 @@
 """The page in a real browser: what a person sees, and that nothing leaves the machine."""
 
 import csv
-import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -18,6 +17,7 @@ def page(browser, server):
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.address)
     page = context.new_page()
+    page.set_default_timeout(600_000)
     requests, failures = [], []
     page.on("request", lambda request: requests.append(request.url))
     page.on("pageerror", lambda error: failures.append(str(error)))
@@ -124,10 +124,10 @@ def test_where_no_unbiased_estimator_exists_the_page_says_why(page, server):
 
 def test_what_a_little_bias_buys(page, server):
     open_page(page, server, "#f=1/n&n.family=gaussian&n.scale=2&n.low=6&n.high=60")
-    near = wait_for(lambda: curve(page, "nearly unbiased"), 60)
+    near = wait_for(lambda: curve(page, "nearly unbiased"))
     x, y = min(near, key=lambda point: abs(point[0] - 20))
     assert y == pytest.approx(1 / x, rel=0.1)
-    assert len(wait_for(lambda: curve(page, "largest sd", "chart-frontier"), 60)) >= 3
+    assert len(wait_for(lambda: curve(page, "largest sd", "chart-frontier"))) >= 3
     assert wait_for(lambda: curve(page, "nearly unbiased", "chart-sd"))
     page.fill("#bias", "nothing")
     page.locator("#error-bias").get_by_text("Not a finite number").wait_for()
@@ -220,7 +220,7 @@ def test_upload_to_download(page, server, tmp_path):
     page.get_by_label("n", exact=True).select_option("emp")
     page.fill("#new-column", "mean")
     page.click("#debias")
-    page.wait_for_selector("#ready:not([hidden])", timeout=60_000)
+    page.wait_for_selector("#ready:not([hidden])")
     assert page.locator("#bar").evaluate("bar => bar.value") == 1
     assert page.locator("#preview th.new").all_inner_texts() == ["mean", "mean_stderr"]
     with page.expect_download() as download:
@@ -254,7 +254,7 @@ def test_a_file_that_cannot_be_read_is_refused_beside_it(page, server, tmp_path)
 
 def test_a_plan(page, server):
     open_page(page, server, f"{MEAN}&tab=plan&plan:epsilon=1&plan:count=50")
-    page.locator("#best").get_by_text("group mean").wait_for(timeout=30_000)
+    page.locator("#best").get_by_text("group mean").wait_for()
     assert page.locator("#options tbody tr").count() == 7
     assert page.locator("#chart-plan .scatterlayer path.js-line").count() == 7
     page.get_by_label("largest value").fill("-1")
@@ -292,13 +292,12 @@ def test_phone_width(page, server, tab):
     page.set_viewport_size({"width": 400, "height": 800})
     open_page(page, server, f"{MEAN}&tab={tab}&plan:epsilon=1&plan:count=50")
     if tab == "plan":
-        page.locator("#best").get_by_text("group mean").wait_for(timeout=30_000)
+        page.locator("#best").get_by_text("group mean").wait_for()
     else:
         page.wait_for_selector("#chart-sd .scatterlayer path.js-line", state="attached")
     assert no_sideways_scrolling(page)
     page.set_viewport_size({"width": 360, "height": 700})
-    time.sleep(0.3)
-    assert no_sideways_scrolling(page)
+    wait_for(lambda: no_sideways_scrolling(page))
 
 
 def test_light_and_dark(page, server):

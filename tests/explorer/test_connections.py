@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from explorer.cases import wait_for
 from extras import needs
 
 uvicorn = needs("uvicorn")
@@ -41,14 +42,14 @@ def port(monkeypatch):
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
-    yield bound.getsockname()[1]
+    yield bound.getsockname()[1], server.server_state.connections
     server.should_exit = True
-    thread.join(30)
+    thread.join()
     bound.close()
 
 
 def connected(port):
-    return socket.create_connection(("127.0.0.1", port), timeout=60)
+    return socket.create_connection(("127.0.0.1", port[0]))
 
 
 def rest(line):
@@ -86,7 +87,7 @@ def test_answers_that_are_not_read(port):
     with connected(port) as line:
         line.sendall(HEAD.replace(b"/ ", b"/large ") + b"\r\n")
         line.recv(1)
-        threading.Event().wait(1.0)
+        wait_for(lambda: not port[1])
         assert len(rest(line)) < SIZE
 
 

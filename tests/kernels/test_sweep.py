@@ -114,7 +114,7 @@ def test_the_first_failure_is_the_one_that_is_raised() -> None:
 
 def test_every_block_is_filled_once_by_several_threads() -> None:
     seen: list[tuple[int, float]] = []
-    gate = threading.Barrier(3, timeout=20)
+    gate = threading.Barrier(3, timeout=600)
 
     def worker(rows: int) -> Any:
         gate.wait()

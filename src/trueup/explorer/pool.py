@@ -88,18 +88,18 @@ class Pool:
         finally:
             self.waiting -= 1
         try:
-            return await self._ask(kind, json.dumps([kind, request]).encode())
+            return await self._ask(kind, request)
         finally:
             self._places.release()
 
-    async def _ask(self, kind: str, message: bytes) -> dict[str, Any]:
+    async def _ask(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:
         for _ in range(_TRIES):
             with contextlib.suppress(_Gone):
-                return await self._asked(kind, message)
+                return await self._asked(kind, request)
         raise Refusal("no worker process stays alive", "start trueup explore again", 503)
 
-    async def _asked(self, kind: str, message: bytes) -> dict[str, Any]:
-        worker, seconds = await self._take(), limits.SECONDS[kind]
+    async def _asked(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:
+        worker, (message, seconds) = await self._take(), _message(kind, request)
         loop = asyncio.get_running_loop()
         healthy = False
         try:
@@ -164,6 +164,12 @@ def _context() -> Any:
     return context
 
 
+def _message(kind: str, request: dict[str, Any]) -> tuple[bytes, float]:
+    """Return what a worker is told, and the seconds that it has."""
+    seconds = limits.SECONDS[kind]
+    return json.dumps([kind, request, seconds]).encode(), seconds
+
+
 async def alone(
     kind: str, request: dict[str, Any], watch: Callable[[float], None] = lambda share: None
 ) -> dict[str, Any]:
@@ -173,7 +179,7 @@ async def alone(
     done, from 0 to 1, in another thread.
     """
     worker = await asyncio.to_thread(_Worker, _context(), limits.FILE_MEMORY)
-    message, seconds = json.dumps([kind, request]).encode(), limits.SECONDS[kind]
+    message, seconds = _message(kind, request)
     hint = "use trueup debias in a terminal"
     try:
         async with asyncio.timeout(seconds):
