@@ -6,6 +6,7 @@ Processes that share the tests inherit the seed from the one that starts them.
 import os
 import random
 import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -15,6 +16,9 @@ from extras import missing, needs
 # Read when NumPy is imported, which comes after. Processes share the cores already, and OpenBLAS
 # waits for its second thread by spinning: on busy cores small pseudo-inverses took 5.3 s, not 0.02.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Spark's virtual machine compiles what runs once as if it ran for hours, unless it is told.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 settings.register_profile(
     "trueup",
@@ -26,12 +30,31 @@ settings.register_profile(
 )
 settings.load_profile("trueup")
 
+KEPT = Path(__file__).parents[1] / "build" / "disagreements.jsonl"
 SEED = os.environ.setdefault("TRUEUP_SEED", str(random.SystemRandom().randrange(10**6)))
 
 
 def pytest_report_header() -> str:
     """Return the line that makes a run repeatable."""
     return f"drawn cases: TRUEUP_SEED={SEED}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell of disagreements that are too few to fail a run, and keep them."""
+    reports = [r for rs in terminalreporter.stats.values() for r in rs]
+    told = [p for r in reports for p in getattr(r, "user_properties", ())]
+    lines = list(dict.fromkeys(text for name, text in told if name == "disagreement"))
+    if lines and not hasattr(terminalreporter.config, "workerinput"):  # one tells for all
+        terminalreporter.section(f"disagreements to look into, TRUEUP_SEED={SEED}", yellow=True)
+        terminalreporter.write_line("\n".join(lines))
+        KEPT.parent.mkdir(exist_ok=True)
+        with KEPT.open("a", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of Spark first: one process starts it and has them all."""
+    items.sort(key=lambda item: "spark" not in item.nodeid)
 
 
 @pytest.fixture(scope="module")

@@ -79,17 +79,26 @@ def wheel(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def environment(wheel, tmp_path_factory):
+def installed(wheel, tmp_path_factory):
+    """The wheel alone, installed once: environments link to it, and Python compiles it once."""
+    folder = tmp_path_factory.mktemp("installed")
+    unpacked = ["install", "--quiet", "--no-deps", "--no-compile", "--no-index", "--target"]
+    command = [sys.executable, "-m", "pip", *unpacked, str(folder), str(wheel)]
+    subprocess.run(command, check=True)  # noqa: S603
+    return folder
+
+
+@pytest.fixture(scope="session")
+def environment(installed, tmp_path_factory):
     """What makes a folder of packages for some extras, and for others that a user brings."""
+    (info,) = installed.glob("trueup-*.dist-info")
+    own = Distribution.at(info)
 
     @cache
     def make(*wanted, beside=()):
         folder = tmp_path_factory.mktemp("packages")
-        unpacked = ["install", "--quiet", "--no-deps", "--no-compile", "--no-index", "--target"]
-        command = [sys.executable, "-m", "pip", *unpacked, str(folder), str(wheel)]
-        subprocess.run(command, check=True)  # noqa: S603
-        (info,) = folder.glob("trueup-*.dist-info")
-        own = Distribution.at(info)
+        for part in installed.iterdir():
+            (folder / part.name).symlink_to(part)
         for name in {*closure(own, wanted), *(n for b in beside for n in closure_of(b))}:
             link(distribution(name), folder)
         return folder

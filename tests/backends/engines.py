@@ -181,7 +181,6 @@ def spark_session() -> Any:
             .config("spark.sql.shuffle.partitions", "1")
             .config("spark.sql.ansi.enabled", "true")
             .config("spark.driver.memory", "1g")
-            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .getOrCreate()
         )
     session.sparkContext.setLogLevel("OFF")

@@ -10,6 +10,8 @@ from typing import Any
 from prove.grammar import Case
 
 FILE = Path(__file__).with_name("kept.json")
+DISAGREEMENT = "disagreement"
+"""The property of a test that passed and has one to tell, see tests/conftest.py."""
 
 
 def kept() -> list[dict[str, Any]]:

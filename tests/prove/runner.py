@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from prove.checks import Finding, Report, examine
+from prove.checks import Finding, Report, examine, tolerant
+from prove.expectations import finer
 from prove.grammar import Case, draw
 from prove.shrink import shrunk
 
@@ -120,6 +121,12 @@ def examined(case: Case, seconds: float = SECONDS, thorough: bool = True) -> Rep
         else:
             report.unsettled["not all asked for want of time"] += 1
     return report
+
+
+def certain(finding: Finding) -> bool:
+    """Whether the same check complains again: asked by a finer rule, ten times as tolerant."""
+    with finer(), tolerant():
+        return any(f.check == finding.check for f in examined(finding.case).findings)
 
 
 def by_seed(seed: int) -> Report:

@@ -25,8 +25,12 @@ from prove.reading import DIGITS, BeyondError, UndefinedError
 STEPS = (mpf("1e-12"), mpf("1e-24"), mpf("1e-48"))
 """Distances at which one-sided limits are taken: each the square of the one before, so that powers
 converge fast, logarithms not at all, and the two are told apart."""
+ROOT = mpf("1e-5")
+"""What falls to this part from one distance to the next vanishes like a root, or faster."""
 MOST = 14
 """Special points looked at: a formula such as 1/sin(q) has no end of them."""
+LAST = 1e-15
+"""A few units in the last place of a double."""
 _LINEAR = np.linspace(-60, 160, 4401)
 """Covers every anchor and bound of the generator, 0.05 apart."""
 _LOGARITHMIC = np.geomspace(1e-9, 1e5, 141)
@@ -155,6 +159,11 @@ def _polish(guard: ast.expr, name: str, others: Mapping[str, float], rough: floa
         root = mpmath.findroot(at, (mpf(rough), mpf(rough) + mpf("1e-9")), tol=mpf("1e-300"))
         if abs(root - rough) < 1e-6 * (1 + abs(rough)):
             return root
+    try:
+        at(_fraction(rough))
+    except UndefinedError:  # 0/0 there: what was found is where doubles give up beside it
+        if abs(_fraction(rough) - rough) < LAST * (1 + abs(rough)):
+            return _fraction(rough)
     return mpf(rough)
 
 
@@ -187,8 +196,9 @@ def _limit(seen: list[mpf | None]) -> Limit:
     if seen[0] is None:
         seen = [seen[1], *seen[1:]]
     before, after = abs(seen[1] - seen[0]), abs(last - seen[1])
-    if after <= mpf("1e-9") * max(abs(last), mpf("1e-20")) or after <= before / 10 <= 1:
-        return Limit(last, "finite")
+    settles = after <= mpf("1e-9") * max(abs(last), mpf("1e-20")) or after <= before / 10 <= 1
+    if settles or after <= before * ROOT:
+        return Limit(last if abs(last) > abs(seen[1]) * ROOT else mpf(0), "finite")
     if after >= before * mpf("0.9") and abs(last) > abs(seen[1]) > abs(seen[0]):
         return Limit(None, "infinite")
     return Limit(None, "undecided")

@@ -15,7 +15,7 @@ import trueup as tu
 from prove import checks
 from prove.grammar import Case
 from prove.reliability import COMPARED
-from prove.runner import examined
+from prove.runner import certain, examined
 from trueup.formula import given_derivatives, source
 
 INVERSE = Case("1/q", {"q": "Laplace(2)"}, {"q": (1, None)}, 1)
@@ -67,6 +67,17 @@ def test_nothing_is_found_where_nothing_is_planted(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert planted(case, monkeypatch) == set()
+
+
+@pytest.mark.parametrize("by", [1e-7, 1e-3])
+def test_only_what_is_far_off_is_certain(by: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred-millionth is tolerated, and ten of them where a second look is taken."""
+    est = INVERSE.build()
+    monkeypatch.setattr(Case, "build", lambda _: Planted(est, call=lambda e, q: e(q=q) * (1 + by)))
+    found = {f.check: f for f in checks.examine(INVERSE).findings}
+    assert certain(found["value"]) == (by == 1e-3)
+    monkeypatch.undo()
+    assert not certain(found["value"])  # nor what is there no longer
 
 
 def test_the_scale_in_place_of_kappa(monkeypatch: pytest.MonkeyPatch) -> None:

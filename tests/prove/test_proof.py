@@ -1,7 +1,9 @@
 """Drawn cases against the oracle, fresh and lasting ones, and every disagreement ever kept.
 
 The seed of the fresh ones is shown at the head of a run and with a failure: ``TRUEUP_SEED=… make
-test`` draws them again, and ``make prove`` many more.
+test`` draws them again, and ``make prove`` many more. A fresh disagreement is shown at the end of
+the run and kept in build/disagreements.jsonl, as kept.json has it; a run fails of more of them than
+come by chance.
 """
 
 from __future__ import annotations
@@ -9,33 +11,38 @@ from __future__ import annotations
 import functools
 import json
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from prove import kept
 from prove.checks import Finding
-from prove.runner import examined, run
+from prove.kept import DISAGREEMENT
+from prove.runner import certain, examined, run
 
 CASES = 40
 """In each part: a few seconds, so that parts spread over processes."""
 PARTS = 5
 KNOWN = 2
 """Seed of the cases that never change."""
-STRANGE = 2
-"""Of the fresh cases in a part: RELIABILITY.md counts one disagreement in some hundred cases of
-formulas that nobody writes, so three in forty come by chance once in ten thousand runs; a fault in
-the library shows in more."""
+STRANGE = 3
+"""Certain disagreements among the fresh cases of a part. In 2,000 cases of formulas that nobody
+writes there were 4, since mended; at one in 500 four in one of the parts of forty come by chance
+once in 125,000 runs. A fault in the library shows in more, and in the cases that never change."""
 SETTLED = 5
 """Comparisons for each one that the oracle left open: over many cases they are sixty."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_fresh_cases_agree_with_the_oracle(part: int) -> None:
+def test_fresh_cases_agree_with_the_oracle(
+    part: int, record_property: Callable[[str, object], None]
+) -> None:
     seed = int(os.environ["TRUEUP_SEED"])
-    wrong = _disagreements(seed, part * CASES)
+    wrong = [f for f in _disagreements(seed, part * CASES) if certain(f)]
     for finding in wrong:
-        print(f"TRUEUP_SEED={seed}", finding)
+        record = json.dumps(kept.record_of(finding.check, finding.case, True), ensure_ascii=False)
+        record_property(DISAGREEMENT, record)
     strange = {f.case.seed for f in wrong}
     assert len(strange) <= STRANGE, f"TRUEUP_SEED={seed}\n" + "\n".join(map(str, wrong))
 

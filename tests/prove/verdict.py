@@ -22,15 +22,11 @@ from mpmath import mpf
 from prove import reading
 from prove.laws import Law
 from prove.reading import DIGITS, BeyondError, UndefinedError, exact
-from prove.specials import MOST, Side, side, specials
+from prove.specials import LAST, MOST, Side, side, specials
 
 SAME = mpf("1e-10")
 """One-sided limits that differ by less, relative to their size, are taken for equal: they are known
 to 1e-12 at least, as the last distance is 1e-48 and f′ may go like its fourth root."""
-
-
-LAST = 1e-15
-"""A few units in the last place: what lies so close beside a bound may be at the bound."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +116,7 @@ def _on_line(
         at_end = (
             any(abs(float(point) - e) < 1e-12 for e in ends) and not law.laplaces
         )  # E g need not reach beyond an end
+        # a few units in the last place beside a bound may be at the bound
         beside = any(0 < abs(point - exact(e)) <= LAST * abs(e) for e in ends if math.isfinite(e))
         if found.answer == "none" and found.reason in kinds and not at_end and not beside:
             return found
@@ -189,9 +186,10 @@ def _met(tree: ast.expr, point: Mapping[str, Any], where: float, sides: list[Sid
     try:
         here = reading.value(tree, point)
     except UndefinedError:
-        return (
-            Verdict("exists", "removable", where) if sides else Verdict("none", "undefined", where)
-        )
+        if not sides:
+            return Verdict("none", "undefined", where)
+        chosen = any(isinstance(node, ast.Compare) for node in ast.walk(tree))  # as no number
+        return Verdict("open" if chosen else "exists", "removable", where)
     if not sides:  # the only value there is
         return Verdict("exists")
     if _differ(here, sides[0].value.value):
