@@ -21,7 +21,7 @@ from trueup.errors import BoundWarning, TrueupError
 from trueup.exact import number, symbolic
 from trueup.formula import given_derivatives, source
 from trueup.formula.denominators import by_convention, denominators
-from trueup.formula.linear import both, conditions, tightened
+from trueup.formula.linear import both, closed, conditions, tightened
 from trueup.formula.text import text
 from trueup.inverse.definite import definite
 from trueup.inverse.solve import Statistic
@@ -208,8 +208,12 @@ def read_known(domain: object, noise: object) -> tuple[object, tuple[Condition, 
     [('n', Interval(1, None)), ('s', Interval(0, None))]
     """
     names = set(noise) if isinstance(noise, Mapping) else set()
+    whole = {n for n, law in noise.items() if law.lattice} if isinstance(noise, Mapping) else set()
     if isinstance(domain, str):
         box, tied = conditions(domain)
+        if isinstance(noise, Noise) and noise.lattice:
+            whole = set().union(*(c.names for c in tied))
+        box, tied = closed(box, tied, whole)
     elif isinstance(domain, Mapping):
         several = {k: v for k, v in domain.items() if k not in names and _is_formula(k)}
         box, tied = conditions(several)
@@ -225,7 +229,6 @@ def read_known(domain: object, noise: object) -> tuple[object, tuple[Condition, 
             f"the condition {tied[0]} names {', '.join(strange)}, which has no noise",
             f"the statistics are {', '.join(map(str, names)) or 'not named'}",
         )
-    whole = {n for n, law in noise.items() if law.lattice} if isinstance(noise, Mapping) else set()
     return tightened(box, tied, whole) if tied else (box, ())
 
 

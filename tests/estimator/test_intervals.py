@@ -105,6 +105,33 @@ def test_shares_and_differences_are_covered() -> None:
     assert 0.95 <= np.sum(np.outer(p, p)[(low <= 1) & (high >= 1)]) <= 0.965
 
 
+@pytest.mark.parametrize(
+    ("domain", "empty", "most"),
+    [("0 <= s <= n", 0.5, 1), ("0 <= s <= n", 0, 1), ("s >= 0, n >= 0", -3, math.inf)],
+)
+def test_a_ratio_with_a_value_for_empty_cells_is_covered(domain, empty, most) -> None:
+    """Empty cells included, as exact sums; and what is known of s/n holds for the interval too."""
+    noise = {name: tu.DiscreteLaplace(2) for name in "sn"}
+    est = tu.unbiased("s/n", noise, domain, empty=empty)
+    assert est.interval_method == "ratio"
+    k, p = masses(2)
+    for s, n in ((0, 0), (0, 1), (1, 1), (2, 3), (10, 20)):
+        low, high = est.interval(s=s + k[:, None], n=n + k[None, :])
+        f = s / n if n else empty
+        covered = np.sum(np.outer(p, p)[(low <= f) & (f <= high)])
+        assert covered >= 0.95 - LEFT_OUT
+        assert n < 10 or covered < 0.96  # and no longer than need be
+        assert low.min() >= min(0, empty)
+        assert high.max() <= most
+    assert est.interval(s=55.0, n=60.0)[0] > 0.5  # a full cell is not taken for an empty one
+    assert est.interval(s=1.0, n=0.0)[0] <= empty
+    both = tu.unbiased(
+        "b/(a + b)", {n: tu.DiscreteLaplace(2) for n in "ab"}, "a >= 0, b >= 0", empty=1
+    )
+    assert both.interval(a=50.0, b=1.0)[1] < 0.3
+    assert both.interval(a=1.0, b=0.0)[1] == 1
+
+
 def test_noise_that_leans_is_covered_on_both_sides() -> None:
     noise = {"s": tu.Mass({0: 0.7, 1: 0.2, 5: 0.1}), "n": tu.Mass({-1: 0.1, 0: 0.6, 2: 0.3})}
     est = tu.nearly_unbiased("s/n", noise, {"s": (0, 60), "n": (8, 60)}, 0.05, relative=True)

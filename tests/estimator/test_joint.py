@@ -532,6 +532,41 @@ class TestReading:
         est = tu.unbiased("a/b", self.NOISE, "0 <= a <= 0.1*b, b >= 1")
         assert moments(est, {"a": 1, "b": 10}, (1, 1))[0] == pytest.approx(0.1, abs=1e-10)
 
+    @pytest.mark.parametrize(
+        ("strict", "closed"),
+        [
+            ("0 <= a < b", "0 <= a <= b - 1"),
+            ("a > -1, b >= 0, 2*a + 2*b > 1", "a >= 0, b >= 0, a + b >= 1"),
+            ("a >= 0, 0 < b < 9", "a >= 0, 1 <= b <= 8"),
+        ],
+    )
+    def test_strict_conditions_are_read_on_the_integers(self, strict, closed):
+        one, two = (read_known(domain, self.NOISE) for domain in (strict, closed))
+        assert one == two
+        assert tu.unbiased("a/b", self.NOISE, "0 <= a < b").conditions == ("a <= b - 1",)
+        assert tu.unbiased("1/q", tu.DiscreteLaplace(2), "q > 0").domain["q"].low == 1
+
+    @pytest.mark.parametrize("domain", ["0 <= a < b, b >= 1", "a > 0, b >= 1", "b > a, b >= 1"])
+    def test_strict_conditions_of_real_numbers_are_refused(self, domain):
+        noise = {"a": tu.Laplace(1), "b": tu.DiscreteLaplace(1)}
+        with pytest.raises(tu.TrueupError, match=r"says no more than .*noise of a is") as caught:
+            tu.unbiased("a/b", noise, domain)
+        assert "<=" in caught.value.hint or ">=" in caught.value.hint
+
+    def test_two_slanted_bounds_of_three_statistics_reach_all_regions(self):
+        """Every sign of three noises at once, as an exact sum over 41³ published values."""
+        noise = {name: tu.DiscreteLaplace(1) for name in "abn"}
+        est = tu.unbiased("a*b/n**2", noise, "0 <= a <= n, 0 <= b <= n, n >= 1")
+        z = np.arange(-20, 21)
+        p = math.tanh(0.5) * np.exp(-np.abs(z))
+        mesh = np.meshgrid(1 + z, 2 + z, 2 + z, indexing="ij")
+        found = est(**{name: m.ravel().astype(float) for name, m in zip("abn", mesh, strict=True)})
+        assert np.einsum("i,j,k,ijk->", p, p, p, found.reshape(41, 41, 41)) == pytest.approx(
+            0.5,
+            abs=1e-5,  # what lies beyond: 6·e⁻²⁰ times values that grow
+        )
+        assert found[0] == pytest.approx(est(a=-19.0, b=-18.0, n=-18.0), rel=1e-12)
+
     def test_a_condition_that_cannot_be_used_is_named(self):
         with pytest.warns(tu.BoundWarning, match="does not read a"):
             assert tu.unbiased("b", self.NOISE, "0 <= a <= b").domain["b"].low == 0
@@ -551,6 +586,23 @@ class TestEmpty:
         assert est.expectation(s=3.0, n=0) == pytest.approx(7, abs=1e-12)
         assert est.expectation(s=3.0, n=2) == pytest.approx(1.5, abs=1e-12)
         assert type(est).from_json(est.to_json())(s=1.0, n=0) == est(s=1.0, n=0)
+
+    @pytest.mark.parametrize("f", ["s/n", "where(n > 0, s/n, 7)"])
+    def test_a_sum_under_any_noise_is_a_factor(self, f):
+        """E s·h(n) = s·E h(n): the variance of s + Z, σ = 3, and exact sums of h and h²."""
+        empty = 7 if f == "s/n" else None
+        noise = {"s": tu.Gaussian(3), "n": tu.DiscreteLaplace(2)}
+        est = tu.unbiased(f, noise, "n >= 0", empty=empty)
+        z, p = np.arange(-90, 91), math.tanh(0.25) * np.exp(-np.abs(np.arange(-90, 91)) / 2)
+        for n in (0, 1, 4):
+            zero, one = (est(s=s, n=(n + z).astype(float)) for s in (0.0, 1.0))
+            h = one - zero  # the factor of s; what is left is the value in empty cells
+            assert p @ h == pytest.approx(1 / n if n else 0, abs=1e-12)
+            assert p @ zero == pytest.approx(0 if n else 7, abs=1e-11)
+            second = p @ (zero**2 + 2 * 5 * zero * h + (5**2 + 3**2) * h**2)
+            assert est.expectation(s=5.0, n=n) == pytest.approx(5 / n if n else 7, abs=1e-11)
+            right = second - (5 / n if n else 7) ** 2
+            assert est.sd(s=5.0, n=n) ** 2 == pytest.approx(right, rel=1e-9)
 
     def test_it_goes_with_a_slanted_bound(self):
         noise = {"s": tu.DiscreteLaplace(2), "n": tu.DiscreteLaplace(2)}

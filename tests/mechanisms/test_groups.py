@@ -490,6 +490,28 @@ def test_releases_add_up():
     assert (tu.mechanisms.Mean(1, 1).release([0.5], rng=1) + releases[0]).simulated
 
 
+@pytest.mark.parametrize("count", [3, 3.0, Fraction(3), np.int64(3)], ids=repr)
+def test_sums_become_means_and_differences(count):
+    """A mean of group means, by every kind of number; and what two groups differ by."""
+    releases = [made("share", 1).release([1, 0, 1, 1], rng=i) for i in range(3)]
+    mean = sum(releases) / count
+    assert mean.value == pytest.approx(np.mean([r.mean for r in releases]))
+    assert mean.stderr == pytest.approx(math.sqrt(sum(r.variance for r in releases)) / 3)
+    assert "<mean of 3:" in repr(mean)
+    assert "weighted sum of 2" in repr(releases[0] - releases[1])
+    apart = releases[0] - releases[1]
+    assert apart.value == pytest.approx(releases[0].mean - releases[1].mean)
+    assert apart.variance == pytest.approx(releases[0].variance + releases[1].variance)
+    assert (releases[0] - releases[0]).stderr == 0
+    shares = [tu.mechanisms.Shares(1, ["a", "b"]).release(["a", "b", "b"], rng=i) for i in range(3)]
+    both = sum(shares) / count
+    assert sum(both.shares.values()) == pytest.approx(1, abs=1e-12)
+    assert both.variance["a"] == pytest.approx(sum(s.variance["a"] for s in shares) / 9)
+    for wrong in (lambda: mean / "3", lambda: mean * mean, lambda: 2 - mean):
+        with pytest.raises(TypeError):
+            wrong()
+
+
 def test_the_noise_is_no_narrower_than_stated():
     for epsilon in (1, 0.3, Fraction(1, 3), 0.1, 7):
         for empty in ("midpoint", 0, "n >= 4"):

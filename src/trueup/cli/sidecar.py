@@ -153,7 +153,8 @@ class Release:
         spoken = {*names}.union(*(c.names for c in tied if c.names & {*names}))
         noises |= {n: law for n in spoken if (law := self._noise(n)) is not None}
         box = {n: Interval(*self._known(n).bounds) for n in sorted(spoken)}
-        known = together(box, ", ".join(self.conditions))
+        whole = {n for n in spoken if n in noises and noises[n].lattice}
+        known = together(box, ", ".join(self.conditions), whole)
         return {key: value for key, value in known.items() if key in spoken or _is_of(key, spoken)}
 
     def columns(self, statistics: Iterable[str]) -> dict[str, str]:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _HINT = 'e.g. "0 <= s <= n, n >= 1" or "a + b >= 1": sums of statistics times numbers, <= or >='
-_SIGN = re.compile(r"(<=|>=|≤|≥)")
-_OTHER = re.compile(r"[<>]|[=!]=|=")
+_SIGN = re.compile(r"(<=|>=|≤|≥|<|>)")
+_OTHER = re.compile(r"[=!]=|=|^\s*$")
 _COMMA = re.compile(r",(?![^\[(]*[\])])|\band\b")
 _MEMBER = re.compile(r"(.+)\bin\s*\[(.+),(.+)\]\s*", re.DOTALL)
 _DECIMAL = re.compile(r"(?<![\w.])(?:\d{1,30}\.\d{0,30}|\.\d{1,30})(?![\w.])")
@@ -42,18 +42,19 @@ Box = dict[str, Interval]
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """Σ cᵢ·qᵢ ≥ low, with two statistics or more.
+    """Σ cᵢ·qᵢ ≥ low, with two statistics or more; > low if it is strict.
 
     Examples
     --------
     >>> conditions("0 <= s <= n")[1][0]
-    Condition(terms=(('n', 1), ('s', -1)), low=0)
+    Condition(terms=(('n', 1), ('s', -1)), low=0, strict=False)
     >>> print(*conditions("s <= 300*n, a + 2*b >= 1")[1], sep="; ")
     s <= 300*n; a + 2*b >= 1
     """
 
     terms: tuple[tuple[str, sympy.Rational], ...]
     low: sympy.Rational
+    strict: bool = False
 
     @property
     def names(self) -> set[str]:
@@ -73,9 +74,9 @@ class Condition:
 
     def scaled(self) -> Condition:
         """Return the condition with whole coefficients that have no common divisor."""
-        bottom = sympy.ilcm(*(c.q for _, c in self.terms))
-        size = sympy.Rational(bottom, sympy.igcd(*(c * bottom for _, c in self.terms)))
-        return Condition(tuple((n, c * size) for n, c in self.terms), self.low * size)
+        bottom = sympy.ilcm(1, *(c.q for _, c in self.terms))
+        size = sympy.Rational(bottom, sympy.igcd(0, *(c * bottom for _, c in self.terms)))
+        return Condition(tuple((n, c * size) for n, c in self.terms), self.low * size, self.strict)
 
     def on_integers(self) -> Condition:
         """Return what it says of integers.
@@ -84,9 +85,12 @@ class Condition:
         --------
         >>> print(conditions("0.2*a + 0.2*b <= 0.9")[1][0].on_integers())
         a + b <= 4
+        >>> print(conditions("s < n")[1][0].on_integers())
+        s <= n - 1
         """
         scaled = self.scaled()
-        return dataclasses.replace(scaled, low=sympy.ceiling(scaled.low))
+        low = sympy.floor(scaled.low) + 1 if self.strict else sympy.ceiling(scaled.low)
+        return Condition(scaled.terms, low)
 
     def joined(self, other: Condition, name: str) -> Condition:
         """Return the sum with another condition in which a statistic cancels."""
@@ -120,27 +124,63 @@ class Condition:
 def conditions(domain: str | Mapping[Any, Any]) -> tuple[Box, tuple[Condition, ...]]:
     """Return the bounds of single statistics, and the conditions between several.
 
+    What is strict, also of a single statistic, is among the conditions: see :func:`closed`.
+
     Examples
     --------
     >>> conditions({"a": (0, None), "a + b": (1, None)})
-    ({'a': Interval(0, None)}, (Condition(terms=(('a', 1), ('b', 1)), low=1),))
+    ({'a': Interval(0, None)}, (Condition(terms=(('a', 1), ('b', 1)), low=1, strict=False),))
     """
     sides = _of_text(domain) if isinstance(domain, str) else _of_mapping(domain)
     box: Box = {}
     found: dict[Condition, None] = {}
-    for difference, shown in sides:
-        terms, low = _linear(difference, shown)
-        if len(terms) > 1:
-            found[Condition(terms, low)] = None
+    for difference, strict, shown in sides:
+        condition = Condition(*_linear(difference, shown), strict)
+        if strict or len(condition.terms) > 1:
+            found[condition] = None
         else:
-            ((name, c),) = terms
-            pair = (low / c, None) if c > 0 else (None, low / c)
-            box[name] = both(name, box.get(name, Interval()), Interval(*pair))
+            _bound(box, condition)
     return box, tuple(found)
 
 
-def _of_text(domain: str) -> Iterable[tuple[sympy.Expr, str]]:
-    """Yield differences that are not negative, each with the text it is from."""
+def _bound(box: Box, condition: Condition) -> None:
+    """Add what a condition says of its only statistic."""
+    ((name, c),) = condition.terms
+    pair = (condition.low / c, None) if c > 0 else (None, condition.low / c)
+    box[name] = both(name, box.get(name, Interval()), Interval(*pair))
+
+
+def closed(
+    box: Mapping[str, Interval], tied: Sequence[Condition], whole: set[str]
+) -> tuple[Box, tuple[Condition, ...]]:
+    """Return bounds and conditions with what is strict as it is on the integers, s <= n - 1.
+
+    Examples
+    --------
+    >>> box, tied = closed(*conditions("0 < n, 2*s < 3*n"), {"s", "n"})
+    >>> box, *map(str, tied)
+    ({'n': Interval(1, None)}, '2*s <= 3*n - 1')
+    """
+    found, left = dict(box), []
+    for condition in tied:
+        real = ", ".join(sorted(condition.names - whole))
+        if condition.strict and real:
+            shown = str(condition).replace("=", "")
+            raise TrueupError(
+                f"{shown} says no more than {condition}: the noise of {real} is continuous, and "
+                "real numbers may differ by as little as you like",
+                f'write "{condition}", with the least difference if one is known',
+            )
+        condition = condition.on_integers() if condition.strict else condition
+        if len(condition.terms) > 1:
+            left.append(condition)
+        else:
+            _bound(found, condition)
+    return found, tuple(left)
+
+
+def _of_text(domain: str) -> Iterable[tuple[sympy.Expr, bool, str]]:
+    """Yield differences that are not negative, or positive, each with the text it is from."""
     for part in filter(str.strip, _COMMA.split(domain)):
         member = _MEMBER.fullmatch(part)
         sides = [member[2], "<=", member[1], "<=", member[3]] if member else _SIGN.split(part)
@@ -148,17 +188,17 @@ def _of_text(domain: str) -> Iterable[tuple[sympy.Expr, str]]:
             raise FormulaError(f"{part.strip()!r} is no condition between statistics", _HINT)
         values = [parse(_DECIMAL.sub(_fraction, side.strip())) for side in sides[::2]]
         for left, sign, right in zip(values, sides[1::2], values[1:], strict=False):
-            yield (right - left if sign in "<=≤" else left - right), part.strip()
+            yield (right - left if sign in "<=≤" else left - right), sign in "<>", part.strip()
 
 
-def _of_mapping(domain: Mapping[Any, Any]) -> Iterable[tuple[sympy.Expr, str]]:
+def _of_mapping(domain: Mapping[Any, Any]) -> Iterable[tuple[sympy.Expr, bool, str]]:
     for key, pair in domain.items():
         value = parse(key)
         low, high = Interval.read(pair).bounds
         if low is not None:
-            yield value - symbolic(low), key
+            yield value - symbolic(low), False, key
         if high is not None:
-            yield symbolic(high) - value, key
+            yield symbolic(high) - value, False, key
 
 
 def _fraction(decimal: re.Match[str]) -> str:
@@ -203,15 +243,15 @@ def both(name: str, first: Interval, second: Interval) -> Interval:
     )
 
 
-def together(box: Mapping[str, Interval], domain: str) -> dict[str, Any]:
-    """Return bounds and conditions as one domain.
+def together(box: Mapping[str, Interval], domain: str, whole: set[str]) -> dict[str, Any]:
+    """Return bounds and conditions as one domain; ``whole`` names the integers.
 
     Examples
     --------
-    >>> together({"n": Interval(1, None)}, "0 <= s <= n")
+    >>> together({"n": Interval(1, None)}, "0 <= s <= n", set())
     {'n': Interval(1, None), 's': Interval(0, None), 'n - s': Interval(0, None)}
     """
-    further, tied = conditions(domain)
+    further, tied = closed(*conditions(domain), whole)
     found: dict[str, Any] = dict(box)
     for name, bounds in further.items():
         found[name] = both(name, found.get(name, Interval()), bounds)

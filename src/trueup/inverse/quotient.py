@@ -5,7 +5,8 @@ that this leaves are those of the points of x − K, K a region of the noise
 (:mod:`trueup.noise.half_planes`): an interval, everything, or what is outside of an interval, of
 which the hull is given. Bounds add two things: the ratio stays within its range on the domain, and
 a denominator that is bounded away from 0 bounds the ratio by a box, for which a small share
-of the probability of error is kept.
+of the probability of error is kept. Of a ratio with a value where B = 0, an empty cell, the
+interval for B ≥ 1 is given, with that value in it where an empty cell could be published so.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sympy
 from scipy import optimize
 
 from trueup.errors import TrueupError
+from trueup.formula.linear import Condition
 from trueup.noise.gaussian import Gaussian
 from trueup.noise.half_planes import reach, region, with_quantiles
 from trueup.noise.laplace import Laplace
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from trueup.formula.linear import Condition
     from trueup.inverse.solve import Statistic
     from trueup.noise.base import Noise
 
@@ -60,6 +61,8 @@ class Quotient:
         What is known of each published number.
     tied
         Conditions between them.
+    empty
+        What A/B is by convention where B = 0; all else is then known for B ≠ 0.
     """
 
     def __init__(
@@ -68,9 +71,10 @@ class Quotient:
         bottom: Sequence[float] | Floats,
         statistics: Sequence[Statistic],
         tied: Sequence[Condition] = (),
+        empty: float | None = None,
     ) -> None:
         self.top, self.bottom = np.array(top, float), np.array(bottom, float)
-        self.statistics, self.tied = statistics, tied
+        self.statistics, self.tied, self.empty = statistics, tied, empty
 
     @cached_property
     def directions(self) -> list[Direction]:
@@ -81,7 +85,7 @@ class Quotient:
         """Return the same quotient under other noises."""
         if statistics is self.statistics:
             return self
-        other = Quotient(self.top, self.bottom, statistics, self.tied)
+        other = Quotient(self.top, self.bottom, statistics, self.tied, self.empty)
         other.__dict__ |= {k: getattr(self, k) for k in ("sign", "nearest", "range")}
         return other
 
@@ -175,7 +179,16 @@ class Quotient:
         low, high = np.minimum(low, high), np.maximum(low, high)  # what contradicts itself: between
         missing = np.isnan(a) | np.isnan(b)
         low, high = (np.where(missing, np.nan, np.clip(end, *self.range)) for end in (low, high))
+        if self.empty is not None:
+            likely = self.sign * b <= self._most_of_none(error)
+            low = np.where(likely, np.minimum(low, self.empty), low)
+            high = np.where(likely, np.maximum(high, self.empty), high)
         return low, high
+
+    def _most_of_none(self, error: float) -> float:
+        """Return what |B| is published as, at most, where it is 0."""
+        along = [(d.noise, self.sign * d.bottom) for d in self.directions if d.bottom]
+        return sum(max(c * end for end in reach(z, error / len(along))) for z, c in along)
 
     def _corners(self, tail: float) -> Floats:
         """Return the corners of the noise of (A, B)."""
@@ -274,7 +287,8 @@ def quotient(
     >>> quotient(100 * s / n, known, ()).range, quotient(s**2 / n, known, ())
     ((0.0, inf), None)
     """
-    made = linear(f, statistics, tied)
+    by_convention = isinstance(f, sympy.Piecewise)
+    made = (_or_empty if by_convention else linear)(f, statistics, tied)
     try:
         return made if made is not None and made.directions else None
     except TrueupError:
@@ -291,6 +305,26 @@ def linear(
     if len(forms) != 2 or forms[0] is None or forms[1] is None:
         return None
     return Quotient(forms[0], forms[1], statistics, tied)
+
+
+def _or_empty(
+    f: sympy.Piecewise, statistics: Sequence[Statistic], tied: Sequence[Condition]
+) -> Quotient | None:
+    """Return a quotient with a value where its denominator, an integer ≥ 0, is 0; None else."""
+    (value, empty), (rest, _) = f.args[0], f.args[-1]
+    whole = {s.symbol for s in statistics if s.noise.lattice}
+    plain = linear(rest, statistics, tied) if len(f.args) == 2 and value.is_number else None
+    if plain is None or not isinstance(empty, sympy.Eq) or not empty.free_symbols <= whole:
+        return None
+    form = np.array(_linear(empty.lhs - empty.rhs, [s.symbol for s in statistics]) or ())
+    if len(form) == 0 or (form % 1).any() or plain.least(form) < 0:
+        return None
+    if np.linalg.matrix_rank([form, plain.bottom]) != 1:
+        return None
+    named = zip((s.symbol.name for s in statistics), form[1:], strict=True)
+    terms = tuple((name, sympy.Integer(int(c))) for name, c in named if c)
+    some = Condition(terms, sympy.Integer(1 - int(form[0])))
+    return Quotient(plain.top, plain.bottom, statistics, (*tied, some), float(value))
 
 
 def _linear(part: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> list[float] | None:

@@ -31,7 +31,7 @@ _SYMPY = threading.RLock()  # symbolic work is done by one thread at a time
 _MANY = 100_000  # rows from which it pays to use several threads
 _SHARED = 65_536  # rows per block of NumPy's then: threads wait for the interpreter in between
 _FEW = 4  # and more threads than this would only wait
-_MOST_WORK = 4_000  # regions times operations to be written down: milliseconds each, once
+_MOST_WORK = 8_000  # regions times operations to be written down: a millisecond each, once
 _SHORT = 200  # parts up to which it pays to look for common factors
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,7 +71,10 @@ def square_of(width: Fraction) -> float:
 
 
 class Summable:
-    """Something published with an unbiased variance: independent ones of one kind can be added."""
+    """Something published with an unbiased variance: independent ones of one kind can be added.
+
+    Sums are multiplied and divided by numbers, so that ``sum(releases) / len(releases)`` is a mean.
+    """
 
     def _parts(self) -> dict[int, tuple[float, Any]]:
         return {id(self): (1.0, self)}
@@ -91,13 +95,37 @@ class Summable:
                 parts[key] = (parts.get(key, (0.0, release))[0] + weight, release)
         elif not isinstance(other, (int, float)) or other != 0:  # where sum() starts
             return NotImplemented
-        return Sum(parts) if self._names() is None else SharesSum(parts)
+        return self._sum(parts)
 
     __radd__ = __add__
 
+    def __mul__(self, factor: object) -> Any:
+        if not isinstance(factor, Real):
+            return NotImplemented
+        parts = self._parts().items()
+        return self._sum({key: (weight * float(factor), part) for key, (weight, part) in parts})
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: object) -> Any:
+        return self * (1 / float(divisor)) if isinstance(divisor, Real) else NotImplemented
+
+    def __sub__(self, other: object) -> Any:
+        return self + -1 * other if isinstance(other, Summable) else NotImplemented
+
+    def _sum(self, parts: dict[int, tuple[float, Any]]) -> Any:
+        return Sum(parts) if self._names() is None else SharesSum(parts)
+
+
+def _kind(parts: dict[int, tuple[float, Any]]) -> str:
+    """Say how parts were put together."""
+    weights = {weight for weight, _ in parts.values()}
+    named = {1.0: "sum", 1 / len(parts): "mean"}
+    return named.get(weights.pop(), "weighted sum") if len(weights) == 1 else "weighted sum"
+
 
 class Sum(Summable):
-    """A sum of released values; what is added twice counts twice, not as two.
+    """A sum of released values, each with a weight; what is added twice counts twice, not as two.
 
     The data behind the parts must be different records: then their noises are independent and the
     variances add up. They are unbiased, so that errors of single parts average out.
@@ -132,7 +160,7 @@ class Sum(Summable):
     def __repr__(self) -> str:
         note = f"; {_SIMULATED}" if self.simulated else ""
         shown = plus_minus(self.value, self.stderr)
-        return f"<sum of {len(self.parts)}: {shown}{note}>"
+        return f"<{_kind(self.parts)} of {len(self.parts)}: {shown}{note}>"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -272,7 +300,8 @@ class SharesSum(Summable):
 
     def __repr__(self) -> str:
         note = f"; {_SIMULATED}" if self.simulated else ""
-        return f"<sum of {len(self.parts)} shares: {_listed(self.shares, self.stderr)}{note}>"
+        shown = _listed(self.shares, self.stderr)
+        return f"<{_kind(self.parts)} of {len(self.parts)} shares: {shown}{note}>"
 
 
 def _listed(values: dict[Any, float], errors: dict[Any, float]) -> str:

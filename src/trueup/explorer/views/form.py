@@ -67,7 +67,8 @@ class Form:
         box: dict[str, Any] = {s.name: s.domain for s in self.statistics}
         if self.known:
             with beside("known"):
-                box = together(box, self.known)
+                whole = {s.name for s in self.statistics if s.noise.lattice}
+                box = together(box, self.known, whole)
         with beside("formula"):
             return trueup.unbiased(
                 self.expr,
