@@ -333,7 +333,7 @@ def test_conditions_and_a_value_for_empty_cells():
 
 
 @pytest.mark.parametrize(
-    ("field", "text"), [("known", "s < n"), ("known", "s <= t"), ("empty", "nothing")]
+    ("field", "text"), [("known", "s == n"), ("known", "s <= t"), ("empty", "nothing")]
 )
 def test_what_is_said_of_several_is_checked(field, text):
     with pytest.raises(Refusal) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import sympy
 from trueup.inverse.definite import definite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from trueup.domain import Interval
 
@@ -132,6 +133,39 @@ def factors_of(f: sympy.Expr) -> list[sympy.Expr]:
     shared.sort(key=str)
     whole = sympy.Mul(*shared)
     return [*shared, sympy.Piecewise(*((e / whole, condition) for e, condition in f.args))]
+
+
+def by_term(
+    cases: Sequence[tuple[sympy.Expr, sympy.Basic]], symbols: Sequence[sympy.Symbol]
+) -> sympy.Expr:
+    """Return cases that ask about other statistics only as a sum, each coefficient by cases.
+
+    Examples
+    --------
+    >>> s, n = sympy.symbols("s n", real=True)
+    >>> by_term([((s + 1) / n, n > 0), (s, sympy.true)], [s])
+    s*Piecewise((1/n, n > 0), (1, True)) + Piecewise((1/n, n > 0), (0, True))
+    """
+    whole = sympy.Piecewise(*cases, evaluate=False)
+    own = set(symbols)
+    if not whole.free_symbols & own or any(c.free_symbols & own for _, c in cases):
+        return whole
+    by_factor: dict[sympy.Expr, list[sympy.Expr]] = defaultdict(
+        lambda: [sympy.Integer(0)] * len(cases)
+    )
+    for i, (value, _) in enumerate(cases):
+        for term in sympy.Add.make_args(sympy.expand(value)):
+            number, factor = term.as_independent(*symbols, as_Add=False)
+            if factor.free_symbols - own:  # may have no value in the other cases
+                return whole
+            by_factor[factor][i] += number
+    conditions = [condition for _, condition in cases]
+    return sympy.Add(
+        *(
+            factor * sympy.Piecewise(*zip(numbers, conditions, strict=True), evaluate=False)
+            for factor, numbers in by_factor.items()
+        )
+    )
 
 
 def _powers(f: sympy.Expr) -> list[sympy.Expr]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import sympy
 
 from trueup.errors import NoUnbiasedEstimator
+from trueup.inverse.separation import by_term
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ def decompose(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> dict[Frequencie
     if not symbols:
         return {(): (f, sympy.Integer(0))}
     foreign: dict[sympy.Expr, sympy.Symbol] = {}
-    f = _without(f.replace(sympy.Piecewise, lambda *c: _by_term(c, symbols)), set(symbols), foreign)
+    f = _without(f.replace(sympy.Piecewise, lambda *c: by_term(c, symbols)), set(symbols), foreign)
     if _degree(f, symbols) > MAX_TERMS:
         return None
     centres = _centres(f, symbols)
@@ -151,39 +152,6 @@ def centred(polynomial: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr:
     if (radius / abs(float(centre))) ** n > _CANCELS:
         return polynomial
     return sympy.Add(*(c * (symbol - centre) ** k for (k,), c in moved.terms()))
-
-
-def _by_term(
-    cases: Sequence[tuple[sympy.Expr, sympy.Basic]], symbols: Sequence[sympy.Symbol]
-) -> sympy.Expr:
-    """Return cases that ask about other statistics only as a sum, each coefficient by cases.
-
-    Examples
-    --------
-    >>> s, n = sympy.symbols("s n", real=True)
-    >>> _by_term([((s + 1) / n, n > 0), (s, sympy.true)], [s])
-    s*Piecewise((1/n, n > 0), (1, True)) + Piecewise((1/n, n > 0), (0, True))
-    """
-    whole = sympy.Piecewise(*cases, evaluate=False)
-    own = set(symbols)
-    if not whole.free_symbols & own or any(c.free_symbols & own for _, c in cases):
-        return whole
-    by_factor: dict[sympy.Expr, list[sympy.Expr]] = defaultdict(
-        lambda: [sympy.Integer(0)] * len(cases)
-    )
-    for i, (value, _) in enumerate(cases):
-        for term in sympy.Add.make_args(sympy.expand(value)):
-            number, factor = term.as_independent(*symbols, as_Add=False)
-            if factor.free_symbols - own:  # may have no value in the other cases
-                return whole
-            by_factor[factor][i] += number
-    conditions = [condition for _, condition in cases]
-    return sympy.Add(
-        *(
-            factor * sympy.Piecewise(*zip(numbers, conditions, strict=True), evaluate=False)
-            for factor, numbers in by_factor.items()
-        )
-    )
 
 
 def _without(
