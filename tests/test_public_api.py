@@ -13,7 +13,7 @@ CONTRACT = [
     "TrueupError", "Uniform",
     "from_census", "from_diffprivlib", "from_opendp", "from_pipelinedp", "from_pydp", "from_tumult",
     "debias", "frontier", "mechanisms", "nearly_unbiased", "noisy", "plugin_bias", "published",
-    "ratio", "release", "total", "unbiased", "where",
+    "ratio", "release", "report", "total", "unbiased", "where",
 ]  # fmt: skip
 HEAVY = ("pandas", "polars", "matplotlib", "numba", "duckdb", "pyarrow", "scipy.stats")
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trueup.estimator import Estimator, unbiased
     from trueup.frames.debias import debias
     from trueup.frames.ratio import ratio
+    from trueup.frames.report import Report, report
     from trueup.frames.total import total
     from trueup.microdata.release import release
     from trueup.near.estimator import NearlyUnbiased, nearly_unbiased
@@ -75,6 +76,7 @@ __all__ = [
     "Noiseless",
     "Noisy",
     "PluginBias",
+    "Report",
     "RoundedGaussian",
     "RoundedLaplace",
     "ScipyNoise",
@@ -100,6 +102,7 @@ __all__ = [
     "published",
     "ratio",
     "release",
+    "report",
     "total",
     "unbiased",
     "where",
@@ -147,6 +150,7 @@ _HOMES = {
     ),
     "trueup.frames.debias": ("debias",),
     "trueup.frames.ratio": ("ratio",),
+    "trueup.frames.report": ("Report", "report"),
     "trueup.frames.total": ("total",),
     "trueup.microdata.release": ("release",),
     "trueup.values": ("Noisy", "noisy", "where"),

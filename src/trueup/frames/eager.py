@@ -70,7 +70,7 @@ def compute(w: Request, piece: Piece, outputs: Sequence[str]) -> list[Column]:
         computed = [o for o in outputs if o not in ends]
         results = columns(w.value, variance, arrays, computed, _DOUBLE)
     except TrueupError:
-        _check_whole(w, piece)
+        check_whole(w, piece)
         raise
     if {*outputs} & {*ends}:
         found_ends = dict(zip(ends, w.interval(arrays), strict=True))
@@ -126,7 +126,7 @@ def _bad_scale(w: Request, statistic: str, name: Any, scale: float, row: int) ->
     )
 
 
-def _check_whole(w: Request, piece: Piece) -> None:
+def check_whole(w: Request, piece: Piece) -> None:
     """Raise with column and row where integer noise has left a broken number."""
     for i, (statistic, name) in enumerate(w.columns.items()):
         values = piece.columns[name].values

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
-from narwhals import dependencies
 
 from trueup.errors import BoundWarning, TrueupError
 from trueup.extras import optional
-from trueup.frames import of_narwhals, of_spark
+from trueup.frames import of_narwhals
 from trueup.frames.columns import Column, joined
 from trueup.frames.debias import engine_of
+from trueup.frames.same_kind import same_kind
 from trueup.frames.total import group_sums, groups_of, present_rows
 from trueup.tables.ratios import RatioOfSums, RatioRequest, computed, too_small
 from trueup.tables.request import level_of, outputs_of, read_requests
@@ -252,25 +252,4 @@ def _returned(
         results[name] = arrow.array(values, mask=np.isnan(values))
     table = groups.to_native() if keys else None
     columns = {k: table[k] for k in keys} | results if table is not None else results
-    made = arrow.table(columns)
-    if dependencies.is_polars_lazyframe(frame):
-        return optional("polars", "tables", "a Polars frame").from_arrow(made).lazy()
-    if dependencies.is_duckdb_relation(frame):
-        return frame.query("trueup_cells", "SELECT * FROM made")
-    if of_spark.is_frame(frame):
-        fields = [f for k in keys for f in frame.schema.fields if f.name.lower() == k.lower()]
-        return _to_spark(frame, fields, made)
-    if dependencies.is_dask_dataframe(frame):
-        dask = optional("dask.dataframe", "tables", "a Dask frame")
-        return dask.from_pandas(made.to_pandas(), npartitions=1, sort=False)
-    if dependencies.is_ibis_table(frame):
-        return optional("ibis", "tables", "an Ibis table").memtable(made)
-    return made
-
-
-def _to_spark(frame: Any, keys: Sequence[Any], made: Any) -> Any:
-    types = optional("pyspark.sql.types", "spark", "a Spark DataFrame")
-    fields = [types.StructField(ROWS, types.LongType())]
-    fields += [types.StructField(n, types.DoubleType()) for n in made.column_names[len(keys) + 1 :]]
-    rows = list(zip(*(made[n].to_pylist() for n in made.column_names), strict=True))
-    return frame.sparkSession.createDataFrame(rows, types.StructType([*keys, *fields]))
+    return same_kind(frame, arrow.table(columns), keys)

@@ -1,0 +1,390 @@
+"""`report()`: what the errors of a table's new columns will be, and which estimator to take."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import math
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+from trueup.errors import TrueupError
+from trueup.estimator import Estimator
+from trueup.exact import number
+from trueup.extras import optional
+from trueup.frames import of_narwhals
+from trueup.frames.columns import Column, joined
+from trueup.frames.debias import eager_backend, engine_of
+from trueup.frames.eager import check_whole, compute, read
+from trueup.frames.same_kind import same_kind
+from trueup.frames.total import group_sums
+from trueup.inverse.projection import scaled_noise
+from trueup.tables.decision import KINDS, decide
+from trueup.tables.empty import empties_of
+from trueup.tables.request import read_requests
+from trueup.tables.size_classes import FINE, size_of
+from trueup.tables.typical import Counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from trueup.frames.columns import Eager, Piece
+    from trueup.tables.decision import Decision
+    from trueup.tables.empty import Empty
+    from trueup.tables.request import Request
+    from trueup.tables.size_classes import Size
+
+_LARGEST = 1e100  # beyond, squares leave the range of floats: the row counts as missing
+_NOWHERE = -1e6  # the bin of rows that miss a number: others are within FINE·asinh(1e300)
+
+
+def report(
+    frame: Any,
+    columns: Mapping[str, Any] | None = None,
+    scales: Mapping[str, Any] | None = None,
+    *,
+    cells: Any = None,
+    **estimators: Any,
+) -> Report:
+    """Return what to expect of unbiased, nearly unbiased and clipped estimates of a table's cells.
+
+    For every class of cell sizes: how many cells it has, the expected error of one cell and of
+    the average of the class under each estimator, from how many cells on unbiased averages (or
+    totals) are closer than clipped ones, and how many cells are too noisy to use alone.
+
+    Parameters
+    ----------
+    frame
+        A table as for :func:`trueup.debias`. An engine counts and adds up; no row leaves it.
+    columns, scales
+        As for :func:`trueup.debias`. Where noise scales differ from row to row their root mean
+        square is taken.
+    cells
+        How many cells will be averaged or added up, say those of a state; None for all. The nearly
+        unbiased estimator is made for that number.
+    **estimators
+        NAME = an estimator made by :func:`trueup.unbiased` or :func:`trueup.nearly_unbiased`.
+
+    Notes
+    -----
+    The size of a cell is the denominator of the formula, or else its first statistic. True sizes
+    are not known: the cells of a class are counted by maximum likelihood from the noisy sizes and
+    the law of the noise. Errors are exact, not simulated, at four true sizes of each class, each
+    with its own share of the cells, and with
+    the other statistics at the mean and spread that the table has around there; errors of a class
+    are their averages. "Clipped" is the formula at published values moved to the nearest bound,
+    x/max(y, 1) for s/n with n ≥ 1. A cell is too noisy to use alone if the expected error of the
+    estimator that was given is larger than the true value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from trueup import DiscreteLaplace, report, unbiased
+    >>> rng, noise = np.random.default_rng(1), DiscreteLaplace(5)
+    >>> n = np.floor(np.exp(rng.uniform(0, 8, 5000)))
+    >>> table = pd.DataFrame(
+    ...     {"s": 40 * n + noise.sample(5000, rng=rng), "n": n + noise.sample(5000, rng=rng)}
+    ... )
+    >>> pay = unbiased("s/n", {"s": noise, "n": noise}, {"n": (1, None)})
+    >>> found = report(table, pay=pay)
+    >>> round(found.rows[-1]["break_even"], -2)
+    1400
+    >>> found.table[["sizes", "cells", "unbiased", "clipped"]].round().tail(1)
+        sizes  cells  unbiased  clipped
+    11    all   5000     278.0     50.0
+    """
+    if isinstance(cells, Estimator):  # a name like any other
+        cells, estimators = None, {"cells": cells, **estimators}
+    count = None if cells is None else _read_cells(cells)
+    if of_narwhals.is_wrapped(frame):
+        made = report(frame.to_native(), columns, scales, cells=cells, **estimators)
+        return dataclasses.replace(made, like=frame)
+    backend = eager_backend(frame)
+    engine = backend or engine_of(frame)
+    requests = read_requests(
+        *(engine.names(frame), columns, scales, estimators),
+        outputs=("value",),
+        kept=(),
+        fold=getattr(engine, "fold", lambda name: name),
+    )
+    tables = _in_memory(backend, frame, requests) if backend else _in_engine(frame, requests)
+    found = []
+    for request, (estimator, counts, notes) in zip(requests, tables, strict=True):
+        decision = decide(request.name, estimator, counts, count)
+        found.append(dataclasses.replace(decision, notes=(*decision.notes, *notes)))
+    return Report(tuple(found), frame)
+
+
+def _read_cells(value: object) -> int:
+    cells = number(value, "cells", infinite=False)
+    if cells >= 1:
+        return int(cells)
+    raise TrueupError(
+        f"cells must be at least 1, got {value!r}",
+        "give the number of cells that will be averaged or added up, e.g. cells=400",
+    )
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Report:
+    """Expected errors by size class; made by :func:`report`. Printing it shows them.
+
+    ``decisions`` has one entry for each estimator, ``like`` is the frame that was looked at.
+    """
+
+    decisions: tuple[Decision, ...]
+    like: Any
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each class of each estimate and one for all cells, as plain data."""
+        return [row for decision in self.decisions for row in decision.rows]
+
+    @property
+    def conclusions(self) -> dict[str, list[str]]:
+        """What follows for each estimate, in words."""
+        return {decision.name: decision.conclusions for decision in self.decisions}
+
+    @property
+    def table(self) -> Any:
+        """The rows as the same kind of frame."""
+        if of_narwhals.is_wrapped(self.like):
+            native = dataclasses.replace(self, like=self.like.to_native()).table
+            return of_narwhals.wrapped(native, self.like)
+        names = list(self.rows[0])
+        new = {name: _column([row[name] for row in self.rows]) for name in names}
+        backend = eager_backend(self.like)
+        if backend is not None:
+            return backend.make(self.like, [], np.arange(0), new)
+        arrow = optional("pyarrow", "tables", "the report on a lazy frame")
+        made = {name: arrow.array(c.values, mask=c.null) for name, c in new.items()}
+        return same_kind(self.like, arrow.table(made))
+
+    def plot(self, name: str | None = None, ax: Any = None) -> Any:
+        """Draw the errors of one estimate, by default the first (:func:`trueup.plots.decision`)."""
+        from trueup.plots.decision import decision as draw
+
+        return draw(self, name, ax=ax)
+
+    def __str__(self) -> str:
+        return "\n\n".join(_text(decision) for decision in self.decisions)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join(_html(decision) for decision in self.decisions)
+
+
+def _column(values: Sequence[Any]) -> Column:
+    """Return values as a column; numbers that may be missing are floats."""
+    if isinstance(values[0], str):
+        return Column(np.array(values, object))
+    if all(isinstance(v, int) for v in values):
+        return Column(np.array(values, np.int64))
+    gone = np.array([v is None for v in values])
+    numbers = np.array([math.nan if v is None else v for v in values], float)
+    return Column(numbers, gone if gone.any() else None)
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def _title(decision: Decision) -> str:
+    return (
+        f"{decision.name} = {decision.formula}: {decision.cells:,} cells by true size "
+        f"{decision.size}, estimated from noisy sizes; expected errors"
+    )
+
+
+def _cells(decision: Decision) -> Iterator[tuple[str, ...]]:
+    """Yield the head and a line for each class, as text."""
+    kinds = [words.replace("nearly unbiased", "nearly") for words in KINDS.values()]
+    yield (decision.size, "cells", "value", *kinds, *kinds, "break-even", "too noisy")
+    for line in (*decision.lines, decision.overall):
+        errors = [*line.one.values(), *line.average.values()]
+        numbers = [f"{line.cells:,}", _short(line.value), *map(_short, errors)]
+        never = "never" if line.compared else "–"
+        wins = never if line.break_even is None else f"{line.break_even:,}"
+        yield (line.sizes, *numbers, wins, f"{line.too_noisy:,}")
+
+
+def _short(value: float | None) -> str:
+    """Return three digits, or none after the point.
+
+    Examples
+    --------
+    >>> _short(1234.5), _short(0.012345), _short(None)
+    ('1,234', '0.0123', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.3g}"
+
+
+def _text(decision: Decision) -> str:
+    rows = list(_cells(decision))
+    widths = [max(len(row[i]) for row in rows) + 2 * (i > 0) for i in range(len(rows[0]))]
+    lines = [
+        row[0].ljust(widths[0])
+        + "".join(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))
+        for row in rows
+    ]
+    start, one, average = sum(widths[:3]), sum(widths[3:6]), sum(widths[6:9])
+    over = f"{'error: one cell':>{one}}{'their average':>{average}}"
+    said = [f"- {line}" for line in decision.conclusions]
+    return "\n".join([_title(decision), " " * start + over, *lines, *said])
+
+
+def _html(decision: Decision) -> str:
+    head, *rows = _cells(decision)
+    top = "<tr><th colspan=3></th><th colspan=3>one cell</th><th colspan=3>their average</th></tr>"
+    names = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    said = "".join(f"<li>{html.escape(line)}</li>" for line in decision.conclusions)
+    caption = html.escape(_title(decision))
+    return (
+        f"<table><caption>{caption}</caption><thead>{top}<tr>{names}</tr></thead>"
+        f"<tbody>{body}</tbody></table><ul>{said}</ul>"
+    )
+
+
+# -- counting --------------------------------------------------------------------------------------
+
+
+def _rescaled(request: Request, scales: Mapping[str, float]) -> tuple[Estimator, list[str]]:
+    """Return the estimator with the usual noise scales of a table, and what to say of them."""
+    estimator, given = request.estimator, request.estimator._recipe
+    if not scales:
+        return estimator, []
+    noise = {
+        s: scaled_noise(law, scales[s]) if s in scales else law
+        for s, law in estimator.noise.items()
+    }
+    made = type(estimator)(given[0], noise, *given[2:])
+    usual = ", ".join(f"{s} {scale:.3g}" for s, scale in scales.items())
+    return made, [f"noise scales differ from row to row; their root mean square was taken: {usual}"]
+
+
+def _told(missing: int, empties: Sequence[tuple[Empty, float, float, int]]) -> list[str]:
+    left = [f"{missing:,} rows miss a number and are left out"] if missing else []
+    return [*left, *(e.words(total, squares, rows) for e, total, squares, rows in empties if rows)]
+
+
+def _in_memory(
+    backend: Eager, frame: Any, requests: Sequence[Request]
+) -> Iterator[tuple[Estimator, Counts, list[str]]]:
+    pieces = read(backend, frame, requests)
+    for request in requests:
+        for piece in pieces:
+            check_whole(request, piece)
+        x = {s: _joined(pieces, c) for s, c in request.columns.items()}
+        known = np.logical_and.reduce([np.abs(v) < _LARGEST for v in x.values()])
+        scales = {s: _joined(pieces, c)[known] for s, c in request.scales.items()}
+        usual = {s: float(np.sqrt(np.mean(v**2))) for s, v in scales.items()}
+        estimator, notes = _rescaled(request, usual)
+        size = size_of(estimator)
+        _check_some(int(known.sum()))
+        x = {s: v[known] for s, v in x.items()}
+        bins, at, cells = np.unique(
+            np.floor(FINE * np.arcsinh(sum(x[p] for p in size.parts) / size.unit)),
+            return_inverse=True,
+            return_counts=True,
+        )
+        sums = {s: group_sums(at, v, len(bins)) for s, v in x.items()}
+        squares = {s: group_sums(at, v**2, len(bins)) for s, v in x.items()}
+        empties = []
+        for empty in empties_of([request]):
+            parts = [compute(empty.indicator, piece, ("value",))[0].values for piece in pieces]
+            g = np.concatenate(parts)[known]
+            empties.append((empty, float(g.sum()), float(g @ g), len(g)))
+        notes += _told(int((~known).sum()), empties)
+        yield estimator, Counts(bins, cells.astype(float), sums, squares), notes
+
+
+def _joined(pieces: Sequence[Piece], column: Any) -> Any:
+    return joined([piece.columns[column] for piece in pieces]).values.astype(float)
+
+
+def _check_some(rows: int) -> None:
+    if not rows:
+        raise TrueupError("the table has no row with numbers", "check the columns")
+
+
+def _in_engine(
+    frame: Any, requests: Sequence[Request]
+) -> Iterator[tuple[Estimator, Counts, list[str]]]:
+    engine = engine_of(frame)
+    engine.check(frame, [c for r in requests for c in r.inputs])
+    for request in requests:
+        estimator, notes = _rescaled(request, _usual_scales(frame, request))
+        size, empties = size_of(estimator), empties_of([request])
+        new = {f"trueup_empty_{i}": (e.indicator, "value") for i, e in enumerate(empties)}
+        cells = nw.from_native(engine.extend(frame, new) if new else frame).lazy()
+        table = _grouped(cells, request, size, list(new))
+        known = np.array(table["bin"], float) != _NOWHERE
+        _check_some(int(known.sum()))
+        every = int(sum(table["rows"]))
+        table = {
+            n: np.array([math.nan if v is None else v for v in values], float)[known]
+            for n, values in table.items()
+        }
+        order = np.argsort(table["bin"])
+        sums = {s: table[f"sum {s}"][order] for s in request.columns}
+        squares = {s: table[f"squares {s}"][order] for s in request.columns}
+        rows = table["rows"]
+        told = [
+            (
+                e,
+                table[f"{n} sum"].sum(),
+                table[f"{n} squares"].sum(),
+                int(table[f"{n} count"].sum()),
+            )
+            for n, e in zip(new, empties, strict=True)
+        ]
+        notes += _told(every - int(rows.sum()), told)
+        yield estimator, Counts(table["bin"][order], rows[order], sums, squares), notes
+
+
+def _usual_scales(frame: Any, request: Request) -> dict[str, float]:
+    if not request.scales:
+        return {}
+    squares = [
+        (nw.col(c).cast(nw.Float64()) ** 2).mean().alias(s) for s, c in request.scales.items()
+    ]
+    found = nw.from_native(frame).lazy().select(*squares).collect().to_dict(as_series=False)
+    return {s: math.sqrt(values[0]) for s, values in found.items()}
+
+
+def _grouped(cells: Any, request: Request, size: Size, empties: Sequence[str]) -> dict[str, Any]:
+    """Return sums of statistics and indicators in bins of the size, and in one for missing numbers.
+
+    asinh(u) = log(|u| + √(u² + 1)), with the sign of u.
+    """
+    x = {s: nw.col(c).cast(nw.Float64()) for s, c in request.columns.items()}
+    cells = cells.select(
+        *(v.alias(f"sum {s}") for s, v in x.items()), *(nw.col(name) for name in empties)
+    )
+    x = {s: nw.col(f"sum {s}") for s in x}
+    known = nw.all_horizontal(*(v.abs() < _LARGEST for v in x.values()), ignore_nulls=False)
+    u = nw.sum_horizontal(*(x[p] for p in size.parts)) / size.unit
+    grows = (u.abs() + (u * u + 1.0).sqrt()).log()
+    signed = nw.when(u < 0).then(-grows).otherwise(grows)
+    squares = [(v * v).alias(f"squares {s}") for s, v in x.items()]
+    squares += [(nw.col(n) * nw.col(n)).alias(f"{n} squares") for n in empties]
+    bins = nw.when(known).then((signed * FINE).floor()).otherwise(nw.lit(_NOWHERE)).alias("bin")
+    cells = cells.with_columns(bins, *squares)
+    names = [f"{kind} {s}" for kind in ("sum", "squares") for s in x]
+    made = [nw.len().alias("rows"), *(nw.col(n).sum().alias(n) for n in names)]
+    for name in empties:
+        made += [
+            nw.col(name).sum().alias(f"{name} sum"),
+            nw.col(name).count().alias(f"{name} count"),
+        ]
+        made.append(nw.col(f"{name} squares").sum())
+    found: dict[str, Any] = cells.group_by("bin").agg(*made).collect().to_dict(as_series=False)
+    return found

@@ -1,0 +1,266 @@
+"""Expected errors by size class, against simulated releases and sums that share no code."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+import trueup as tu
+from backends.engines import spark_session
+from extras import needs
+from frames.backends import BACKENDS, Backend
+from frames.spark_frames import make, read
+from trueup.tables.decision import Decision
+from trueup.tables.size_classes import FINE, Size, shares
+
+pd, pl = needs("pandas"), needs("polars")
+
+CELLS, LARGEST, RELEASES = 20_000, 5_000, 100
+LAW = tu.DiscreteLaplace(5)
+PAY = tu.unbiased("s/n", {"s": LAW, "n": LAW}, {"n": (1, None)})
+KINDS = ("unbiased", "nearly_unbiased", "clipped")
+
+
+def drawn(rng, size):
+    """Return discrete Laplace noise of scale 5: a difference of geometric numbers."""
+    p = 1 - math.exp(-1 / 5)
+    return (rng.geometric(p, size) - rng.geometric(p, size)).astype(float)
+
+
+@pytest.fixture(scope="module", params=[40.0, 0.5], ids=["pay", "share"])
+def truth(request):
+    rng = np.random.default_rng(7)
+    n = np.floor(np.exp(rng.uniform(0, math.log(LARGEST + 1), CELLS)))
+    return np.rint(request.param * np.exp(rng.normal(-0.02, 0.2, CELLS)) * n), n
+
+
+@pytest.fixture(scope="module")
+def release(truth):
+    rng = np.random.default_rng(1)
+    s, n = (q + drawn(rng, CELLS) for q in truth)
+    return {"s": s.tolist(), "n": n.tolist()}
+
+
+@pytest.fixture(scope="module")
+def simulated(truth):
+    """Return bias and mean squared error of an average cell, unbiased by theory and clipped.
+
+    g = x·(1/y − λ(1/(y+1) − 2/y + 1/(y−1))) for y > 1, and x·(1 + κ/2) up to 1.
+    """
+    s, n = truth
+    rng, alpha = np.random.default_rng(2), math.exp(-1 / 5)
+    lam, kappa = alpha / (1 - alpha) ** 2, alpha / (1 - alpha)
+    off = {"unbiased": [], "clipped": []}
+    for _ in range(RELEASES):
+        x, y = s + drawn(rng, CELLS), n + drawn(rng, CELLS)
+        z = np.maximum(y, 2)
+        inside = 1 / z - lam * (1 / (z + 1) - 2 / z + 1 / (z - 1))
+        off["unbiased"].append(x * np.where(y > 1, inside, 1 + kappa / 2) - s / n)
+        off["clipped"].append(x / np.maximum(y, 1) - s / n)
+    return {kind: (np.mean(e), np.mean(np.square(e))) for kind, e in off.items()}
+
+
+@pytest.fixture(scope="module")
+def reported(release):
+    return tu.report(pd.DataFrame(release), ratio=PAY)
+
+
+def test_the_break_even_is_that_of_the_simulation(reported, simulated):
+    bias, clipped = simulated["clipped"]
+    shown = 1 + (simulated["unbiased"][1] - clipped) / bias**2
+    found = reported.rows[-1]["break_even"]
+    assert shown / 2 < found < 2 * shown
+
+
+def test_errors_are_those_of_the_simulation(reported, simulated):
+    every = reported.rows[-1]
+    for kind, (_, square) in simulated.items():
+        assert every[kind] == pytest.approx(math.sqrt(square), rel=0.1)
+    bias, square = simulated["clipped"]
+    average = math.sqrt(bias**2 + (square - bias**2) / CELLS)
+    assert every["clipped_average"] == pytest.approx(average, rel=0.25)
+    assert every["unbiased_average"] == pytest.approx(every["unbiased"] / math.sqrt(CELLS))
+
+
+@pytest.fixture(scope="module")
+def backends():
+    return [*BACKENDS, Backend("spark", lambda data: make(spark_session(), data), read)]
+
+
+@pytest.mark.parametrize("truth", [40.0], indirect=True, ids=["pay"])
+def test_every_library_counts_the_same(backends, release, monkeypatch):
+    """A report is made from sums in bins of the size, and from notes: on any library the same."""
+    counted = []
+
+    def decide(name, estimator, counts, cells):
+        counted.append(counts)
+        return Decision(name, "", "n", "", 0, (), None, None, ())
+
+    monkeypatch.setattr("trueup.frames.report.decide", decide)
+    s, n = (release[name][:2000] for name in ("s", "n"))
+    data = {"emp": [None, *n], "s": [7.0, *s], "b": [5.0] * 2001}
+    notes = {
+        tu.report(backend(data), {"n": "emp"}, {"s": "b"}, ratio=PAY).decisions[0].notes
+        for backend in backends
+    }
+    assert len(notes) == 1
+    said = "\n".join(notes.pop())
+    assert "root mean square was taken: s 5" in said
+    assert "1 rows miss a number" in said
+    assert "n = 0: about" in said
+    first, *others = counted
+    assert first.cells.sum() == 2000
+    assert first.sums["n"].sum() == sum(n)
+    assert first.squares["s"].sum() == pytest.approx(sum(v**2 for v in s))
+    for counts in others:
+        assert counts.bins.tolist() == first.bins.tolist()
+        assert counts.cells.tolist() == first.cells.tolist()
+        for name in ("s", "n"):
+            assert counts.sums[name] == pytest.approx(first.sums[name])
+            assert counts.squares[name] == pytest.approx(first.squares[name])
+
+
+def test_the_table_is_of_the_same_kind(backends):
+    small = tu.report(pl.DataFrame({"n": [7.5, 30, -2]}), square=tu.unbiased("n**2", tu.Laplace(2)))
+    rows = small.rows
+    for backend in backends:
+        frame = backend({"n": [1.0, 2.0]})
+        table = dataclasses.replace(small, like=frame).table
+        assert type(table) is type(frame)
+        found = backend.read(table)
+        assert list(found) == list(rows[0])
+        for name, values in found.items():
+            assert values == pytest.approx([row[name] for row in rows])
+
+
+def exact(s, n, clip):
+    """Return bias and mean squared error of x/max(y, 1), or of the unbiased x·g(y), by sums."""
+    alpha = math.exp(-1 / 5)
+    k = np.arange(-250, 251)
+    mass = (1 - alpha) / (1 + alpha) * alpha ** np.abs(k)
+    y = n + k
+    lam, z = alpha / (1 - alpha) ** 2, np.maximum(y, 2)
+    inside = 1 / z - lam * (1 / (z + 1) - 2 / z + 1 / (z - 1))
+    g = 1 / np.maximum(y, 1) if clip else np.where(y > 1, inside, 1 + alpha / (1 - alpha) / 2)
+    mean, square = s * (mass @ g), (s**2 + mass @ k**2) * (mass @ g**2)
+    return mean - s / n, square - 2 * mean * s / n + (s / n) ** 2
+
+
+def test_errors_of_a_class_are_exact():
+    """Cells of one size and one s: the class {1} is looked at there and nowhere else."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"s": 40 + 0 * drawn(rng, 4000), "n": 1 + drawn(rng, 4000)})
+    law = {"s": tu.Noiseless(), "n": LAW}
+    row = tu.report(frame, ratio=tu.unbiased("s/n", law, {"n": (1, 1000)})).rows[0]
+    assert row["sizes"] == "1"
+    typical = row["value"]  # s is estimated beside n; with n = 1 it is the ratio
+    for kind, clip in (("unbiased", False), ("clipped", True)):
+        bias, square = exact(typical, 1.0, clip)
+        noise = 2 * math.exp(-1 / 5) / (1 - math.exp(-1 / 5)) ** 2  # of s, which has none here
+        g2 = (square + 2 * (bias + typical) * typical - typical**2) / (typical**2 + noise)
+        square -= noise * g2
+        assert row[kind] == pytest.approx(math.sqrt(square), rel=0.02)
+
+
+def test_shares_are_of_true_sizes_not_of_noisy_ones():
+    rng = np.random.default_rng(4)
+    n = np.repeat([3.0, 30.0, 300.0], [5000, 3000, 2000])
+    x = n + drawn(rng, len(n))
+    size = Size(("n",), LAW, 1, math.inf, True)
+    bins, cells = np.unique(np.floor(FINE * np.arcsinh(x / size.unit)), return_counts=True)
+    found = shares(size, bins, cells.astype(float))
+    small = sum(s for c, s in zip(found.classes, found.shares, strict=True) if c.high <= 10)
+    assert small == pytest.approx(0.5, abs=0.01)
+    assert abs(np.mean(x < 10) - 0.5) > 0.05  # what counting noisy sizes gives
+
+
+@pytest.mark.parametrize("truth", [40.0], indirect=True, ids=["pay"])
+def test_cells_choose_the_nearly_unbiased_one(release, reported):
+    some, every = tu.report(pl.DataFrame(release), ratio=PAY, cells=400), reported
+    near = tu.nearly_unbiased("s/n", {"s": LAW, "n": LAW}, {"n": (1, None)}, cells=400)
+    assert near.certified in "\n".join(some.conclusions["ratio"])
+    assert some.rows[-1]["average_of"] == 400
+    assert some.rows[-1]["nearly_unbiased_average"] < min(
+        some.rows[-1][f"{kind}_average"] for kind in ("unbiased", "clipped")
+    )
+    assert some.rows[-1]["nearly_unbiased"] < every.rows[-1]["nearly_unbiased"]
+    given = tu.report(pl.DataFrame(release), ratio=near)
+    assert given.rows[0]["nearly_unbiased"] == pytest.approx(some.rows[0]["nearly_unbiased"])
+
+
+def test_rows_are_plain_and_words_complete(reported):
+    assert json.loads(json.dumps(reported.rows, allow_nan=False)) == reported.rows
+    text = str(reported)
+    assert "break-even" in text
+    assert all(line in text for line in reported.conclusions["ratio"])
+    assert "certified" in text
+    assert "n = 0: about" in text
+    assert reported.rows[-1]["cells"] == CELLS
+    assert abs(sum(row["cells"] for row in reported.rows[:-1]) - CELLS) < 10
+    assert sum(row["too_noisy"] for row in reported.rows[:-1]) == pytest.approx(
+        reported.rows[-1]["too_noisy"], abs=10
+    )
+    page = reported._repr_html_()
+    assert page.count("<tr>") == len(reported.rows) + 2
+
+
+def test_other_formulas():
+    rng, law = np.random.default_rng(5), tu.DiscreteLaplace(2)
+    a = rng.integers(20, 100, 3000).astype(float)
+    p = 1 - math.exp(-1 / 2)
+    noisy = [a * k + rng.geometric(p, 3000) - rng.geometric(p, 3000) for k in (1, 3)]
+    frame = pd.DataFrame({"a": noisy[0], "b": noisy[1], "scale": 2.0})
+    both = {"a": law, "b": law}
+    found = tu.report(
+        frame,
+        share=tu.unbiased("a/(a + b)", both, "a >= 0, b >= 0, a + b >= 1"),
+        square=tu.unbiased("a**2", law),
+        cells=tu.unbiased("log(a)", law, (1, None)),
+    )
+    last = {row["estimate"]: row for row in found.rows if row["sizes"] == "all"}
+    assert [*last] == ["cells", "share", "square"]
+    assert last["share"]["value"] == pytest.approx(0.25, abs=0.01)
+    assert last["square"]["value"] == pytest.approx(np.mean(a**2), rel=0.05)
+    assert last["cells"]["value"] == pytest.approx(np.mean(np.log(a)), abs=0.05)
+    assert last["square"]["break_even"] == 1  # the plug-in is noisier and biased
+    assert found.decisions[1].size == "a + b"
+    scaled = tu.report(frame, scales={"a": "scale"}, square=tu.unbiased("a**2", law))
+    same = [row | {"estimate": "square"} for row in found.rows if row["estimate"] == "square"]
+    assert scaled.rows == same
+    assert "their root mean square was taken: a 2" in str(scaled)
+
+
+def test_what_does_not_exist_is_said():
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame({"n": rng.uniform(1, 100, 500) + rng.normal(0, 2, 500)})
+    near = tu.nearly_unbiased("1/n", tu.Gaussian(2), (1, 200), max_bias=0.2, relative=True)
+    found = tu.report(frame, inverse=near)
+    assert found.rows[-1]["unbiased"] is None
+    assert found.rows[-1]["break_even"] is None
+    assert "no unbiased estimator of 1/n was found" in str(found)
+    assert "bias at most 20 % of the true value, certified" in str(found)
+    assert "beat" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("frame", "given", "message"),
+    [
+        ({"s": [1], "n": [2]}, {"cells": 0}, "cells must be at least 1, got 0"),
+        ({"s": [None], "n": [None]}, {}, "the table has no row with numbers"),
+        ({"s": [1], "m": [2]}, {}, "the table has no column 'n' for the statistic n"),
+        ({"s": [1], "n": [2.5]}, {}, "the column 'n' has 2.5 at row 0"),
+        ({"s": [1], "n": [2]}, {"ratio": "s/n"}, "ratio must be an estimator, got 's/n'"),
+    ],
+)
+def test_refusals(frame, given, message):
+    with pytest.raises(tu.TrueupError, match=message) as caught:
+        tu.report(pl.DataFrame(frame), **{"ratio": PAY} | given)
+    assert "\nHint: " in str(caught.value)
+
+
+def test_one_row_is_enough():
+    found = tu.report(pl.DataFrame({"s": [400, None], "n": [10, 3]}), ratio=PAY)
+    assert found.rows[-1]["cells"] == 1
+    assert "1 rows miss a number" in str(found)
