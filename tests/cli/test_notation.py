@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trueup as tu
-from trueup.cli.notation import assignment, known_families, read_domain, read_noise
+from trueup.cli.notation import known_families, read_domain, read_noise
 from trueup.errors import TrueupError
+from trueup.formula.assignment import assignment
 
 
 @pytest.mark.parametrize(

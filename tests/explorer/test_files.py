@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from explorer.cases import MEAN, Server, wait_for
+from explorer import cases
+from explorer.cases import Server, wait_for
 from extras import needs
 from trueup import DiscreteLaplace, Laplace, unbiased
 from trueup.explorer import limits
@@ -18,7 +19,8 @@ pyarrow = needs("pyarrow")
 parquet = needs("pyarrow.parquet")
 
 CELLS = 'town,s,emp\nAy,51.7,103\nBe,20.0,50\n"C,e",3.0,7\nDe,,4\n'
-FORM = {**MEAN, "columns": {"n": "emp"}, "output": "mean"}
+MEAN = {"formulas": "mean = s/n", "statistics": cases.MEAN["statistics"]}
+FORM = {**MEAN, "columns": {"n": "emp"}}
 
 
 def upload(server, body, name="cells.csv"):
@@ -68,7 +70,7 @@ def test_parquet_in_parquet_out(server, tmp_path):
     parquet.write_table(table, tmp_path / "cells.parquet")
     sent = upload(server, (tmp_path / "cells.parquet").read_bytes(), "cells.parquet").json
     assert sent["table"]["count"] == 2
-    form = {**MEAN, "scales": {"s": "b"}, "output": "mean"}
+    form = {**MEAN, "scales": {"s": "b"}}
     assert debiased(server, sent["id"], form)["state"] == "done"
     result = server.get(f"/api/files/{sent['id']}/result").body
     back = parquet.read_table(io.BytesIO(result)).to_pydict()
@@ -84,12 +86,18 @@ def test_parquet_in_parquet_out(server, tmp_path):
         ({"columns": {"n": "no such"}}, "columns.n"),
         ({"columns": {}}, "columns.n"),
         ({"scales": {"s": "no such"}}, "scales.s"),
-        ({"output": "emp"}, "output"),
-        ({"output": ""}, "output"),
-        ({"output": "a`b"}, "output"),
-        ({"output": ["x"]}, "output"),
-        ({"formula": "abs(q)"}, "formula"),
-        ({"formula": "s/"}, "formula"),
+        ({"formulas": "emp = s/n"}, "formulas"),
+        ({"formulas": ""}, "formulas"),
+        ({"formulas": "`a``b` = s/n"}, "formulas"),
+        ({"formulas": ["x"]}, "formulas"),
+        ({"formulas": "mean = abs(q)"}, "formulas"),
+        ({"formulas": "mean = s/n\nother = s/"}, "formulas"),
+        ({"formulas": "mean = s/n\nmean = s"}, "formulas"),
+        ({"statistics": {"n": {"scale": "-1"}}}, "n.scale"),
+        ({"sums": "product"}, "sums"),
+        ({"sums": "ratio", "interval": "95"}, "interval"),
+        ({"decimal": ";"}, "decimal"),
+        ({"known": "t <= n"}, "known"),
     ],
 )
 def test_a_choice_that_cannot_be_is_refused_beside_its_field(server, change, field):
@@ -126,10 +134,11 @@ def test_uploads_that_are_refused_say_why(server, name, body, status):
 
 def test_a_failure_of_the_command_is_told(server):
     key = upload(server, "s,n\n1,2\n3,words\n").json["id"]
-    state = debiased(server, key, {**MEAN, "output": "mean"})
+    state = debiased(server, key, MEAN)
     assert state["state"] == "failed"
     assert "words" in state["error"]["message"]
-    assert state["error"]["hint"].endswith("(an option of trueup debias in a terminal)")
+    assert "under “Missing numbers”" in state["error"]["hint"]
+    assert "--" not in state["error"]["hint"]
 
 
 def test_columns_that_differ_in_blanks_are_told_apart(server):
@@ -153,15 +162,15 @@ def test_columns_that_differ_in_blanks_are_told_apart(server):
 )
 def test_errors_speak_of_the_file_by_its_name(server, name, body):
     key = upload(server, body, name.replace(" ", "%20")).json["id"]
-    error = debiased(server, key, {**MEAN, "output": "mean"})["error"]
+    error = debiased(server, key, MEAN)["error"]
     assert "my cells.csv" in error["message"]
     assert not any("trueup-explore" in text or "input.csv" in text for text in error.values())
 
 
 def test_a_name_that_is_taken_but_for_its_case(server):
     key = upload(server, CELLS + "\n").json["id"]
-    answer = server.post(f"/api/files/{key}", {**FORM, "output": "EMP"})
-    assert (answer.status, answer.json["error"]["field"]) == (422, "output")
+    answer = server.post(f"/api/files/{key}", {**FORM, "formulas": "EMP = s/n"})
+    assert (answer.status, answer.json["error"]["field"]) == (422, "formulas")
 
 
 async def never():
@@ -227,7 +236,7 @@ def test_the_job_is_a_function_that_tells_how_far_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "_EVERY", 0.0)  # ask all the time
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("s,n\n" + "51.7,103\n" * 20_000)
-    asked = answer("job", {**MEAN, "header": ["s", "n"], "output": "mean"})
+    asked = answer("job", {**MEAN, "header": ["s", "n"]})
     paths = {"source": str(source), "target": str(target), "names": {str(source): "my file"}}
     shares = []
     made = answer("debias", {**asked, **paths}, shares.append)
@@ -266,12 +275,116 @@ def test_a_file_is_debiased_with_the_conditions_and_the_value_for_empty_cells(tm
     source.write_text("s,n\n9,8\n0,0\n3,1\n")
     count = {"family": "discrete_laplace", "way": "scale", "scale": "2", "low": "0"}
     joint = {
-        "formula": "s/n", "statistics": {"s": count, "n": count},
+        "formulas": "r = s/n", "statistics": {"s": count, "n": count},
         "known": "s <= n", "empty": "0.5",
     }  # fmt: skip
-    asked = answer("job", {**joint, "header": ["s", "n"], "output": "r"})
+    asked = answer("job", {**joint, "header": ["s", "n"]})
     made = answer("debias", {**asked, "source": str(source), "target": str(target), "names": {}})
     noise = {"s": DiscreteLaplace(2), "n": DiscreteLaplace(2)}
     est = unbiased("s/n", noise, "0 <= s <= n", empty=0.5)
     for row, (s, n) in zip(made["rows"], [(9, 8), (0, 0), (3, 1)], strict=True):
         assert float(row[2]) == pytest.approx(est(s=s, n=n), rel=1e-12)
+
+
+def run(tmp_path, text, **asked):
+    """Debias a text without a server; return the rows as they are shown, or the error."""
+    from trueup.explorer.worker import answer
+
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text(text)
+    target.unlink(missing_ok=True)
+    asked = {**MEAN, "header": text.split("\n", 1)[0].split(","), **asked}
+    job = answer("job", asked)
+    if "error" in job:
+        return job["error"]
+    paths = {"source": str(source), "target": str(target), "names": {str(source): "“cells.csv”"}}
+    made = answer("debias", {**job, **paths})
+    return made.get("error") or made
+
+
+TABLE = "state,s,n\nA,51.7,103\nB,20.0,50\nA,3.0,7\n"
+
+
+def test_several_formulas_at_once(tmp_path):
+    made = run(tmp_path, TABLE, formulas="mean = s/n\n\ninverse = 1/n\n")
+    assert made["columns"][3:] == ["mean", "mean_stderr", "inverse", "inverse_stderr"]
+    inverse = unbiased("1/n", DiscreteLaplace(2), domain=(1, None))
+    for row, n in zip(made["rows"], (103, 50, 7), strict=True):
+        assert float(row[5]) == pytest.approx(inverse(n), rel=1e-12)
+        assert float(row[3]) == pytest.approx(expected(float(row[1]), n)[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("sums", ["total", "average", "ratio"])
+def test_totals_averages_and_ratios_by_group(tmp_path, sums):
+    made = run(tmp_path, TABLE, sums=sums, by=["state"], interval="0.95")
+    groups = {"A": [(51.7, 103), (3.0, 7)], "B": [(20.0, 50)]}
+    assert made["columns"][:3] == ["state", "rows", "mean"]
+    assert made["kept"] == 1
+    for row in made["rows"]:
+        cells = groups[row[0]]
+        value = sum(expected(*cell)[0] for cell in cells) / (len(cells) if sums == "average" else 1)
+        if sums == "ratio":  # Σs/Σn, up to a small correction; the sum of the ratios is far from it
+            value = sum(s for s, _ in cells) / sum(n for _, n in cells)
+            low, high = map(float, row[4:6])
+            assert low < value < high
+            assert (float(row[1]), len(row)) == (len(cells), 6)
+        assert float(row[2]) == pytest.approx(value, rel=0.01 if sums == "ratio" else 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "remedy", "heeded"),
+    [
+        ("s,n\n1,2\nNA,4\n", {}, "write 'NA' under “Missing numbers”", {"nulls": "NA -"}),
+        ('s,n\n"1,5",2\n', {}, "choose it under “Decimals”", {"decimal": ","}),
+        ("s,n\n1,2\n,4\n", {"sums": "total"}, "“Leave out rows without a number”", {"skip": True}),
+        (
+            "q\n1\n",
+            {"formulas": "e = exp(q/3)", "statistics": {"q": {"scale": "2"}}},
+            "without “Standard errors”",
+            {"stderr": False},
+        ),
+    ],
+    ids=["missing", "decimals", "rows", "variance"],
+)
+def test_every_error_has_a_remedy_on_the_page(tmp_path, text, asked, remedy, heeded):
+    error = run(tmp_path, text, **asked)
+    assert remedy in error["hint"]
+    assert "--" not in error["hint"]
+    assert "tmp" not in error["message"]
+    assert "rows" in run(tmp_path, text, **asked, **heeded)
+
+
+@pytest.mark.parametrize(("bias", "given"), [({"bias": "0.2"}, 0.2), ({"cells": "50"}, None)])
+def test_a_file_with_the_bias_that_is_chosen(tmp_path, bias, given):
+    from trueup import nearly_unbiased
+
+    made = run(tmp_path, "s,n\n3.0,2\n", **bias)
+    laws = {"s": Laplace(2), "n": DiscreteLaplace(2)}
+    asked = {"cells": 50} if given is None else {"max_bias": given, "relative": True}
+    near = nearly_unbiased("s/n", laws, {"n": (1, None)}, **asked)
+    assert float(made["rows"][0][2]) == pytest.approx(near(s=3.0, n=2), rel=1e-9)
+    assert float(made["rows"][0][2]) != pytest.approx(expected(3.0, 2)[0], rel=1e-3)
+
+
+def test_a_condition_counts_in_every_formula_that_it_speaks_of(tmp_path):
+    count = {"family": "discrete_laplace", "scale": "2"}
+    asked = {"known": "0 <= s <= n", "empty": "0", "statistics": {"s": count, "n": count}}
+    made = run(tmp_path, "s,n\n9,8\n3,1\n", formulas="r = s/n\ntwice = 2*t", **asked)
+    assert made["field"] == "columns.t"
+    asked["statistics"]["t"] = {"scale": "1"}
+    made = run(tmp_path, "s,n,t\n9,8,1\n3,1,2\n", formulas="r = s/n\ntwice = 2*t", **asked)
+    law = {"s": DiscreteLaplace(2), "n": DiscreteLaplace(2)}
+    est = unbiased("s/n", law, "0 <= s <= n", empty=0)
+    assert float(made["rows"][0][3]) == pytest.approx(est(s=9, n=8), rel=1e-12)
+    assert [row[5] for row in made["rows"]] == ["2.0", "4.0"]
+
+
+def test_an_upload_that_is_refused_is_called_by_its_name(server):
+    for name, body in [("odd.parquet", b"PAR1 no PAR1"), ("bare.csv", b"\n\n"), ("none.csv", b"")]:
+        error = upload(server, body, name).json["error"]
+        assert f"“{name}”" in error["message"]
+        assert "input." not in error["message"]
+    key = upload(server, CELLS).json["id"]
+    error = server.post(f"/api/files/{key}", MEAN).json["error"]
+    assert error["message"].startswith("“cells.csv” has no column 'n'")
+    assert error["kind"] == "missing"

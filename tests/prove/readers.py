@@ -16,10 +16,11 @@ import trueup as tu
 from prove import grammar, texts
 from trueup.cli import build_parser
 from trueup.cli.debias import read_job
-from trueup.cli.notation import Name, assignment, names, read_domain, read_noise, read_numbers
+from trueup.cli.notation import Name, names, read_domain, read_noise, read_numbers
 from trueup.cli.sidecar import read_release, read_spec
 from trueup.files.job import Job, run_job
 from trueup.files.sources import opened
+from trueup.formula.assignment import assignment
 from trueup.formula.grammar import parse
 
 _DRAWN = 4000  # seeds of drawn formulas and cases: enough that each is spoilt a hundred times

@@ -47,7 +47,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _SPELLINGS = {"≤": "<=", "≥": ">=", "−": "-"}
-_ASSIGNMENT = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^=`<>!]*?))\s*=(?!=)(.*)", re.DOTALL)
 _BACKTICKED = re.compile(r"`((?:[^`]|``)+)`", re.DOTALL)
 _LISTED = re.compile(r"\s*`(?:[^`]|``)+`\s*(?=,|$)|[^,]+", re.DOTALL)
 _NOISE_HINT = 'e.g. "n=discrete_laplace(2)" or "s=laplace(epsilon=0.5, sensitivity=3)"'
@@ -116,26 +115,6 @@ def names(text: str) -> tuple[Name, ...]:
     ('state', 'a, b')
     """
     return tuple(Name(part[0]) for part in _LISTED.finditer(text) if part[0].strip())
-
-
-def assignment(text: str) -> tuple[str | None, str]:
-    """Return the name and what it is given, None for a text without a name.
-
-    Examples
-    --------
-    >>> assignment("mean = s/n"), assignment("s/n"), assignment("`a b`=where(n == 1, 0, 1)")
-    (('mean', 's/n'), (None, 's/n'), ('a b', 'where(n == 1, 0, 1)'))
-    """
-    name, value = split(text)
-    return name, value.strip()
-
-
-def split(text: str) -> tuple[str | None, str]:
-    """Return the name and what it is given, with the blanks around that."""
-    match = _ASSIGNMENT.fullmatch(text)
-    if match is None:
-        return None, text
-    return match[1].replace("``", "`") if match[1] else match[2], match[3]
 
 
 def read_noise(text: str, *, scaled: bool = False) -> Noise:

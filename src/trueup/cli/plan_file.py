@@ -7,8 +7,9 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trueup.cli.notation import assignment, names, read_numbers
+from trueup.cli.notation import names, read_numbers
 from trueup.errors import TrueupError
+from trueup.formula.assignment import assignment
 from trueup.formula.refusal import quoted
 from trueup.microdata.expected import SIZES
 from trueup.microdata.ledger import Ledger

@@ -41,15 +41,14 @@ from trueup.cli.notation import (
     Bound,
     Name,
     Number,
-    assignment,
     make_noise,
     read_domain,
     read_noise,
     read_numbers,
-    split,
 )
 from trueup.domain import Interval
 from trueup.errors import BoundWarning, FormulaError, TrueupError
+from trueup.formula.assignment import assignment, split
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:

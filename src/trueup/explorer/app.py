@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-COMPUTED = ("curve", "risk", "near", "frontier", "code", "plan")
+COMPUTED = ("curve", "risk", "near", "frontier", "code", "columns", "plan", "table")
 
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -137,7 +137,7 @@ class Page:
             return Response(status_code=204)
         if request.method == "POST":
             asked = await json_body(request)
-            asked["header"] = upload.table["columns"]
+            asked |= {"header": upload.table["columns"], "file": f"“{upload.name}”"}
             job = await self.pool.run("job", asked)
             if "error" in job:
                 return JSONResponse(job, 422)
@@ -154,7 +154,11 @@ class Page:
         )
 
     async def compute(self, kind: str, request: Request) -> Response:
-        """Answer with a computation: remembered, or done by a worker."""
+        """Answer with a computation: remembered, or done by a worker.
+
+        That a formula has no estimator is an answer like any other, so that browsers do not take it
+        for a failure.
+        """
         asked = await json_body(request)
         view = str(asked.pop("view", ""))[:40]
         key = f"{kind} {json.dumps(asked, sort_keys=True)}"
@@ -162,11 +166,11 @@ class Page:
         if known is None:
             known = await self._computed(kind, view, asked, request)
             self.answers.put(key, known)
-        return Response(known[1], known[0], media_type="application/json")
+        return Response(known, media_type="application/json")
 
     async def _computed(
         self, kind: str, view: str, asked: dict[str, Any], request: Request
-    ) -> tuple[int, bytes]:
+    ) -> bytes:
         """Let a worker compute until it is done, replaced by a newer request, or not awaited."""
         task = asyncio.create_task(self.pool.run(kind, asked))
         before = self._latest.get((view, kind)) if view else None
@@ -189,7 +193,7 @@ class Page:
             leaving.cancel()
             if self._latest.get((view, kind)) is task:
                 del self._latest[view, kind]
-        return 422 if "error" in answer else 200, json.dumps(answer).encode()
+        return json.dumps(answer).encode()
 
 
 class Answers:
@@ -198,29 +202,29 @@ class Answers:
     Examples
     --------
     >>> answers = Answers(10)
-    >>> answers.put("a", (200, b"12345678"))
-    >>> answers.put("b", (200, b"12345678"))
+    >>> answers.put("a", b"12345678")
+    >>> answers.put("b", b"12345678")
     >>> answers.get("a"), answers.get("b")
-    (None, (200, b'12345678'))
+    (None, b'12345678')
     """
 
     def __init__(self, size: int) -> None:
         self.size, self.used = size, 0
-        self._kept: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
 
-    def get(self, key: str) -> tuple[int, bytes] | None:
+    def get(self, key: str) -> bytes | None:
         """Return the answer, if it is known."""
         if key in self._kept:
             self._kept.move_to_end(key)
         return self._kept.get(key)
 
-    def put(self, key: str, answer: tuple[int, bytes]) -> None:
+    def put(self, key: str, answer: bytes) -> None:
         """Keep an answer, and forget the oldest ones."""
         if key not in self._kept:
-            self.used += len(key) + len(answer[1])
+            self.used += len(key) + len(answer)
             self._kept[key] = answer
         while self.used > self.size:
-            old, (_, body) = self._kept.popitem(last=False)
+            old, body = self._kept.popitem(last=False)
             self.used -= len(old) + len(body)
 
 

@@ -15,6 +15,9 @@ BODY_SECONDS: Final = 10.0
 STATISTICS: Final = 6
 """Statistics in one formula: each one has its own noise and bounds."""
 
+FORMULA: Final = 2_000
+"""Characters of a formula, of conditions, and of lines of formulas or measures."""
+
 TEXT: Final = 60
 """Characters of a number, a name of a family or of a dialect."""
 
@@ -36,7 +39,9 @@ SECONDS: Final = {
     "near": 30.0,
     "frontier": 40.0,
     "code": 6.0,
+    "columns": 10.0,
     "plan": 30.0,
+    "table": 20.0,
     "job": 6.0,
     "look": 20.0,
     "debias": 900.0,

@@ -5,12 +5,41 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_ELSEWHERE = re.compile(r',? e\.g\. (?:domain=\{[^}]*\}|--domain (?:"[^"]*"|\'[^\']*\'))')
-"""What a hint says in Python or as an option, and the page shows as fields."""
+_BIAS = "the card “What a little bias buys”"
+_FIELDS = [
+    (r",? e\.g\. (?:domain=\{[^}]*\}|domain=\([^)]*\)|--domain (?:\"[^\"]*\"|'[^']*'))", ""),
+    (r"Fraction\((-?\d+), (\d+)\)", r"\1/\2"),
+    (r"nearly_unbiased\((?:[^()]|\([^()]*\))*\)", _BIAS),
+    (r"\bmax_bias=(\S+) works", r"a bias of \1 works"),
+    (r"empty=value(?: \(--empty VALUE\))?", "fill in “Value in empty cells”"),
+    (r"add --null (.+) if it stands for", r"write \1 under “Missing numbers” if it stands for"),
+    (r"the decimals: --decimal ,", "the decimals, choose it under “Decimals”"),
+    (r"--skip-missing sums", "“Leave out rows without a number” sums"),
+    (r"(?:stderr=False gives|add --no-stderr: )", "without “Standard errors” "),
+    (r"; or add --no-stderr", "; or leave out “Standard errors”"),
+    (r"raise it, e\.g\. --memory 4GB", "take fewer columns or rows"),
+    (r",? or (?:give|name its format with) --from", ""),
+    (r",? or add --force to replace it", ""),
+]
+"""What hints say in Python or as options, and what the page calls it."""
 
 
 _OPTION = re.compile(r"(?:^| )--[a-z]")
 """What the page has no field for."""
+
+
+def in_page(words: str) -> str:
+    """Return a hint in the words of the page.
+
+    Examples
+    --------
+    >>> in_page("correct it, or add --null NA if it stands for a missing number")
+    'correct it, or write NA under “Missing numbers” if it stands for a missing number'
+    """
+    for elsewhere, here in _FIELDS:
+        words = re.sub(elsewhere, here, words)
+    where = " (an option of trueup debias in a terminal)"
+    return words + where if _OPTION.search(words) and not words.endswith(where) else words
 
 
 class Refusal(Exception):
@@ -25,24 +54,22 @@ class Refusal(Exception):
     field
         The field of the page that caused it, such as ``formula`` or ``n.scale``.
     kind
-        What sort of error it is: ``input``, ``none`` (no unbiased estimator exists), ``busy`` ...
+        What sort of error it is: ``input``, ``missing`` (a field that must not be empty), ``none``
+        (no unbiased estimator exists), ``busy`` ...
 
     Examples
     --------
     >>> Refusal("pole at 0", "bound it, e.g. domain={'n': (1, None)}", field="n.low").record()
     {'field': 'n.low', 'kind': 'input', 'message': 'pole at 0', 'hint': 'bound it'}
-    >>> Refusal("'x' is no number", "correct it, or add --null x").hint
-    'correct it, or add --null x (an option of trueup debias in a terminal)'
+    >>> Refusal("the files differ", "leave --hive out").hint
+    'leave --hive out (an option of trueup debias in a terminal)'
     """
 
     def __init__(
         self, message: str, hint: str, status: int = 422, field: str = "", kind: str = "input"
     ) -> None:
         super().__init__(message)
-        hint = _ELSEWHERE.sub("", hint).replace("Fraction(1, 3)", "1/3")
-        where = " (an option of trueup debias in a terminal)"
-        option = _OPTION.search(hint) and not hint.endswith(where)
-        self.message, self.hint = message, hint + where if option else hint
+        self.message, self.hint = message, in_page(hint)
         self.status, self.field, self.kind = status, field, kind
 
     def record(self) -> dict[str, Any]:

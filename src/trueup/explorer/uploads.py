@@ -48,7 +48,7 @@ class Upload:
     def paths(self) -> dict[str, Any]:
         """Where the files are, and what to call them: the user knows other names for them."""
         source, target = str(self.input), str(self.output)
-        names = {source: self.name, target: f"debiased-{self.name}"}
+        names = {source: f"“{self.name}”", target: f"“debiased-{self.name}”"}
         return {"source": source, "target": target, "names": names}
 
     @property

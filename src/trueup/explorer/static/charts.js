@@ -17,7 +17,7 @@ function colour(name) {
 }
 
 export function palette() {
-  const names = ["ink", "soft", "line", "ours", "band", "plugin", "truth", "outside", "card"];
+  const names = ["ink", "soft", "line", "ours", "band", "plugin", "near", "truth", "outside", "card"];
   return Object.fromEntries(names.map((name) => [name, colour(name)]));
 }
 
@@ -44,6 +44,20 @@ export function put(id, name, make) {
   }, label);
 }
 
+/** A chart as a picture, on the ground of its card. */
+export function picture(id) {
+  const place = $(`#${id}`);
+  const { offsetWidth: width, offsetHeight: height } = place;
+  const layout = { ...place.layout, paper_bgcolor: palette().card };
+  return Plotly.toImage({ data: place.data, layout }, { format: "png", width, height, scale: 2 });
+}
+
+/** The lines of a chart as text: name, x and y, between tabs. */
+export function numbers(id) {
+  const lines = $(`#${id}`).data.filter((trace) => trace.hoverinfo !== "skip");
+  return ["line\tx\ty", ...lines.flatMap(({ name, x, y }) => x.map((at, i) => `${name}\t${at}\t${y[i] ?? ""}`))].join("\n");
+}
+
 /** Empty a chart and say why. */
 export function blank(id, words) {
   const place = $(`#${id}`);
@@ -67,7 +81,7 @@ function base(c) {
   const family = getComputedStyle(document.body).fontFamily;
   const axis = { gridcolor: c.line, zerolinecolor: c.line, linecolor: c.line, automargin: true,
     tickfont: { color: c.soft, size: 12 }, title: { font: { color: c.soft, size: 13 }, standoff: 8 },
-    exponentformat: "power", separatethousands: false };
+    exponentformat: "none", separatethousands: true };
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family, color: c.ink, size: 13 },

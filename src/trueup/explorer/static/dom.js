@@ -15,9 +15,9 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Words as a sentence: a capital first, unless it is a name in quotes. */
+/** Words as a sentence: a capital first, unless it is a name in quotes or before a colon. */
 export function sentence(words) {
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return /^\S+:/.test(words) ? words : words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** Tell a screen reader. */
@@ -42,9 +42,16 @@ export function showError(root, error, fallback) {
   place.replaceChildren(sentence(first));
   if (drawing.length) place.append(h("pre", {}, drawing.join("\n")));
   if (error.hint) place.append(h("span", { class: "hint" }, sentence(error.hint)));
-  for (const field of $$("[data-field]", root)) {
-    if (field.dataset.field === found) field.setAttribute("aria-invalid", "true");
+  for (const field of $$("[data-field]", root)) { // an empty field is wrong only if it must be filled
+    const wrong = field.value !== "" || error.kind === "missing";
+    if (field.dataset.field === found && wrong) field.setAttribute("aria-invalid", "true");
   }
+}
+
+/** A table: heads, and rows of words or elements. */
+export function table(heads, rows, attributes = {}) {
+  return h("table", attributes, h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
+    h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((cell) => h("td", {}, cell))))));
 }
 
 /** Make a row of tabs work: click, arrow keys, Home and End. */

@@ -1,8 +1,9 @@
 // The estimator's view: ask, then show mathematics, words, curves, numbers and code.
 
 import { ask, drop } from "./api.js";
-import { blank, draw, escaped, line, outside, put } from "./charts.js";
-import { $, $$, clearErrors, h, say, sentence, showError, shown } from "./dom.js";
+import { forgetBias, showNear, updateBias } from "./bias.js";
+import { blank, draw, escaped, line, outside } from "./charts.js";
+import { $, $$, clearErrors, h, say, sentence, showError, shown, table } from "./dom.js";
 import { follow, showAxis } from "./form.js";
 import { math } from "./mathml.js";
 import { state, writeAddress } from "./state.js";
@@ -10,18 +11,17 @@ import { state, writeAddress } from "./state.js";
 const DELAY = 60;
 const LONG = 180;
 const LABELS = { published: "Published", theorem: "Theorem", variance: "Variance", interval: "Interval", note: "Note" };
+const RISKS = { rmse: "chart-rmse", bias: "chart-bias", sd: "chart-sd" };
+const WORDS = { rmse: "Root mean square error", bias: "Bias", sd: "Standard deviation" };
+const SHORT = { rmse: "error", bias: "bias", sd: "sd" };
 const root = () => $("#view-estimator");
 let names = [];
 let timer;
 let since = 0;
 let code = {};
 
-let latest;
-let nearly = null;
 
 export const currentNames = () => names;
-export const currentEstimator = () => latest;
-export const currentRequest = () => request();
 
 /** Something changed: show it soon. */
 export function changed() {
@@ -49,8 +49,6 @@ export async function update() {
   }
   if (!answer) return;
   clearErrors(root());
-  latest = answer;
-  nearly = null;
   if (answer.statistics) {
     names = answer.statistics.map((s) => s.name);
     follow(names);
@@ -64,14 +62,16 @@ export async function update() {
   $("#results").setAttribute("aria-busy", "false");
   $("#results").classList.toggle("stale", !answer.statistics);
   $("#results").dataset.took = Math.round(performance.now() - since);
+  forgetBias();
   if (!answer.statistics) {
     for (const chart of $$(".chart.empty", root())) chart.replaceChildren();
-    for (const kind of ["risk", "code", "near", "frontier"]) drop(kind);
+    for (const kind of ["risk", "code"]) drop(kind);
+    $("#risk-note").textContent = "";
     return;
   }
   updateRisk(asked);
   updateCode();
-  updateBias(asked, answer.error);
+  if (!asked.empty) updateBias(asked);
 }
 
 function showEstimator(answer) {
@@ -146,17 +146,18 @@ async function updateRisk(asked) {
   }
   if (!risk) return;
   if (risk.error) {
-    for (const id of ["chart-bias", "chart-sd"]) blank(id, risk.error.message);
+    for (const id of Object.values(RISKS)) blank(id, risk.error.message);
     $("#numbers").replaceChildren();
+    $("#risk-note").textContent = "";
     return;
   }
   const whole = risk.axis.whole;
   const label = `true ${escaped(risk.axis.name)}`;
   const plugin = risk.clamped ? "plug-in, clamped" : "plug-in";
   const some = (values) => values.some((value) => value !== null);
-  for (const [what, id] of [["bias", "chart-bias"], ["sd", "chart-sd"]]) {
+  for (const [what, id] of Object.entries(RISKS)) {
     if (!some(risk.plugin[what]) && !some(risk.estimate[what])) {
-      blank(id, what === "sd" ? "Neither has a finite standard deviation." : "The plug-in has no expectation here.");
+      blank(id, what === "bias" ? "The plug-in has no expectation here." : "Neither has a finite standard deviation.");
       continue;
     }
     draw(id, (c) => ({
@@ -164,8 +165,8 @@ async function updateRisk(asked) {
         ...(some(risk.plugin[what]) ? [line(plugin, risk.q, risk.plugin[what], c.plugin, { whole, dash: "dash", width: 2 })] : []),
         ...(some(risk.estimate[what]) ? [line("unbiased", risk.q, risk.estimate[what], c.ours, { whole, legendrank: 900 })] : []),
       ],
-      layout: { xaxis: { title: { text: label } }, yaxis: what === "sd" ? { rangemode: "tozero" } : {} },
-    }), `${what === "sd" ? "Standard deviation" : "Bias"} against the true ${risk.axis.name}; the numbers are in the table below.`);
+      layout: { xaxis: { title: { text: label } }, yaxis: what === "bias" ? {} : { rangemode: "tozero" } },
+    }), `${WORDS[what]} against the true ${risk.axis.name}; the numbers are in the table below.`);
   }
   const notes = [];
   if (!some(risk.plugin.bias)) notes.push("The plug-in f(x) has no expectation here.");
@@ -173,17 +174,17 @@ async function updateRisk(asked) {
   if (some(risk.estimate.bias) && !some(risk.estimate.sd)) notes.push("The estimator has no finite variance.");
   if (!risk.finished) notes.push("Computing took long: the curves have fewer points.");
   $("#risk-note").textContent = notes.join(" ");
-  if (nearly) showNear();
+  showNear();
   showNumbers(risk, plugin);
 }
 
 function showNumbers(risk, plugin) {
   const step = Math.max(1, Math.floor((risk.q.length - 1) / 10));
   const rows = risk.q.map((_, i) => i).filter((i) => i % step === 0);
-  const cells = (tag, words) => words.map((word) => h(tag, tag === "th" ? { scope: "col" } : {}, word));
-  $("#numbers").replaceChildren(h("table", {},
-    h("thead", {}, h("tr", {}, ...cells("th", [`true ${risk.axis.name}`, "f", "bias, unbiased", `bias, ${plugin}`, "sd, unbiased", `sd, ${plugin}`]))),
-    h("tbody", {}, ...rows.map((i) => h("tr", {}, ...cells("td", [risk.q[i], risk.truth[i], risk.estimate.bias[i], risk.plugin.bias[i], risk.estimate.sd[i], risk.plugin.sd[i]].map((v) => shown(v))))))));
+  const both = Object.keys(RISKS).flatMap((what) => [risk.estimate[what], risk.plugin[what]]);
+  const heads = Object.values(SHORT).flatMap((word) => [`${word}, unbiased`, `${word}, ${plugin}`]);
+  $("#numbers").replaceChildren(table([`true ${risk.axis.name}`, "f", ...heads],
+    rows.map((i) => [risk.q[i], risk.truth[i], ...both.map((values) => values[i])].map((v) => shown(v)))));
 }
 
 /** Ask for the code in the chosen dialect. */
@@ -210,83 +211,4 @@ export function showCode() {
   if (kind === "sql" && code.sql === null) place.append(code.reason, h("span", { class: "hint" }, code.hint));
   $("#code code").textContent = code[kind] ?? "";
   $("#code").classList.toggle("wrapped", kind === "sql");
-}
-
-/** Where there is no unbiased estimator: the best one with a little bias, then the frontier. */
-function updateBias(asked, error) {
-  const none = error?.kind === "none";
-  $("#card-frontier").hidden = !none;
-  if (none) {
-    const input = $("#bias");
-    if (document.activeElement !== input) input.value = state.bias;
-    updateNear(asked);
-    updateFrontier(asked);
-  } else {
-    drop("near");
-    drop("frontier");
-  }
-}
-
-/** Ask for the estimator whose bias stays below the bound allowed. */
-export async function updateNear(asked = request()) {
-  let near;
-  try {
-    near = await ask("near", { ...asked, bias: state.bias });
-  } catch {
-    return;
-  }
-  if (!near) return;
-  const card = $("#card-frontier");
-  $("#error-bias").replaceChildren();
-  $("#bias").removeAttribute("aria-invalid");
-  $("#frontier-copy").hidden = Boolean(near.error);
-  nearly = near.error ? null : near;
-  showNear();
-  if (near.error) {
-    $("#bias-note").textContent = "";
-    showError(card, near.error, "bias");
-    return;
-  }
-  $("#bias-label").textContent = near.relative ? "bias allowed, relative to f" : "bias allowed";
-  $("#bias").placeholder = String(near.bias);
-  $("#bias-note").textContent = `certified: at most ${shown(near.bound)}`;
-  $("#frontier-code code").textContent = near.python;
-}
-
-async function updateFrontier(asked) {
-  let answer;
-  try {
-    answer = await ask("frontier", asked);
-  } catch {
-    return;
-  }
-  if (!answer) return;
-  $("#chart-frontier").hidden = !answer.points?.length;
-  if (answer.points?.length) showFrontier(answer);
-}
-
-function showFrontier({ points, relative }) {
-  const unit = relative ? ", relative to f" : "";
-  const column = (i) => points.map((point) => point[i]);
-  draw("chart-frontier", (c) => ({
-    traces: [
-      line("largest sd", column(0), column(1), c.ours, { mode: "lines+markers" }),
-      line("average sd", column(0), column(2), c.ours, { mode: "lines+markers", dash: "dot", width: 2 }),
-    ],
-    layout: {
-      xaxis: { type: "log", title: { text: `bias bound${unit}` }, tickvals: column(0),
-        ticktext: column(0).map((b) => (relative ? `${shown(100 * b, 2)} %` : shown(b, 2))) },
-      yaxis: { title: { text: `sd${unit}` }, rangemode: "tozero" },
-    },
-  }), "Standard deviation against the bound on the bias.");
-}
-
-/** Show the nearly unbiased estimator beside the plug-in, or take it away. */
-function showNear() {
-  const name = "nearly unbiased";
-  const style = { whole: nearly?.axis.whole, legendrank: 900 };
-  const at = (id, x, y) => put(id, name, x && ((c) => line(name, x, y, c.ours, style)));
-  at("chart-curve", nearly?.curve.x, nearly?.curve.estimate);
-  at("chart-bias", nearly?.risk.q, nearly?.risk.bias);
-  at("chart-sd", nearly?.risk.q, nearly?.risk.sd);
 }

@@ -54,10 +54,10 @@ export function refresh(names) {
 }
 
 /** Keep cards in step with the formula's statistics, without touching those in use. */
-export function follow(names) {
-  const cards = new Map($$("#statistics > *").map((c) => [c.dataset.name, c]));
+export function follow(names, place = $("#statistics")) {
+  const cards = new Map([...place.children].map((c) => [c.dataset.name, c]));
   if (names.length === cards.size && names.every((name) => cards.has(name))) return;
-  $("#statistics").replaceChildren(...names.map((name) => cards.get(name) ?? card(name)));
+  place.replaceChildren(...names.map((name) => cards.get(name) ?? card(name)));
 }
 
 function fieldsOf(name) {
@@ -75,14 +75,18 @@ function fieldsOf(name) {
 function card(name) {
   const given = fieldsOf(name);
   const family = families[given.family];
-  const again = () => { place.replaceWith(card(name)); changed(); };
+  const again = () => {
+    const next = card(name);
+    place.replaceWith(next);
+    changed();
+    return next;
+  };
   const select = h("select", { "aria-label": `Noise of ${name}`, "data-field": name, onchange: (event) => {
     const kept = state.statistics[name];
     put(state.statistics, name, { family: event.target.value, way: kept.way, low: kept.low, high: kept.high,
       scale: kept.scale, epsilon: kept.epsilon, sensitivity: kept.sensitivity });
     for (const [key, value] of Object.entries(state.statistics[name])) if (value === undefined) delete state.statistics[name][key];
-    again();
-    $(`#statistics [data-name="${CSS.escape(name)}"] select`).focus();
+    $("select", again()).focus();
   } }, ...Object.entries(families).map(([key, f]) => {
     const option = h("option", { value: key }, f.label);
     option.selected = key === given.family;
@@ -107,15 +111,13 @@ function ways(name, given, family, again) {
     ...all.map((way) => h("label", {}, h("input", { type: "radio", name: group, checked: way === given.way,
       "aria-label": WAYS_SPOKEN[way], onchange: () => {
         given.way = way;
-        again();
-        $(`#statistics [data-name="${CSS.escape(name)}"] .ways input:checked`).focus();
+        $(".ways input:checked", again()).focus();
       } }), h("span", { "aria-hidden": "true" }, WAYS[way]))));
 }
 
 /** A slider and a number that follow each other; `map` turns slider steps into numbers and back. */
-function paired({ name, field, label, value, map, check, onInput }) {
+export function paired({ name, field, label, value, map, check, onInput, key = `${name}.${field}` }) {
   const id = `field-${count++}`;
-  const key = `${name}.${field}`;
   const text = h("input", { type: "text", id, inputmode: "decimal", maxlength: "60", value: value ?? "",
     "data-field": key, "aria-describedby": `${id}-error`, disabled: Boolean(check) && !check.on,
     oninput: () => { slide.value = map.step(text.value); onInput(text.value); } });
@@ -132,14 +134,18 @@ function paired({ name, field, label, value, map, check, onInput }) {
     h("p", { class: "error", id: `${id}-error`, "data-error": key, "aria-live": "polite" }));
 }
 
+/** Slider steps that are even in the logarithm, from the one number to the other. */
+export function logarithmic(from, to) {
+  const [low, high] = [Math.log(from), Math.log(to)];
+  return {
+    step: (text) => Math.round(200 * (Math.log(numeric(text) || from) - low) / (high - low)),
+    number: (step) => String(Number(Math.exp(low + (high - low) * step / 200).toPrecision(2))),
+  };
+}
+
 function parameter(name, field, given) {
-  const [low, high] = [Math.log(field.low), Math.log(field.high)];
   return paired({ name, field: field.name, label: field.label, value: given[field.name],
-    map: {
-      step: (text) => Math.round(200 * (Math.log(numeric(text) || field.low) - low) / (high - low)),
-      number: (step) => String(Number(Math.exp(low + (high - low) * step / 200).toPrecision(2))),
-    },
-    onInput: (text) => { given[field.name] = text; changed(); } });
+    map: logarithmic(field.low, field.high), onInput: (text) => { given[field.name] = text; changed(); } });
 }
 
 function bound(name, side, label, given, whole) {

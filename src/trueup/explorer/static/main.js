@@ -1,12 +1,14 @@
 // Start: what the page offers, what the address says, tabs, theme, links to copy.
 
 import { fetchJson } from "./api.js";
+import { setUpBias } from "./bias.js";
 import { redraw } from "./charts.js";
 import { $, $$, copy, h, tabs } from "./dom.js";
-import { changed, currentNames, showCode, update, updateCode, updateNear } from "./estimator.js";
-import { setUpFiles, showFile } from "./files.js";
+import { changed, currentNames, showCode, update, updateCode } from "./estimator.js";
+import { fileChanged, setUpFiles, showFile } from "./files.js";
 import { firstView, refresh, setUp } from "./form.js";
 import { setUpPlan, showPlan } from "./plan.js";
+import { setUpSaving } from "./save.js";
 import { readAddress, state, writeAddress } from "./state.js";
 
 const VIEWS = ["estimator", "file", "plan"];
@@ -14,7 +16,7 @@ const VIEWS = ["estimator", "file", "plan"];
 function showTab(name) {
   state.tab = VIEWS.includes(name) ? name : "estimator";
   for (const view of VIEWS) $(`#view-${view}`).hidden = view !== state.tab;
-  document.title = { estimator: "trueup", file: "trueup: a file", plan: "trueup: plan a mean" }[state.tab];
+  document.title = { estimator: "trueup", file: "trueup: a file", plan: "trueup: plan" }[state.tab];
   writeAddress(currentNames());
   if (state.tab === "file") showFile();
   if (state.tab === "plan") showPlan();
@@ -31,16 +33,6 @@ function setUpTheme() {
     redraw();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-}
-
-function setUpBias() {
-  let timer;
-  $("#bias").addEventListener("input", (event) => {
-    state.bias = event.target.value;
-    writeAddress(currentNames());
-    clearTimeout(timer);
-    timer = setTimeout(() => updateNear(), 200);
-  });
 }
 
 function setUpCode(options) {
@@ -64,14 +56,16 @@ function setUpCode(options) {
 
 async function start() {
   const options = await fetchJson("/api/options");
-  setUp(options, changed);
+  const keep = () => writeAddress(currentNames());
+  setUp(options, () => { changed(); if (state.tab === "file") fileChanged(); });
   if (!readAddress()) Object.assign(state, firstView());
   setUpTheme();
   setUpCode(options);
-  setUpBias();
+  setUpBias(keep);
   const choose = tabs($('[aria-label="Views"]'), (tab) => showTab(tab.id.slice(4)));
-  setUpFiles(options, () => { choose($("#tab-estimator")); $("#formula").focus(); });
-  setUpPlan(() => writeAddress(currentNames()));
+  setUpFiles(options, keep, () => { choose($("#tab-estimator")); $("#formula").focus(); });
+  setUpPlan(keep);
+  setUpSaving();
   const show = async () => {
     const tab = VIEWS.includes(state.tab) ? state.tab : "estimator";
     refresh(Object.keys(state.statistics));

@@ -1,9 +1,10 @@
-// The plan's view: budget, records and bounds in; mechanisms, splits and errors out.
+// The plan of a mean: budget, records and bounds in; mechanisms, splits and errors out.
 
 import { ask } from "./api.js";
 import { draw, line } from "./charts.js";
-import { $, clearErrors, h, say, showError, shown } from "./dom.js";
+import { $, $$, clearErrors, h, say, showError, shown } from "./dom.js";
 import { state } from "./state.js";
+import { setUpTable, showTable } from "./table.js";
 
 const FIELDS = [
   { name: "epsilon", label: "budget ε", usual: "1" },
@@ -15,12 +16,18 @@ const FIELDS = [
 ];
 const COLOURS = ["ours", "plugin", "soft", "truth", "ink"];
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
-const root = () => $("#view-plan");
+const root = () => $("#plan-mean");
 let timer;
 let asked = "";
 
 export function setUpPlan(changed) {
   $("#plan-form").addEventListener("submit", (event) => event.preventDefault());
+  setUpTable(changed);
+  $("#planned").addEventListener("change", (event) => {
+    state.planned = event.target.value;
+    changed();
+    showPlan();
+  });
   $("#plan-fields").append(...FIELDS.map(({ name, label, usual }) => h("div", {},
     h("label", { for: `plan-${name}` }, label),
     h("input", { id: `plan-${name}`, type: "text", inputmode: "decimal", maxlength: "60", value: state.plan[name] ?? usual,
@@ -29,13 +36,23 @@ export function setUpPlan(changed) {
         state.plan[name] = event.target.value;
         changed();
         clearTimeout(timer);
-        timer = setTimeout(showPlan, 250);
+        timer = setTimeout(showMean, 250);
       } }),
     h("p", { class: "error", id: `plan-${name}-error`, "data-error": `plan.${name}`, "aria-live": "polite" }))));
 }
 
-/** Ask for the plan, unless it is there already. */
-export async function showPlan() {
+/** Show the plan of a mean or of a table. */
+export function showPlan() {
+  const ofTable = state.planned === "table";
+  for (const input of $$("#planned input")) input.checked = (input.value === "table") === ofTable;
+  for (const [id, hidden] of [["plan-mean", ofTable], ["plan-results", ofTable], ["plan-table", !ofTable], ["table-results", !ofTable]]) {
+    $(`#${id}`).hidden = hidden;
+  }
+  return ofTable ? showTable() : showMean();
+}
+
+/** Ask for the plan of a mean, unless it is there already. */
+async function showMean() {
   const request = {};
   for (const { name, usual } of FIELDS) {
     const input = $(`#plan-${name}`);
@@ -54,6 +71,7 @@ export async function showPlan() {
   }
   if (!plan) return;
   $("#plan-results").setAttribute("aria-busy", "false");
+  $("#plan-results").classList.toggle("stale", Boolean(plan.error));
   clearErrors(root());
   if (plan.error) {
     showError(root(), plan.error, "plan.epsilon");
@@ -85,7 +103,7 @@ function show(plan, request) {
   $("#plan-code code").textContent = plan.python;
   draw("chart-plan", (c) => ({
     traces: plan.options.map((o, i) => line(o.name, plan.counts, plan.curves[o.name], c[COLOURS[i % 5]], { dash: DASHES[i % 5], width: o === best ? 3 : 2 })),
-    layout: { xaxis: { type: "log", dtick: 1, exponentformat: "none", title: { text: "records" } },
+    layout: { xaxis: { type: "log", dtick: 1, title: { text: "records" } },
       yaxis: { type: "log", dtick: 1, title: { text: "sd of the mean" } } },
   }), "Standard deviation of the mean against the number of records, for each mechanism.");
   say(`Best: ${best.name}.`);

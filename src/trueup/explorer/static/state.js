@@ -23,24 +23,29 @@ export const state = {
   to: "",
   dialect: "",
   output: "",
+  trade: "bias",
   bias: "",
+  cells: "",
   code: "python",
+  planned: "mean",
   plan: bare(),
+  table: bare(),
+  file: bare(),
 };
 
 const FIELDS = new Set(
   "family way scale epsilon delta rho sensitivity df width low high".split(" "));
 const PLAIN = { f: "formula", known: "known", empty: "empty", tab: "tab", vary: "vary", from: "from", to: "to", dialect: "dialect",
-  output: "output", code: "code", bias: "bias" };
-const GROUPS = new Set(["at", "plan"]);
-const DEFAULTS = { tab: "estimator", code: "python" };
+  output: "output", code: "code", trade: "trade", bias: "bias", cells: "cells", planned: "planned" };
+const GROUPS = new Set(["at", "plan", "table", "file"]);
+const DEFAULTS = { tab: "estimator", code: "python", trade: "bias", planned: "mean" };
 
 /** Read the state from the address; returns false when the address says nothing. */
 export function readAddress() {
   const hash = location.hash.slice(1);
   if (!hash.includes("=")) return false;
-  Object.assign(state, { statistics: bare(), at: bare(), plan: bare(), known: "", empty: "", vary: "", from: "", to: "",
-    dialect: "", output: "", bias: "", ...DEFAULTS });
+  Object.assign(state, { statistics: bare(), at: bare(), plan: bare(), table: bare(), file: bare(), known: "", empty: "",
+    vary: "", from: "", to: "", dialect: "", output: "", bias: "", cells: "", ...DEFAULTS });
   for (const [key, value] of new URLSearchParams(hash)) {
     const text = value.slice(0, 2000);
     const dot = key.lastIndexOf(".");
@@ -48,7 +53,7 @@ export function readAddress() {
     if (Object.hasOwn(PLAIN, key)) {
       state[PLAIN[key]] = text;
     } else if (colon > 0 && GROUPS.has(key.slice(0, colon))) {
-      put(state[key.slice(0, colon)], key.slice(colon + 1), text.slice(0, 60));
+      put(state[key.slice(0, colon)], key.slice(colon + 1), text);
     } else if (dot > 0 && FIELDS.has(key.slice(dot + 1))) {
       const name = key.slice(0, dot);
       if (!Object.hasOwn(state.statistics, name)) put(state.statistics, name, bare());
@@ -75,8 +80,10 @@ export function writeAddress(names) {
     }
     if (state.at[name]) query.set(`at:${name}`, state.at[name]);
   }
-  for (const [field, value] of Object.entries(state.plan)) {
-    if (value !== "") query.set(`plan:${field}`, value);
+  for (const group of ["plan", "table", "file"]) {
+    for (const [field, value] of Object.entries(state[group])) {
+      if (value !== "") query.set(`${group}:${field}`, value);
+    }
   }
   history.replaceState(null, "", `#${query}`);
 }

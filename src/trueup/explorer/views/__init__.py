@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trueup.explorer.views import code, file, frontier, near, overview, planning, risk
+from trueup.explorer.views import (
+    code,
+    file,
+    frontier,
+    near,
+    overview,
+    planning,
+    risk,
+    table_plan,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +24,9 @@ VIEWS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "near": near.answer,
     "frontier": frontier.answer,
     "code": code.answer,
+    "columns": file.columns,
     "plan": planning.answer,
+    "table": table_plan.answer,
     "job": file.check,
 }
 

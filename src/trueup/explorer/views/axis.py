@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.explorer.refusal import Refusal
-from trueup.explorer.views.form import Form, Statistic, number
+from trueup.explorer.views.form import Form, Statistic, filled, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,10 +133,8 @@ def _tidy(value: float, direction: int) -> float:
 
 
 def _given(request: Mapping[str, Any], field: str, default: float) -> float:
-    text = request.get(field)
-    if text is None or (isinstance(text, str) and not text.strip()):
-        return default
-    return float(number(text, field))
+    given = filled(request, field)
+    return default if given is None else float(given)
 
 
 def _held(s: Statistic, text: object) -> float:

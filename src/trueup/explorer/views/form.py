@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from trueup.formula.linear import conditions, together
 if TYPE_CHECKING:
     from trueup.estimator import Estimator
     from trueup.exact import Exact
+    from trueup.near import NearlyUnbiased
     from trueup.noise.base import Noise
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)
@@ -62,20 +63,32 @@ class Form:
     empty: Exact | None = None
 
     @cached_property
-    def estimator(self) -> Estimator:
-        """The unbiased estimator, or the reason why there is none."""
+    def given(self) -> tuple[Any, Any, Any]:
+        """Formula, noise and domain as the library takes them."""
         box: dict[str, Any] = {s.name: s.domain for s in self.statistics}
         if self.known:
             with beside("known"):
                 whole = {s.name for s in self.statistics if s.noise.lattice}
-                box = together(box, self.known, whole)
+                found = together(box, self.known, whole)
+            box = {key: found[key] for key in found if key in box or _is_of(key, box)}
+        return self.expr, {s.name: s.noise for s in self.statistics}, box
+
+    @cached_property
+    def estimator(self) -> Estimator:
+        """The unbiased estimator, or the reason why there is none."""
         with beside("formula"):
-            return trueup.unbiased(
-                self.expr,
-                {s.name: s.noise for s in self.statistics},
-                box,
-                empty=self.empty,
+            return trueup.unbiased(*self.given, empty=self.empty)
+
+    def near(self, **bias: Any) -> NearlyUnbiased:
+        """Return the estimator of least variance with ``max_bias``, or the best for ``cells``."""
+        if self.empty is not None:
+            raise Refusal(
+                "a value in empty cells and a bias that is allowed exclude each other",
+                "clear “Value in empty cells”",
+                field="bias",
             )
+        with beside("bias"):
+            return trueup.nearly_unbiased(*self.given, **bias)
 
     def symbol(self, name: str) -> sympy.Symbol:
         """Return the symbol of a statistic."""
@@ -101,8 +114,8 @@ def beside(field: str) -> Iterator[None]:
         raise Refusal(error.message, error.hint, field=field) from None
 
 
-def read(request: Mapping[str, Any]) -> Form:
-    """Return the form, every field checked.
+def read(request: Mapping[str, Any], others: Collection[str] = ()) -> Form:
+    """Return the form, every field checked; conditions may speak of ``others`` too.
 
     Examples
     --------
@@ -124,32 +137,41 @@ def read(request: Mapping[str, Any]) -> Form:
                 f"the formula has {len(names)} statistics, the page takes {limits.STATISTICS}",
                 "call the library, which has no such limit",
             )
+    known, spoken = _known(request, names, others)
     given = request.get("statistics")
     stated = given if isinstance(given, Mapping) else {}
-    statistics = tuple(_statistic(name, stated.get(name)) for name in names)
-    return Form(formula, expr, statistics, _known(request, names), _empty(request))
+    statistics = tuple(_statistic(name, stated.get(name)) for name in spoken)
+    return Form(formula, expr, statistics, known, filled(request, "empty"))
 
 
-def _known(request: Mapping[str, Any], names: list[str]) -> str:
-    """Return the conditions between statistics of the formula."""
+def _known(
+    request: Mapping[str, Any], names: list[str], others: Collection[str]
+) -> tuple[str, list[str]]:
+    """Return the conditions between statistics, and those of which they or the formula speak."""
     text = request.get("known") or ""
-    if not isinstance(text, str) or len(text) > limits.TEXT:
+    if not isinstance(text, str) or len(text) > limits.FORMULA:
         raise Refusal("conditions must be text", 'write e.g. "0 <= s <= n"', field="known")
     with beside("known"):
         box, tied = conditions(text)
-        strange = sorted(set(box).union(*(c.names for c in tied)) - {*names})
+        strange = sorted(set(box).union(*(c.names for c in tied)) - {*names, *others})
         if strange:
             raise TrueupError(
                 f"the formula does not read {', '.join(strange)}",
                 f"its statistics are {', '.join(names)}",
             )
-    return text.strip()
+    return text.strip(), sorted({*names}.union(*(c.names for c in tied if c.names & {*names})))
 
 
-def _empty(request: Mapping[str, Any]) -> Exact | None:
-    text = request.get("empty")
+def _is_of(key: str, names: Collection[str]) -> bool:
+    """Whether the key of a domain is a sum of some statistics."""
+    return {s.name for s in parse(key).free_symbols} <= {*names}
+
+
+def filled(request: Mapping[str, Any], field: str) -> Exact | None:
+    """Return the number in a field that may be empty."""
+    text = request.get(field)
     blank = text is None or (isinstance(text, str) and not text.strip())
-    return None if blank else number(text, "empty")
+    return None if blank else number(text, field)
 
 
 def _statistic(name: str, given: object) -> Statistic:
@@ -208,7 +230,8 @@ def number(text: object, field: str) -> Exact:
     written = text.strip() if isinstance(text, str) else None
     if written is None or not 0 < len(written) <= limits.TEXT:
         problem = "a number is missing" if written == "" else f"not a number: {str(text)[:40]!r}"
-        raise Refusal(problem, "write a number, e.g. 2, 0.5 or 1/3", field=field)
+        kind = "missing" if written == "" else "input"
+        raise Refusal(problem, "write a number, e.g. 2, 0.5 or 1/3", field=field, kind=kind)
     written = written.replace("−", "-")
     ratio = _FRACTION.fullmatch(written)
     if ratio and int(ratio[2]):

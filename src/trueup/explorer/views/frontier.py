@@ -11,13 +11,13 @@ from trueup.errors import TrueupError
 from trueup.explorer.refusal import Refusal
 from trueup.explorer.views.axis import read_axis
 from trueup.explorer.views.form import Form, beside, plain, read
-from trueup.explorer.views.near import ZERO, given, size
+from trueup.explorer.views.near import ZERO, size
 from trueup.explorer.views.time_limit import TimeUp, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-BIASES = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
+BIASES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
 """The bounds looked at, times the size of f."""
 
 _SECONDS = 12.0
@@ -31,7 +31,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     >>> law = {"family": "gaussian", "scale": "2", "low": "6", "high": "60"}
     >>> shown = answer({"formula": "1/n", "statistics": {"n": law}})
     >>> shown["relative"], shown["points"][0][0]
-    (True, 0.1)
+    (True, 0.5)
     """
     form = read(request)
     axis = read_axis(form, request)
@@ -40,7 +40,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
             points = list(_points(form, 1.0, relative=True))
             relative = True
         except TrueupError as error:
-            if len(form.statistics) > 1:  # no product of one function that is traded and others
+            if len(form.statistics) > 1:  # no function of one statistic times others
                 return {"relative": True, "points": []}
             if ZERO not in error.message:
                 raise
@@ -62,7 +62,7 @@ def _points(form: Form, unit: float, *, relative: bool) -> Iterator[Any]:
     for bias in BIASES:
         try:
             with time_limit(end - time.process_time()):
-                front = trueup.frontier(*given(form), relative=relative, biases=[bias * unit])
+                front = trueup.frontier(*form.given, relative=relative, biases=[bias * unit])
         except (TimeUp, MemoryError):
             return
         (point,) = front.points

@@ -31,11 +31,11 @@ def preview(path: Path) -> dict[str, Any]:
     {'columns': ['town', 'n'], 'rows': [['Ay', '12'], ['Be', '7']], 'count': None}
     """
     if path.stat().st_size == 0:
-        raise TrueupError("the file is empty", "give a file with a header")
+        raise TrueupError(f"{path} is empty", "give a file with a header")
     table = _parquet(path) if path.suffix == ".parquet" else _text(path)
     if len(table["columns"]) > _COLUMNS:
         raise TrueupError(
-            f"the file has {len(table['columns'])} columns, the page takes {_COLUMNS}",
+            f"{path} has {len(table['columns'])} columns, the page takes {_COLUMNS}",
             "use trueup debias in a terminal",
         )
     return table
@@ -52,24 +52,24 @@ def _parquet(path: Path) -> dict[str, Any]:
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0][:160]
         raise TrueupError(
-            f"the file cannot be read as Parquet: {reason}", "it may be damaged or incomplete"
+            f"{path} cannot be read as Parquet: {reason}", "it may be damaged or incomplete"
         ) from None
     return {"columns": columns, "rows": [_cells(row) for row in rows], "count": count}
 
 
 def _text(path: Path) -> dict[str, Any]:
     form = by_suffix(path) or Format("csv")
-    delimiter = usual_delimiter(path, form, "the file")
+    delimiter = usual_delimiter(path, form, str(path))
     try:
-        with text_of(path, form, "the file") as lines:
+        with text_of(path, form, str(path)) as lines:
             reader = csv.reader(_short(lines), delimiter=delimiter)
             columns = next(reader, [])
             rows = list(itertools.islice(reader, limits.PREVIEW))
     except (csv.Error, UnicodeDecodeError) as error:
-        problem = f"the file cannot be read as CSV: {error}"
+        problem = f"{path} cannot be read as CSV: {error}"
         raise TrueupError(problem, "check its quotes; it must be in UTF-8") from None
     if not columns or not any(name.strip() for name in columns):
-        raise TrueupError("the first line names no columns", "give a file with a header")
+        raise TrueupError(f"the first line of {path} names no columns", "give a file with a header")
     return {"columns": columns, "rows": [_cells(row) for row in rows], "count": None}
 
 

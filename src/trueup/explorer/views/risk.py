@@ -47,11 +47,17 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         "axis": axis.record(),
         "q": points,
         "truth": plain(list(truth)),
-        "estimate": {"bias": plain(list(bias)), "sd": plain(list(sd))},
-        "plugin": {"bias": plain(list(plugin_bias_)), "sd": plain(list(plugin_sd))},
+        "estimate": _errors(bias, sd),
+        "plugin": _errors(plugin_bias_, plugin_sd),
         "clamped": clamped,
         "finished": finished,
     }
+
+
+def _errors(bias: tuple[float, ...], sd: tuple[float, ...]) -> dict[str, Any]:
+    """Return bias, sd, and both together: the root of the mean squared error."""
+    found = {"bias": list(bias), "sd": list(sd), "rmse": np.hypot(bias, sd)}
+    return {name: plain(values) for name, values in found.items()}
 
 
 def _along(axis: Axis, values: Callable[[dict[str, float]], list[float]]) -> Any:
