@@ -21,11 +21,18 @@ def page(browser, server):
     requests, failures = [], []
     page.on("request", lambda request: requests.append(request.url))
     page.on("pageerror", lambda error: failures.append(str(error)))
+    page.on("console", lambda said: failures.extend(told(said)))
     yield page
     hosts = {urlsplit(url).netloc for url in requests if not url.startswith(("data:", "blob:"))}
     assert hosts == {server.host}
     assert failures == []
     context.close()
+
+
+def told(said):
+    """What the console calls an error; a file that was refused is one by its status."""
+    refused = "/api/files" in said.location["url"] and "status of 4" in said.text
+    return [said.text] if said.type == "error" and not refused else []
 
 
 def open_page(page, server, address="", ready=True):
@@ -120,6 +127,16 @@ def test_where_no_unbiased_estimator_exists_the_page_says_why(page, server):
     assert page.locator("#math").inner_text() == ""
     assert curve(page) is None
     assert curve(page, "plug-in f(x)")[0][1] > 0
+    error = page.locator('[data-error="bias"]')
+    wait_for(error.inner_text)
+    assert page.locator('[data-field="bias"]').get_attribute("aria-invalid") is None  # it is empty
+    page.fill("#formula", "q**2")
+    wait_for(lambda: curve(page))
+    assert error.inner_text() == ""
+    assert page.locator("#none").is_hidden()
+    page.fill("#formula", "q**")
+    page.locator("#error-formula").get_by_text("end of the formula").wait_for()
+    assert page.locator("#risk-note").inner_text() == ""
 
 
 def test_what_a_little_bias_buys(page, server):
@@ -129,11 +146,35 @@ def test_what_a_little_bias_buys(page, server):
     assert y == pytest.approx(1 / x, rel=0.1)
     assert len(wait_for(lambda: curve(page, "largest sd", "chart-frontier"))) >= 3
     assert wait_for(lambda: curve(page, "nearly unbiased", "chart-sd"))
-    page.fill("#bias", "nothing")
-    page.locator("#error-bias").get_by_text("Not a finite number").wait_for()
-    page.fill("#bias", "0.02")
-    page.locator("#frontier-code").get_by_text("max_bias=0.02").wait_for(timeout=60_000)
+    bias = page.locator('[data-field="bias"]')
+    bias.fill("nothing")
+    page.locator('[data-error="bias"]').get_by_text("Not a finite number").wait_for()
+    bias.fill("0.02")
+    page.locator("#frontier-code").get_by_text("max_bias=0.02").wait_for()
     assert "bias=0.02" in page.evaluate("location.hash")
+    slider = page.get_by_role("slider", name="largest bias")
+    slider.fill("150")
+    wait_for(lambda: "bias=0.18" in page.evaluate("location.hash"))
+    page.get_by_label("cells added up").check()
+    page.locator("#frontier-code").get_by_text("cells=100").wait_for()
+
+
+def test_three_errors_in_one_chart_to_copy_and_to_save(page, server):
+    open_page(page, server)
+    names = ["unbiased", "nearly unbiased", "plug-in, clamped"]
+    lines = wait_for(lambda: all(x := [curve(page, n, "chart-rmse") for n in names]) and x)
+    at_bound = [points[0][1] for points in lines]
+    assert at_bound[1] < at_bound[0]  # what a little bias buys
+    card = page.locator("#card-rmse")
+    card.get_by_role("button", name="Copy numbers").click()
+    copied = wait_for(lambda: page.evaluate("navigator.clipboard.readText()")).splitlines()
+    assert copied[0] == "line\tx\ty"
+    assert {row.split("\t")[0] for row in copied[1:]} == {*names}
+    assert len(copied) == 1 + sum(map(len, lines))
+    with page.expect_download() as download:
+        card.get_by_role("button", name="Save picture").click()
+    assert download.value.suggested_filename == "trueup-rmse.png"
+    assert download.value.path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
 def test_code_to_copy(page, server):
@@ -216,9 +257,13 @@ def test_upload_to_download(page, server, tmp_path):
     page.set_input_files("#file", source)
     page.locator("#preview").get_by_text("51.7").wait_for()
     page.click("#debias")
-    page.locator('[data-error="columns.n"]').get_by_text("The file has no column").wait_for()
+    page.locator('[data-error="columns.n"]').get_by_text("“cells.csv” has no column").wait_for()
     page.get_by_label("n", exact=True).select_option("emp")
-    page.fill("#new-column", "mean")
+    assert page.locator('[data-error="columns.n"]').inner_text() == ""
+    page.fill("#formulas", "mean = s/n\ntwice = 2*t")
+    page.locator("fieldset[data-name=t]").wait_for()  # whose noise is not known yet
+    page.fill("#formulas", "mean = s/n")
+    page.locator("fieldset[data-name=t]").wait_for(state="detached")
     page.click("#debias")
     page.wait_for_selector("#ready:not([hidden])")
     assert page.locator("#bar").evaluate("bar => bar.value") == 1
@@ -229,8 +274,22 @@ def test_upload_to_download(page, server, tmp_path):
     with download.value.path().open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert float(rows[0]["mean"]) == pytest.approx(0.501571, abs=1e-6)
+    page.locator("#sums").select_option("total")
+    page.wait_for_selector("#ready", state="hidden")  # it was made of something else
+    page.get_by_label("town", exact=True).check()
+    page.fill("#formulas", "mean = s/n\nsize = n")
+    page.locator("#file-estimands").get_by_text("size").wait_for()
+    page.click("#debias")
+    page.wait_for_selector("#ready:not([hidden])")
+    shown = ["town", "rows", "mean", "mean_stderr", "size", "size_stderr"]
+    assert page.locator("#preview th").all_inner_texts() == shown
+    page.locator("#card-preview").get_by_role("button", name="Copy table").click()
+    copied = wait_for(lambda: page.evaluate("navigator.clipboard.readText()"))
+    assert copied.splitlines()[0].split("\t") == shown
+    assert copied.splitlines()[1].startswith("Ay\t1\t0.501571")
     page.click("#remove")
     page.wait_for_selector("#mapping", state="hidden")
+    assert page.locator("#preview").is_hidden()
 
 
 def test_blanks_in_the_names_of_columns_are_seen(page, server, tmp_path):
@@ -249,7 +308,9 @@ def test_a_file_that_cannot_be_read_is_refused_beside_it(page, server, tmp_path)
     source.write_bytes(b"PAR1nothing")
     open_page(page, server, f"{MEAN}&tab=file")
     page.set_input_files("#file", source)
-    page.locator('[data-error="file"]').get_by_text("The file cannot be read as Parquet").wait_for()
+    page.locator('[data-error="file"]').get_by_text(
+        "“broken.parquet” cannot be read as Parquet"
+    ).wait_for()
 
 
 def test_a_plan(page, server):
@@ -259,6 +320,20 @@ def test_a_plan(page, server):
     assert page.locator("#chart-plan .scatterlayer path.js-line").count() == 7
     page.get_by_label("largest value").fill("-1")
     page.locator('[data-error="plan.high"]').get_by_text("Must exceed").wait_for()
+    page.get_by_label("A private table").check()
+    page.locator("#table-errors").get_by_text("2.8").first.wait_for()
+    page.get_by_role("button", name="+ share").click()
+    page.locator("#table-errors").get_by_text("share(sex").wait_for()
+    page.get_by_role("button", name="Use these weights").click()
+    page.locator("#release-code").get_by_text("--weight n=").wait_for()
+    page.get_by_role("tab", name="Plan", exact=True).last.click()
+    page.locator("[data-copy=release-code]").click()
+    copied = wait_for(lambda: page.evaluate("navigator.clipboard.readText()"))
+    assert "[weights]" in copied.splitlines()
+    page.fill("#measures", "n = count of all")
+    page.locator('[data-error="measures"]').get_by_text("count").wait_for()
+    page.fill("#measures", "n = count")
+    wait_for(lambda: page.locator('[data-error="measures"]').inner_text() == "")
 
 
 def test_tabs_by_keyboard(page, server):
@@ -298,6 +373,10 @@ def test_phone_width(page, server, tab):
     assert no_sideways_scrolling(page)
     page.set_viewport_size({"width": 360, "height": 700})
     wait_for(lambda: no_sideways_scrolling(page))
+    if tab == "plan":
+        page.get_by_label("A private table").check()
+        page.wait_for_selector("#chart-table .scatterlayer path.js-line", state="attached")
+        wait_for(lambda: no_sideways_scrolling(page))
 
 
 def test_light_and_dark(page, server):

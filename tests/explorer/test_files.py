@@ -316,8 +316,9 @@ def test_several_formulas_at_once(tmp_path):
 
 @pytest.mark.parametrize("sums", ["total", "average", "ratio"])
 def test_totals_averages_and_ratios_by_group(tmp_path, sums):
-    made = run(tmp_path, TABLE, sums=sums, by=["state"], interval="0.95")
-    groups = {"A": [(51.7, 103), (3.0, 7)], "B": [(20.0, 50)]}
+    large = TABLE.replace(",103", ",1030").replace(",50", ",500").replace(",7", ",700")
+    made = run(tmp_path, large, sums=sums, by=["state"], interval="0.95")
+    groups = {"A": [(51.7, 1030), (3.0, 700)], "B": [(20.0, 500)]}
     assert made["columns"][:3] == ["state", "rows", "mean"]
     assert made["kept"] == 1
     for row in made["rows"]:

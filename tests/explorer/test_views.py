@@ -3,6 +3,8 @@
 import io
 import itertools
 import math
+import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -64,6 +66,114 @@ def test_bias_and_sd_agree_with_quadrature(who, g):
         mean, square = moment(g, q, 1), moment(g, q, 2)
         assert risk[who]["bias"][i] == pytest.approx(mean - 1 / q, abs=1e-7)
         assert risk[who]["sd"][i] == pytest.approx(math.sqrt(square - mean**2), rel=1e-6)
+
+
+def test_the_error_is_bias_and_noise_together():
+    risk = answer("risk", RECIPROCAL)
+    near = answer("near", {**RECIPROCAL, "bias": "0.2"})
+    i = 9
+    for who, g in (("estimate", best), ("plugin", clamped)):
+        q = risk["q"][i]
+        squared = moment(lambda x, g=g, q=q: g(x) - 1 / q, q, 2)  # E (g − f)²
+        assert risk[who]["rmse"][i] == pytest.approx(math.sqrt(squared), rel=1e-6)
+    bias, sd, both = (near["risk"][what][i] for what in ("bias", "sd", "rmse"))
+    assert both == pytest.approx(math.sqrt(bias**2 + sd**2), rel=1e-5)
+    assert near["risk"]["sd"][0] < risk["estimate"]["sd"][0]  # what the bias is for
+    assert both != pytest.approx(sd, rel=1e-4)
+
+
+def test_cells_choose_the_bias():
+    few, many = (answer("near", {**MEAN, "cells": cells}) for cells in ("10", "10000"))
+    assert few["bound"] > 10 * many["bound"] > 0  # noise averages out, bias does not
+    names = {}
+    exec(many["python"], names)  # noqa: S102  (what the page offers to copy)
+    assert names["est"].bias_bound == pytest.approx(many["bound"], rel=1e-6)
+    assert answer("near", {**MEAN, "cells": "0"})["error"]["hint"]
+    assert answer("near", {**JOINT, "bias": "0.1"})["error"]["field"] == "bias"
+
+
+def test_only_a_field_that_must_be_filled_is_missing():
+    asked = {**at(RECIPROCAL, "n", low=""), "from": "", "to": "", "known": " ", "empty": ""}
+    assert answer("curve", asked)["error"]["kind"] == "none"  # a pole, and no field is to blame
+    assert answer("curve", at(RECIPROCAL, "n", scale=""))["error"]["kind"] == "missing"
+    assert answer("near", {**NEARLY, "bias": "-1"})["error"]["kind"] != "missing"
+
+
+def test_hints_speak_of_the_page():
+    for formula, law in [("1/n", {"family": "gaussian"}), ("1/n", {}), ("abs(n)", {})]:
+        hint = answer("curve", {"formula": formula, "statistics": {"n": law}})["error"]["hint"]
+        assert not {"=", "--", "nearly_unbiased", "Fraction"} & {
+            *re.findall(r"[a-z_]{4,}|=|--", hint)
+        }
+
+
+TABLE = {
+    "measures": "n = count\nwage = mean(`hourly wage`, 0, 100)\nsex = share(sex, ['f', 'm'])",
+    "epsilon": "2", "by": "state, my industry", "keys": "my groups.csv",
+    "unit": "person", "at_most": "3", "weights": "wage = 2",
+}  # fmt: skip
+
+
+def test_the_plan_of_a_table_has_the_errors_of_its_noise():
+    shown = answer("table", TABLE)
+    by_name = {m["name"]: m for m in shown["measures"]}
+    assert [m["epsilon"] for m in shown["measures"]] == [0.5, 1, 0.5]
+    a = math.exp(-0.5 / 3)  # discrete Laplace noise of scale 3/0.5
+    assert by_name["n"]["errors"] == pytest.approx([math.sqrt(2 * a) / (1 - a)] * 4)
+    large = math.hypot(math.sqrt(2) * 150, math.sqrt(2 * a) / (1 - a) * 50) / 10_000
+    assert by_name["wage"]["errors"][-1] == pytest.approx(large, rel=1e-3)  # the delta method
+    i = shown["counts"].index(shown["sizes"][0])
+    assert by_name["sex"]["curve"][i] == by_name["sex"]["errors"][0]
+
+
+def test_the_command_and_the_plan_that_are_copied_release_that_table(tmp_path):
+    from trueup.cli import build_parser
+    from trueup.cli.plan_file import read_plan
+
+    (tmp_path / "my groups.csv").write_text("state,my industry\nA,1\n")
+    shown = answer("table", {**TABLE, "keys": str(tmp_path / "my groups.csv")})
+    words = shlex.split(shown["command"].replace("\\\n", ""))
+    (tmp_path / "plan.toml").write_text(shown["toml"])
+    by_file = ["release", "IN", "OUT", "--spec", str(tmp_path / "plan.toml")]
+    for given in (words[1:], by_file):
+        design = read_plan(build_parser().parse_args(given)).design
+        assert design.by == ("state", "my industry")
+        assert (design.unit, design.at_most) == ("person", 3)
+        assert [float(e) for e in design.budget.values()] == [0.5, 1, 0.5]
+        assert design.measures["wage"].column == "hourly wage"
+
+
+def test_the_weights_proposed_are_better():
+    shown = answer("table", {**TABLE, "weights": ""})
+    again = answer("table", {**TABLE, "weights": shown["weights"]})
+    assert again["given"] == pytest.approx(shown["proposed"])
+    assert shown["proposed"] != pytest.approx(shown["given"])
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"measures": ""}, "measures"),
+        ({"measures": "count"}, "measures"),
+        ({"measures": "n = count\nn = count"}, "measures"),
+        ({"measures": "wage = mean(wage, 9, 1)"}, "measures"),
+        ({"measures": "wage = median(wage)"}, "measures"),
+        ({"measures": "\n".join(f"a{i} = sum(a, 0, 1)" for i in range(13))}, "measures"),
+        ({"epsilon": "0"}, "epsilon"),
+        ({"epsilon": ""}, "epsilon"),
+        ({"weights": "pay = 2"}, "weights"),
+        ({"weights": "wage = 0"}, "weights"),
+        ({"weights": "2"}, "weights"),
+        ({"at_most": "0"}, "at_most"),
+        ({"at_most": ""}, "at_most"),
+        ({"unit": ""}, "unit"),
+        ({"size": "1.5"}, "size"),
+    ],
+)
+def test_an_error_of_a_table_stands_beside_its_field(change, field):
+    error = answer("table", {**TABLE, **change})["error"]
+    assert (error["field"], error["kind"] == "ours") == (field, False)
+    assert error["hint"]
 
 
 def test_several_statistics_are_held_or_run():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import argparse
 
-HELP = "Open a local web page: type a formula, see the estimator, debias a file, plan a mean."
+HELP = "Open a local web page: type a formula, see the estimator, debias a file, plan a release."
 
 EXAMPLES = """\
 The page runs on this machine and asks nothing of the network. Formulas, noise and bounds live in

@@ -6,7 +6,7 @@ import { $, $$, clearErrors, h, say, showError } from "./dom.js";
 import { currentNames } from "./estimator.js";
 import { follow } from "./form.js";
 import { math } from "./mathml.js";
-import { showReport } from "./report.js";
+import { setUpReport, showReport } from "./report.js";
 import { state } from "./state.js";
 
 const DELAY = 150;
@@ -18,6 +18,7 @@ let timer;
 
 export function setUpFiles(options, keep, change) {
   largest = options.upload;
+  setUpReport();
   $("#largest").textContent = size(largest);
   $("#change").addEventListener("click", change);
   $("#file").addEventListener("change", (event) => { if (event.target.files[0]) send(event.target.files[0]); });
