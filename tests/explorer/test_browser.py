@@ -320,7 +320,7 @@ def test_a_plan(page, server):
     assert page.locator("#chart-plan .scatterlayer path.js-line").count() == 7
     page.get_by_label("largest value").fill("-1")
     page.locator('[data-error="plan.high"]').get_by_text("Must exceed").wait_for()
-    page.get_by_label("A private table").check()
+    page.get_by_role("radio", name="A private table").check()
     page.locator("#table-errors").get_by_text("2.8").first.wait_for()
     page.get_by_role("button", name="+ share").click()
     page.locator("#table-errors").get_by_text("share(sex").wait_for()
@@ -374,7 +374,7 @@ def test_phone_width(page, server, tab):
     page.set_viewport_size({"width": 360, "height": 700})
     wait_for(lambda: no_sideways_scrolling(page))
     if tab == "plan":
-        page.get_by_label("A private table").check()
+        page.get_by_role("radio", name="A private table").check()
         page.wait_for_selector("#chart-table .scatterlayer path.js-line", state="attached")
         wait_for(lambda: no_sideways_scrolling(page))
 
