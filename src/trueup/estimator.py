@@ -33,6 +33,7 @@ from trueup.formula.objections import objections
 from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
 from trueup.inverse import display
+from trueup.inverse.closed_ends import grids, of_ratio, projected
 from trueup.inverse.exact_law import ExactLaw
 from trueup.inverse.grids import grid
 from trueup.inverse.monotone import direction
@@ -133,6 +134,7 @@ class Estimator:
         self.extension = extension
         self._value = self._grid("value")
         self._by_scale: dict[tuple[str, ...], Scaled] = {}
+        self._ends_by_level: dict[tuple[object, ...], tuple[Grid, Grid]] = {}
 
     def _invert(self, extension: object) -> Inverse:
         """Return the estimator as a sum of components."""
@@ -224,6 +226,7 @@ class Estimator:
         - "projection": other functions of several statistics. A box around the noise is mapped
           through f; conservative.
         - "normal approximation", estimate ± z·stderr, otherwise. It is too short for small counts.
+          A nearly unbiased estimator adds its largest bias.
 
         Examples
         --------
@@ -241,9 +244,32 @@ class Estimator:
             return self._inverted(self._values(x, statistics)[0], level)
         if self.interval_method != "normal approximation":
             return self._believed(self._values(x, statistics), level)
-        center, z = self(*x, **statistics), NormalDist().inv_cdf((1 + level) / 2)
-        spread = z * self.stderr(*x, **statistics)
+        center, error = self(*x, **statistics), self.stderr(*x, **statistics)
+        z, fixed, share = self._spread(level)
+        spread = z * error + fixed + share * abs(center)
         return center - spread, center + spread
+
+    def _spread(self, level: float) -> tuple[float, float, float]:
+        """Return z, c and r of a normal approximation: estimate ± (z·stderr + c + r·|estimate|)."""
+        return NormalDist().inv_cdf((1 + level) / 2), 0.0, 0.0
+
+    def _closed_ends(self, level: float, names: tuple[str, ...] = ()) -> tuple[Grid, Grid] | None:
+        """Return the ends of the interval as formulas, None for a normal approximation.
+
+        Refused where they have none. The inputs are the statistics, then the scales of ``names``.
+        """
+        if self.interval_method == "normal approximation":
+            return None
+        key = (level, *names)
+        if key not in self._ends_by_level:
+            symbols = {s.symbol.name: s.symbol for s in self._statistics}
+            scales = {symbols[n]: sympy.Symbol(f"scale of {n}", positive=True) for n in names}
+            if self.interval_method == "ratio" and self._quotient is not None:
+                ends = of_ratio(self._quotient, level, scales)
+            else:
+                ends = projected(self.estimand, self._statistics, level, self._slopes, scales)
+            self._ends_by_level[key] = grids(ends, self._statistics, scales)
+        return self._ends_by_level[key]
 
     @cached_property
     def interval_method(self) -> str:
@@ -266,6 +292,8 @@ class Estimator:
 
     @cached_property
     def _slopes(self) -> tuple[int, ...] | None:
+        if self.interval_method == "exact":
+            return (direction(self.estimand, self._statistics[0]),)
         return slopes(self.estimand, self._statistics)
 
     def _believed(self, values: Sequence[Any], level: float) -> tuple[Any, Any]:
@@ -284,12 +312,7 @@ class Estimator:
         if self.interval_method == "ratio" and self._quotient is not None:
             low, high = self._quotient.under(statistics).interval(x, level)
         else:
-            signs = (
-                (direction(self.estimand, self._statistics[0]),)
-                if self.interval_method == "exact"
-                else self._slopes
-            )
-            low, high = image(self.estimand, box(statistics, x, level), signs)
+            low, high = image(self.estimand, box(statistics, x, level), self._slopes)
         missing = np.logical_or.reduce([np.isnan(v) for v in x])
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
@@ -304,12 +327,25 @@ class Estimator:
             value = scaled.grid("value") if scaled else self._value
             variance = scaled.grid("variance") if scaled else self._variance
             center, error = evaluated(value, variance, given, ("value", "stderr"))
-            spread = NormalDist().inv_cdf((1 + level) / 2) * error
+            z, fixed, share = self._spread(level)
+            spread = z * error + fixed + share * np.abs(center)
             return center - spread, center + spread
+        if scales and not any(self.noise[name].lattice for name in scales):
+            closed = self._formulas_of_ends(level, tuple(scales))
+            if closed is not None:
+                given = [*columns, *(np.asarray(v, float) for v in scales.values())]
+                low, high = (evaluated(g, None, given, ("value",))[0] for g in closed)
+                return low, high
         low, high = np.full(columns[0].shape, np.nan), np.full(columns[0].shape, np.nan)
         for rows, statistics in rescaled(self._statistics, scales, len(columns[0])):
             low[rows], high[rows] = self._ends([c[rows] for c in columns], level, statistics)
         return low, high
+
+    def _formulas_of_ends(self, level: float, names: tuple[str, ...]) -> tuple[Grid, Grid] | None:
+        try:
+            return self._closed_ends(level, names)
+        except TrueupError:  # there are none: noise level by noise level then
+            return None
 
     def _inverted(self, x: Any, level: float) -> tuple[Any, Any]:
         ranges = box(self._statistics, [x], level)
@@ -479,6 +515,7 @@ class Estimator:
         columns: Mapping[str, Any] | None = None,
         scales: Mapping[str, Any] | None = None,
         *,
+        level: float = 0.95,
         pretty: bool = False,
     ) -> str:
         """Return the estimator as an SQL expression, to stand in a SELECT.
@@ -494,12 +531,15 @@ class Estimator:
             ``duckdb``, ``sqlite``, ``postgres``, ``spark``, ``bigquery``, ``snowflake``, ``trino``,
             ``clickhouse``, ``mysql``, ``redshift`` or ``tsql``.
         output
-            ``value``, ``variance`` or ``stderr``.
+            ``value``, ``variance``, ``stderr``, or ``low`` and ``high``, the ends of
+            :meth:`interval`; they are refused where they have no formula.
         columns
             For each statistic its column, by default its own name: a name, which will be quoted, or
             a tuple of names such as ``("t", "n")``.
         scales
             For statistics whose noise differs from row to row the column that holds its scale.
+        level
+            How often the interval covers.
         pretty
             Whether to write it on several lines.
 
@@ -529,7 +569,7 @@ class Estimator:
         from trueup.sql import text as written
         from trueup.sql.statement import statement
 
-        tree = statement(self, dialect, output, columns, scales)
+        tree = statement(self, dialect, output, columns, scales, level)
         return written(tree, dialect, pretty=pretty)
 
     def with_empty(self, empty: object) -> Estimator:

@@ -29,7 +29,7 @@ def by_frame(library: Any) -> Callable[[Kind, Sequence[str]], dict[str, Column]]
         table = scaled(kind) if library.eager else kind.table
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", tu.BoundWarning)  # the rows are far beyond the bounds
-            out = library.read(tu.debias(library(table), scales=kind.scales or None, g=kind.est))
+            out = library.read(debiased(library(table), kind, outputs))
         return chosen(out, outputs)
 
     return answer
@@ -54,11 +54,16 @@ def spark(kind: Kind, outputs: Sequence[str]) -> dict[str, Column]:
     from frames.spark_frames import make, read
 
     frame = make(spark_session(), kind.table)
-    return chosen(read(tu.debias(frame, scales=kind.scales or None, g=kind.est)), outputs)
+    return chosen(read(debiased(frame, kind, outputs)), outputs)
+
+
+def debiased(frame: Any, kind: Kind, outputs: Sequence[str]) -> Any:
+    level = 0.95 if "low" in outputs else None
+    return tu.debias(frame, scales=kind.scales or None, g=kind.est, interval=level)
 
 
 def chosen(out: dict[str, Column], outputs: Sequence[str]) -> dict[str, Column]:
-    return {output: out["g" if output == "value" else "g_stderr"] for output in outputs}
+    return {output: out["g" if output == "value" else f"g_{output}"] for output in outputs}
 
 
 DATAFRAMES = {

@@ -61,7 +61,7 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
         "--ratio", action="store_true", help="write ratios of sums: s/n becomes Σs/Σn, unbiased"
     )
     group.add_argument(
-        "--interval", metavar="LEVEL", type=float, help="with --ratio: add NAME_low, NAME_high"
+        "--interval", metavar="LEVEL", type=float, help="e.g. 0.95: add NAME_low, NAME_high"
     )
     group.add_argument(
         "--by", metavar="COLUMNS", help="with --total: one for each group, e.g. state,industry"
@@ -135,10 +135,8 @@ def run(args: argparse.Namespace) -> int:
         raise WrongUsage(
             "--total, --weights, --average and --variance do not go with --ratio", "leave them out"
         )
-    if args.interval is not None and not args.ratio:
-        raise WrongUsage(
-            "--interval goes with --ratio", "in Python tu.debias(..., interval=0.95) adds columns"
-        )
+    if args.interval is not None and args.total:
+        raise WrongUsage("--interval does not go with --total", "use --ratio, or leave it out")
     if not (args.total or args.ratio) and (
         args.by or args.weights or args.average or args.skip_missing
     ):
@@ -159,6 +157,7 @@ def read_job(args: argparse.Namespace, release: Release) -> Job:
     """Return the job that the arguments describe."""
     from trueup.cli.notation import Name, names
     from trueup.files.job import Job
+    from trueup.inverse.closed_ends import ENDS
     from trueup.tables.request import level_of
     from trueup.tables.totals import Totals
 
@@ -170,8 +169,8 @@ def read_job(args: argparse.Namespace, release: Release) -> Job:
         if weights is not None:
             release.check_weights(weights, statistics)
         totals = Totals(names(args.by or ""), weights, args.average, args.skip_missing)
+    level = level_of(args.interval)
     if args.ratio:
-        level = level_of(args.interval)
         totals = Totals(names(args.by or ""), skip=args.skip_missing, ratio=True, level=level)
     given: dict[str, Any] = {
         f.name: getattr(args, f.name) for f in dataclasses.fields(Job) if hasattr(args, f.name)
@@ -180,7 +179,11 @@ def read_job(args: argparse.Namespace, release: Release) -> Job:
         "estimators": estimators,
         "columns": release.columns(statistics),
         "scales": release.scales(statistics),
-        "outputs": ("value", *["stderr"][args.no_stderr :], *["variance"] * args.variance),
+        "outputs": (
+            *("value", *["stderr"][args.no_stderr :], *["variance"] * args.variance),
+            *(ENDS if level is not None and not args.ratio else ()),
+        ),
+        "level": level or 0.95,
         "keep_text": names(args.text),
         "totals": totals,
     }

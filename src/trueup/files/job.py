@@ -49,6 +49,7 @@ class Job:
     columns: Mapping[str, str]
     scales: Mapping[str, str]
     outputs: tuple[str, ...] = ("value", "stderr")
+    level: float = 0.95
     source_format: str | None = None
     target_format: str | None = None
     delimiter: str | None = None
@@ -92,6 +93,7 @@ class Job:
         requests = read_requests(
             *(source.columns, self.columns, self.scales, self.estimators),
             outputs=self.outputs,
+            level=self.level,
             kept=source.columns if totals is None else (ROWS, *totals.by),
             fold=str.lower,
             find=lambda column, kind, statistic: found(column, f"--{kind} {statistic}=", source),

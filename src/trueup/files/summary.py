@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from trueup.tables.empty import Empty
 
 
+_COUNTED = ("value", "stderr")  # the others are missing where these are
+
+
 @dataclasses.dataclass(frozen=True)
 class Tally:
     """One query over the rows, and the words for its result.
@@ -53,7 +56,7 @@ class Tally:
         if self.rows > SAMPLE:
             columns[f"{s.prefix}chance"] = "RAND()" if s.dialect == "spark" else "RANDOM()"
         for name, (request, output) in s.written.items():
-            if output == "variance":
+            if output not in _COUNTED:
                 continue
             columns[name] = quote(name) if name in self.present else s.output(request, output)
         for i, empty in enumerate(self._empties):
@@ -74,7 +77,7 @@ class Tally:
             counts[f"cells {i}"] = f"COUNT({e})"
             counts[f"some {i}"] = self._gathered(e, [f"{e} IS NOT NULL"])
         for name, (_, output) in self.statement.written.items():
-            if output != "variance":
+            if output in _COUNTED:
                 counts[f"known {name}"] = f"COUNT({quote(name)})"
         return counts
 

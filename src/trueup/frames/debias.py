@@ -52,7 +52,9 @@ def debias(
         :func:`trueup.unbiased`.
     interval
         A level such as 0.95: NAME_low and NAME_high are added, the ends of
-        :meth:`trueup.Estimator.interval`. For tables in memory.
+        :meth:`trueup.Estimator.interval`. Lazy frames and engines compute them where they have a
+        formula, and refuse them otherwise: integer noise with a scale per row, functions that go
+        up and down.
     **estimators
         NAME = an estimator made by :func:`trueup.unbiased`.
 
@@ -95,11 +97,6 @@ def debias(
         )
         return eager.debias(in_memory, frame, requests)
     engine = engine_of(frame)
-    if interval is not None:
-        raise TrueupError(
-            "intervals are computed for tables in memory only",
-            "collect the frame first, or leave interval= out",
-        )
     requests = read_requests(
         *(engine.names(frame), columns, scales, estimators),
         outputs=outputs_of(stderr, interval),

@@ -13,6 +13,7 @@ import numpy as np
 from trueup.errors import BoundWarning, TrueupError
 from trueup.formula.text import text
 from trueup.frames.columns import Column, either
+from trueup.inverse.closed_ends import ENDS
 from trueup.kernels.grid import columns
 from trueup.tables.bounds import SAMPLE, bounds_of
 from trueup.tables.empty import empties_of
@@ -65,16 +66,15 @@ def compute(w: Request, piece: Piece, outputs: Sequence[str]) -> list[Column]:
     inputs = [piece.columns[c] for c in w.inputs]
     variance = w.variance if needs_variance(outputs) else None
     arrays = [c.values for c in inputs]
-    ends = ("low", "high")
     try:
-        computed = [o for o in outputs if o not in ends]
+        computed = [o for o in outputs if o not in ENDS]
         results = columns(w.value, variance, arrays, computed, _DOUBLE)
     except TrueupError:
         check_whole(w, piece)
         raise
-    if {*outputs} & {*ends}:
-        found_ends = dict(zip(ends, w.interval(arrays), strict=True))
-        results = [*results, *(found_ends[o] for o in ends if o in outputs)]
+    if {*outputs} & {*ENDS}:
+        found_ends = dict(zip(ENDS, w.interval(arrays), strict=True))
+        results = [*results, *(found_ends[o] for o in ENDS if o in outputs)]
     null = either([c.null for c in inputs])
     found = []
     for name, values in zip(outputs, results, strict=True):

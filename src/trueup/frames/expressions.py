@@ -2,17 +2,21 @@
 
 narwhals has +, −, ×, ÷, powers, exp, log, sqrt, sin, cos and cases; the other functions are
 composed from these so that no digits are lost. Python functions are refused by name.
+
+Polars has the same names, and its own expressions are made by the same code: narwhals would
+translate every step that is used twice twice again.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import narwhals as nw
 
 from trueup.errors import TrueupError
+from trueup.extras import optional
 from trueup.formula.opaque import Table
 from trueup.kernels.laguerre_factors import factored
 from trueup.kernels.precision import nearest
@@ -23,13 +27,16 @@ if TYPE_CHECKING:
     from trueup.kernels.grid import Grid, Part
     from trueup.kernels.tape import Node, Tape
 
+Expr: TypeAlias = Any
+"""An expression of narwhals, or of Polars."""
+
 MOST = 50_000
 """Operations that one expression may have, common ones counted every time."""
 
 _MOST_ENTRIES = 4096
 
 
-def expression(tape: Tape, inputs: Sequence[nw.Expr]) -> nw.Expr:
+def expression(tape: Tape, inputs: Sequence[Expr]) -> Expr:
     """Return a tape as an expression in its inputs.
 
     Examples
@@ -43,10 +50,15 @@ def expression(tape: Tape, inputs: Sequence[nw.Expr]) -> nw.Expr:
     """
     _check_size(tape)
     registers: list[Any] = []
+    home = _home(inputs[0])
     for node in tape.nodes:
         registers.append(_apply(node, [registers[a] for a in node.args], inputs))
-    result = registers[tape.output]
-    return result if isinstance(result, nw.Expr) else nw.lit(result, nw.Float64())
+    return _lifted(registers[tape.output], home)
+
+
+def _home(expression: Any) -> Any:
+    """Return the module of an expression: narwhals, or Polars itself."""
+    return nw if isinstance(expression, nw.Expr) else optional("polars", "tables", "a Polars frame")
 
 
 def _check_size(tape: Tape) -> None:
@@ -60,7 +72,7 @@ def _check_size(tape: Tape) -> None:
         )
 
 
-def _apply(node: Node, args: list[Any], inputs: Sequence[nw.Expr]) -> Any:
+def _apply(node: Node, args: list[Any], inputs: Sequence[Expr]) -> Any:
     if node.op == "input":
         return inputs[node.data]
     if node.op in ("const", "truth"):
@@ -69,26 +81,28 @@ def _apply(node: Node, args: list[Any], inputs: Sequence[nw.Expr]) -> Any:
         return _laguerre(node.data, args[0])
     if node.op == "call":
         return _table(node.data, args)
-    return _OPERATIONS[node.op](*map(_lifted, args))
+    home = _home(inputs[0])
+    return _OPERATIONS[node.op](*(_lifted(a, home) for a in args))
 
 
-def _lifted(value: Any) -> nw.Expr:
-    if isinstance(value, nw.Expr):
+def _lifted(value: Any, home: Any) -> Any:
+    if not isinstance(value, (bool, float, int)):
         return value
-    return nw.lit(value) if isinstance(value, bool) else nw.lit(value, nw.Float64())
+    return home.lit(value) if isinstance(value, bool) else home.lit(value, home.Float64())
 
 
 # -- functions that narwhals lacks -----------------------------------------------------------------
 
 
-def _where(condition: nw.Expr, a: nw.Expr, b: nw.Expr) -> nw.Expr:
-    return nw.when(condition).then(a).otherwise(b)
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    home = _home(condition)
+    return home.when(condition).then(_lifted(a, home)).otherwise(_lifted(b, home))
 
 
-def _series(x: nw.Expr, coefficients: Sequence[float]) -> nw.Expr:
+def _series(x: Expr, coefficients: Sequence[float]) -> Expr:
     """Return x·Σ cᵢ x²ⁱ."""
-    square: nw.Expr = x * x
-    total: nw.Expr = nw.lit(coefficients[-1], nw.Float64())
+    square: Expr = x * x
+    total: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         total = total * square + c
     return total * x
@@ -97,40 +111,40 @@ def _series(x: nw.Expr, coefficients: Sequence[float]) -> nw.Expr:
 _SINH = [1 / math.factorial(2 * i + 1) for i in range(9)]
 
 
-def _sinh(x: nw.Expr) -> nw.Expr:
+def _sinh(x: Expr) -> Expr:
     wide = (x.exp() - (-x).exp()) * 0.5
     return _where(x.abs() < 1, _series(x, _SINH), wide)
 
 
-def _cosh(x: nw.Expr) -> nw.Expr:
+def _cosh(x: Expr) -> Expr:
     return (x.exp() + (-x).exp()) * 0.5
 
 
-def _tanh(x: nw.Expr) -> nw.Expr:
+def _tanh(x: Expr) -> Expr:
     e = (x.abs() * -2.0).exp()
     wide = (1 - e) / (1 + e)
     return _where(x.abs() < 1, _series(x, _SINH) / _cosh(x), _where(x < 0, -wide, wide))
 
 
-def _log1p(x: nw.Expr) -> nw.Expr:
+def _log1p(x: Expr) -> Expr:
     """Return log(1 + x): the rounding of 1 + x is made good by x/((1 + x) − 1)."""
     moved = 1.0 + x
     return _where(moved == 1.0, x, moved.log() * x / (moved - 1.0))
 
 
-def _asinh(x: nw.Expr) -> nw.Expr:
+def _asinh(x: Expr) -> Expr:
     a = x.abs()
     near = _log1p(a + a * a / (1.0 + (a * a + 1.0).sqrt()))
     size = _where(a < 1e100, near, a.log() + math.log(2))
     return _where(x < 0, -size, size)
 
 
-def _acosh(x: nw.Expr) -> nw.Expr:
+def _acosh(x: Expr) -> Expr:
     t = x - 1.0
     return _where(x < 1e100, _log1p(t + (t * (x + 1.0)).sqrt()), x.log() + math.log(2))
 
 
-def _atanh(x: nw.Expr) -> nw.Expr:
+def _atanh(x: Expr) -> Expr:
     a = x.abs()
     size = _log1p(2.0 * a / (1.0 - a)) * 0.5
     return _where(x < 0, -size, size)
@@ -139,7 +153,7 @@ def _atanh(x: nw.Expr) -> nw.Expr:
 _ATAN = [(-1) ** i / (2 * i + 1) for i in range(24)]
 
 
-def _atan(x: nw.Expr) -> nw.Expr:
+def _atan(x: Expr) -> Expr:
     """Return atan x: beyond 1 by its reciprocal, then half the angle, then the power series."""
     a = x.abs()
     y = _where(a > 1, 1.0 / a, a)
@@ -148,31 +162,30 @@ def _atan(x: nw.Expr) -> nw.Expr:
     return _where(x < 0, -size, size)
 
 
-def _asin(x: nw.Expr) -> nw.Expr:
+def _asin(x: Expr) -> Expr:
     return _atan(x / ((1.0 - x) * (1.0 + x)).sqrt())
 
 
-def _acos(x: nw.Expr) -> nw.Expr:
+def _acos(x: Expr) -> Expr:
     return 2.0 * _atan(((1.0 - x) / (1.0 + x)).sqrt())
 
 
-def _sign(x: nw.Expr) -> nw.Expr:
-    zero, one = nw.lit(0.0), nw.lit(1.0)
-    return _where(x > 0, one, _where(x < 0, -one, zero))
+def _sign(x: Expr) -> Expr:
+    return _where(x > 0, 1.0, _where(x < 0, -1.0, 0.0))
 
 
-def _laguerre(coefficients: tuple[float, ...], t: nw.Expr) -> nw.Expr:
+def _laguerre(coefficients: tuple[float, ...], t: Expr) -> Expr:
     """Return Σ cₙ Lagₙ(t) as a product over its zeros: short, and no digits are lost."""
     c, real, pairs = factored(coefficients)
-    total: nw.Expr = nw.lit(c, nw.Float64())
+    total: Any = c
     for root in real:
         total = total * (t - root)
     for re, im in pairs:
         total = total * ((t - re) * (t - re) + im * im)
-    return total
+    return _lifted(total, _home(t))
 
 
-def _table(implementation: Any, args: Sequence[nw.Expr]) -> nw.Expr:
+def _table(implementation: Any, args: Sequence[Expr]) -> Expr:
     """Return a table as cases, halved and halved again; other Python functions are refused."""
     if not isinstance(implementation, Table):
         name = getattr(implementation, "__name__", "it")
@@ -186,11 +199,11 @@ def _table(implementation: Any, args: Sequence[nw.Expr]) -> nw.Expr:
             f"at most {_MOST_ENTRIES - 2}",
             "collect the frame first: in memory it goes through the kernels",
         )
-    values = [nw.lit(float(v), nw.Float64()) for v in implementation.values]
+    values = [float(v) for v in implementation.values]
     return _halved(args[0], implementation.low - 1, values)
 
 
-def _halved(k: nw.Expr, low: int, values: Sequence[nw.Expr]) -> nw.Expr:
+def _halved(k: Expr, low: int, values: Sequence[float]) -> Any:
     if len(values) == 1:
         return values[0]
     middle = len(values) // 2
@@ -208,8 +221,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "or": operator.or_,
     "not": operator.invert,
     "where": _where,
-    "max": lambda a, b: _where(a > b, a, b),
-    "min": lambda a, b: _where(a < b, a, b),
+    "max": lambda a, b: _home(a).max_horizontal(a, b),
+    "min": lambda a, b: _home(a).min_horizontal(a, b),
     **{name: getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
     **{name: operator.methodcaller(name) for name in ("exp", "log", "sqrt", "sin", "cos", "abs")},
     "floor": operator.methodcaller("floor"),
@@ -230,13 +243,15 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 # -- regions ---------------------------------------------------------------------------------------
 
 
-def of_grid(grid: Grid, columns: Sequence[str], largest: Sequence[float] = ()) -> nw.Expr:
+def of_grid(
+    grid: Grid, columns: Sequence[str], largest: Sequence[float] = (), home: Any = nw
+) -> Any:
     """Return a grid as an expression of columns: those of the statistics, then of the scales.
 
     A row is null where an input is null, where integer noise has left a broken number, and where
     a scale is not positive and below its limit; it is NaN where an input is.
     """
-    inputs = [nw.col(name).cast(nw.Float64()) for name in columns]
+    inputs = [home.col(name).cast(home.Float64()) for name in columns]
     parts = [_regions(part, inputs, grid.whole, ()) for part in grid.parts]
     total = sum(parts[1:], parts[0])
     scales = inputs[len(columns) - len(largest) :] if largest else []
@@ -244,19 +259,20 @@ def of_grid(grid: Grid, columns: Sequence[str], largest: Sequence[float] = ()) -
     proper += [(inputs[i].floor() == inputs[i]) | inputs[i].is_nan() for i in sorted(grid.whole)]
     proper += [scale > 0 for scale in scales]
     proper += [s < limit for s, limit in zip(scales, largest, strict=True) if limit < math.inf]
-    undefined = nw.any_horizontal(*(x.is_nan() for x in inputs), ignore_nulls=True)
-    defined = _where(undefined, nw.lit(math.nan, nw.Float64()), total)
-    return nw.when(nw.all_horizontal(*proper, ignore_nulls=True)).then(defined)
+    nulls = {"ignore_nulls": True} if home is nw else {}
+    undefined = home.any_horizontal(*(x.is_nan() for x in inputs), **nulls)
+    defined = _where(undefined, math.nan, total)
+    return home.when(home.all_horizontal(*proper, **nulls)).then(defined)
 
 
-def root(variance: nw.Expr) -> nw.Expr:
+def root(variance: Any) -> Any:
     """Return the standard error: null where the variance is negative."""
-    return nw.when(variance >= 0).then(variance.abs().sqrt())
+    return _home(variance).when(variance >= 0).then(variance.abs().sqrt())
 
 
 def _regions(
-    part: Part, inputs: Sequence[nw.Expr], integers: frozenset[int], chosen: tuple[int, ...]
-) -> nw.Expr:
+    part: Part, inputs: Sequence[Expr], integers: frozenset[int], chosen: tuple[int, ...]
+) -> Expr:
     """Return a part as cases: below, inside or above each bound."""
     if len(chosen) == len(part.bounds):
         return expression(part.piece(chosen).tape, [inputs[i] for i in part.reads])
@@ -272,11 +288,11 @@ def _regions(
     return result
 
 
-def _beyond(compare: Callable[..., Any], x: nw.Expr, bound: float, whole: bool) -> nw.Expr:
+def _beyond(compare: Callable[..., Any], x: Expr, bound: float, whole: bool) -> Expr:
     """Return whether x is at or beyond a bound, or what single precision holds for the bound."""
     near = nearest(bound)
-    beyond: nw.Expr = compare(x, bound)
+    beyond: Expr = compare(x, bound)
     if whole or near is None or compare(near, bound):
         return beyond
-    found: nw.Expr = beyond | (x == near)
+    found: Expr = beyond | (x == near)
     return found

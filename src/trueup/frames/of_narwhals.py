@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import math
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
 from trueup.frames.columns import not_numbers
 from trueup.frames.expressions import of_grid, root
+from trueup.inverse.closed_ends import ENDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,10 +55,22 @@ def check(frame: Any, names: Sequence[str]) -> None:
 
 def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
     """Return the frame with columns added, as expressions."""
-    added = {name: _expression(w, output) for name, (w, output) in new.items()}
+    if nw.dependencies.is_polars_lazyframe(frame):  # ten times as quick as by way of narwhals
+        polars = nw.dependencies.get_polars()
+        return frame.with_columns(**{n: _expression(*what, polars) for n, what in new.items()})
+    added = {name: _expression(*what, nw) for name, what in new.items()}
     return nw.from_native(frame).with_columns(**added).to_native()
 
 
-def _expression(w: Request, output: str) -> nw.Expr:
-    found = of_grid(w.value if output == "value" else w.variance, w.inputs, [*w.largest.values()])
-    return root(found) if output == "stderr" else found
+def _expression(w: Request, output: str, home: Any) -> Any:
+    if output not in ENDS:
+        grid = w.value if output == "value" else w.variance
+        found = of_grid(grid, w.inputs, [*w.largest.values()], home)
+        return root(found) if output == "stderr" else found
+    ends = w.closed_ends
+    if ends is not None:
+        return of_grid(ends[ENDS.index(output)], w.inputs, [math.inf] * len(w.scaled), home)
+    value, error = (_expression(w, what, home) for what in ("value", "stderr"))
+    z, fixed, share = w.estimator._spread(w.level)
+    spread = z * error + fixed + share * value.abs()
+    return value - spread if output == "low" else value + spread

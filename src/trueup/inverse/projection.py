@@ -53,19 +53,29 @@ def box(statistics: Sequence[Statistic], x: Sequence[Any], level: float) -> dict
     >>> box([Statistic(q, Laplace(1), Interval(0, None))], [np.array([1.0])], 0.5)
     {q: (array([0.30685282]), array([1.69314718]))}
     """
-    tail = -np.expm1(np.log(level) / len(statistics)) / 2
+    tail = tail_of(level, len(statistics))
     found = {}
     for statistic, value in zip(statistics, x, strict=True):
-        below, above = reach(statistic.noise, float(tail))
+        below, above = reach(statistic.noise, tail)
         low, high = np.asarray(value, float) - above, np.asarray(value, float) - below
         domain = statistic.domain
-        if domain.lattice:  # the integers in between; the nearest one if there is none
-            low, high = np.ceil(low), np.floor(high)
-            none, nearest = low > high, np.rint(np.asarray(value, float))
-            low, high = (np.where(none, nearest, end) for end in (low, high))
+        if domain.lattice:  # the integers in between, and the nearest one
+            nearest = np.floor(np.asarray(value, float) + 0.5)
+            low, high = np.minimum(np.ceil(low), nearest), np.maximum(np.floor(high), nearest)
         ends = (np.clip(end, float(domain.low), float(domain.high)) for end in (low, high))
         found[statistic.symbol] = tuple(ends)
     return found
+
+
+def tail_of(level: float, count: int) -> float:
+    """Return how often each of several noises may be beyond an end, for the level of all.
+
+    Examples
+    --------
+    >>> round(tail_of(0.81, 2), 12)
+    0.05
+    """
+    return float(-np.expm1(np.log(level) / count) / 2)
 
 
 def rescaled(
@@ -110,6 +120,22 @@ def scaled_noise(noise: Noise, scale: float) -> Noise:
     name = "width" if hasattr(noise, "width") else "scale"
     made: Noise = dataclasses.replace(noise, **{name: scale})
     return made
+
+
+def unscaled(noise: Noise) -> tuple[Noise, float]:
+    """Return noise that is a multiple of that of scale 1 as such, with the factor.
+
+    Examples
+    --------
+    >>> from trueup.noise.discrete_laplace import DiscreteLaplace
+    >>> from trueup.noise.laplace import Laplace
+    >>> unscaled(Laplace(3)), unscaled(DiscreteLaplace(3))
+    ((Laplace(1), 3.0), (DiscreteLaplace(3), 1.0))
+    """
+    scale = getattr(noise, "scale", getattr(noise, "width", None))
+    if noise.lattice or scale is None:
+        return noise, 1.0
+    return scaled_noise(noise, 1), float(scale)
 
 
 def slopes(f: sympy.Expr, statistics: Sequence[Statistic]) -> tuple[int, ...] | None:

@@ -21,6 +21,7 @@ from scipy import optimize
 
 from trueup.errors import TrueupError
 from trueup.formula.linear import Condition
+from trueup.inverse.projection import unscaled
 from trueup.noise.gaussian import Gaussian
 from trueup.noise.half_planes import reach, region, with_quantiles
 from trueup.noise.laplace import Laplace
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 BOX = 0.05
 """The share of the probability of error for a box: other intervals grow by about 1 %."""
+
+SLACK = 1e-9
+"""What is nearer to 0 than this share of the extent of K counts as 0: quotients stay ordinary."""
 
 _ROWS = 4096  # at once: with 48 corners a few megabytes
 
@@ -86,7 +90,7 @@ class Quotient:
         if statistics is self.statistics:
             return self
         other = Quotient(self.top, self.bottom, statistics, self.tied, self.empty)
-        other.__dict__ |= {k: getattr(self, k) for k in ("sign", "nearest", "range")}
+        other.__dict__ |= {k: getattr(self, k) for k in ("sign", "nearest", "range", "known")}
         return other
 
     # -- what the domain says ----------------------------------------------------------------------
@@ -152,6 +156,12 @@ class Quotient:
         return ends[0], ends[1]
 
     @cached_property
+    def known(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Where A lies on the domain, and B."""
+        a, b = ((self.least(form), -self.least(-form)) for form in (self.top, self.bottom))
+        return a, b
+
+    @cached_property
     def boxed(self) -> bool:
         """Whether a box is worth its share: B is away from 0, and A has noises of its own."""
         return self.nearest > 0 and any(self.bottom[1:]) and not any(self.top[1:] * self.bottom[1:])
@@ -170,13 +180,12 @@ class Quotient:
         error = 1 - level
         polygon = self._corners(error * (1 - BOX * self.boxed) / 2)
         parts = [slice(i, i + _ROWS) for i in range(0, len(a), _ROWS)]
-        found = [hull(a[p], b[p], polygon, self.range) for p in parts]
+        found = [hull(a[p], b[p], polygon, self.range, self.sign) for p in parts]
         low = np.concatenate([lo for lo, _ in found]) if found else np.empty(0)
         high = np.concatenate([hi for _, hi in found]) if found else np.empty(0)
         if self.boxed:
-            least, most = self._box(a, b, error * BOX / 4)
-            low, high = np.maximum(low, least), np.minimum(high, most)
-        low, high = np.minimum(low, high), np.maximum(low, high)  # what contradicts itself: between
+            box = self._box(a, b, error * BOX / 4)
+            low, high = np.clip(low, *box), np.clip(high, *box)
         missing = np.isnan(a) | np.isnan(b)
         low, high = (np.where(missing, np.nan, np.clip(end, *self.range)) for end in (low, high))
         if self.empty is not None:
@@ -197,13 +206,12 @@ class Quotient:
     def _box(self, a: Floats, b: Floats, tail: float) -> tuple[Floats, Floats]:
         """Return the least and the largest ratio on a box around A and B, cut by the domain."""
         spans = []
-        for value, form, side in ((a, self.top, 0), (b, self.bottom, 1)):
+        for side, value in enumerate((a, b)):
             low = high = 0.0
             for noise, *along in self.directions:
                 moved = [-along[side] * end for end in reach(noise, tail)]
                 low, high = low + min(moved), high + max(moved)
-            known = self.least(form), -self.least(-form)
-            spans.append([np.clip(value + end, *known) for end in (low, high)])
+            spans.append([np.clip(value + end, *self.known[side]) for end in (low, high)])
         with np.errstate(invalid="ignore"):
             ends = [p / q for p in spans[0] for q in spans[1]]
         ends = [np.where(np.isnan(e), 0.0, e) for e in ends]  # ∞/∞: between the others
@@ -212,62 +220,40 @@ class Quotient:
 
 def corners(pair: Sequence[Direction], tail: float) -> Floats:
     """Return the corners of the noise of (A, B) along two directions."""
-    first, second = pair
-    made = region(with_quantiles(first.noise), with_quantiles(second.noise), tail)
-    turned = np.array([[first.top, first.bottom], [second.top, second.bottom]])
+    (first, along), (second, across) = (unscaled(d.noise) for d in pair)
+    made = region(with_quantiles(first), with_quantiles(second), tail)
+    turned = np.array([[d.top, d.bottom] for d in pair]) * [[along], [across]]
     return np.asarray(made.corners @ turned)
 
 
 def hull(
-    a: Floats, b: Floats, polygon: Floats, known: tuple[float, float]
+    a: Floats, b: Floats, polygon: Floats, known: tuple[float, float], sign: int
 ) -> tuple[Floats, Floats]:
-    """Return the hull of the ratios A/B on (a, b) − K that lie in a range."""
-    bottom = b[:, None] - polygon[:, 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (a[:, None] - polygon[:, 0]) / bottom
-    low, high = ratio.min(axis=1), ratio.max(axis=1)
-    across = ~((bottom > 0).all(axis=1) | (bottom < 0).all(axis=1))
-    if across.any():
-        top = a[across, None] - polygon[:, 0]
-        low[across], high[across] = _outside(top, bottom[across], ratio[across], known)
-    return low, high
+    """Return the ends of the ratios A/B believed, in a range that is known.
 
-
-def _outside(
-    top: Floats, bottom: Floats, ratio: Floats, known: tuple[float, float]
-) -> tuple[Floats, Floats]:
-    """Return the hull for polygons that meet B = 0, where ratios have no end.
-
-    If they do so at A > 0 only, ratios go up to ∞ on the right of it and start from −∞ on the left;
-    at A < 0 only, the other way round; on both sides of A = 0 there are all ratios.
+    From a known lower bound L upwards a ratio r is excluded as long as A − r·B > 0 on all of
+    (a, b) − K, and from an upper bound downwards as long as r·B − A > 0. That A − L·B is negative
+    is known not to be, and excludes nothing. Where B has no known ``sign`` it has that of b.
     """
-    right, left = bottom > 0, bottom < 0
-    up, down = _crossings(top, bottom)
-    gap_low = np.where(up, _most(ratio, left), _most(ratio, right))
-    gap_high = np.where(up, _fewest(ratio, right), _fewest(ratio, left))
-    gap = (up != down) & (gap_low < gap_high)
-    low = np.where(gap & (gap_low < known[0]), gap_high, -np.inf)
-    high = np.where(gap & (gap_high > known[1]), gap_low, np.inf)
-    return low, high
+    side = np.where(b < 0, -1.0, 1.0) if not sign else np.full(b.shape, float(sign))
+    top, bottom = (
+        side[:, None] * (value[:, None] - polygon[:, i]) for i, value in enumerate((a, b))
+    )
+    slack = SLACK * np.ptp(polygon, axis=0)
+    low = _upwards(top, bottom, known[0], slack)
+    return low, -_upwards(-top, bottom, -known[1], slack)
 
 
-def _most(ratio: Floats, where: NDArray[np.bool_]) -> Floats:
-    return np.asarray(np.max(ratio, axis=1, where=where, initial=-np.inf))
-
-
-def _fewest(ratio: Floats, where: NDArray[np.bool_]) -> Floats:
-    return np.asarray(np.min(ratio, axis=1, where=where, initial=np.inf))
-
-
-def _crossings(top: Floats, bottom: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return whether edges of a polygon meet B = 0 at A ≥ 0, and at A ≤ 0."""
-    after, beneath = np.roll(top, -1, axis=1), np.roll(bottom, -1, axis=1)
-    meets = bottom * beneath <= 0
-    side = (top * beneath - after * bottom) * np.sign(beneath - bottom)
-    flat = meets & (bottom == 0) & (beneath == 0)
-    up = meets & ((side >= 0) | (flat & (np.maximum(top, after) >= 0)))
-    down = meets & ((side <= 0) | (flat & (np.minimum(top, after) <= 0)))
-    return up.any(axis=1), down.any(axis=1)
+def _upwards(top: Floats, bottom: Floats, start: float, slack: Floats) -> Floats:
+    """Return the first ratio from ``start`` on that the points (top, bottom) do not exclude."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if start == -math.inf:
+            clear = (bottom > slack[1]).all(axis=1)
+            return np.where(clear, (top / bottom).min(axis=1), start)
+        above = top - start * bottom
+        clear = (above > slack[0] + abs(start) * slack[1]).all(axis=1)
+        steepest = (bottom / above).max(axis=1)
+        return np.where(clear & (steepest > 0), start + 1 / steepest, start)
 
 
 # -- which formulas are quotients ------------------------------------------------------------------

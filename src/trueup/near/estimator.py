@@ -180,17 +180,9 @@ class NearlyUnbiased(Estimator):
         self._check_variance()
         return self._answer.variance_grid(self._statistics)
 
-    def interval(self, /, *x: ArrayLike, level: float = 0.95, **statistics: ArrayLike) -> Any:
-        """Return a confidence interval (low, high) for f(q).
-
-        Where the noise can be inverted it is that of :meth:`Estimator.interval`, which does not
-        depend on the estimator; otherwise it is estimate ± (z·stderr + the largest bias).
-        """
-        low, high = super().interval(*x, level=level, **statistics)
-        if self.interval_method != "normal approximation":
-            return low, high
-        bias = self.bias_bound * (abs(self(*x, **statistics)) if self.relative else 1.0)
-        return low - bias, high + bias
+    def _spread(self, level: float) -> tuple[float, float, float]:
+        z, bound = super()._spread(level)[0], self.bias_bound
+        return (z, 0.0, bound) if self.relative else (z, bound, 0.0)
 
     @cached_property
     def _law(self) -> Any:

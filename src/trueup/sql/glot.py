@@ -274,11 +274,12 @@ def power(a: Sql, n: float, dialect: Dialect) -> Sql:
 
 
 def extreme(name: str, a: Sql, b: Sql, dialect: Dialect) -> Sql:
-    """Return GREATEST or LEAST of two that are not NULL."""
+    """Return GREATEST or LEAST of two that are not NULL; of more where the first is one itself."""
     a, b = _pair(a, b, dialect)
     if dialect.casts != "beside":
         a, b = as_double(a, dialect), as_double(b, dialect)
-    return function(name, a, b)
+    same = isinstance(a, exp.Anonymous) and a.name == name
+    return function(name, *(a.expressions if same else [a]), b)
 
 
 def both(*conditions: Sql) -> Sql:

@@ -278,11 +278,12 @@ def _sign(a: Span) -> Span:
 
 
 def _max(a: Span, b: Span) -> Span:
-    return union(a, b)._replace(low=max(a.low, b.low), high=max(a.high, b.high))
+    low, high, both = max(a.low, b.low), max(a.high, b.high), union(a, b)
+    return span(low, high, both.least, zero=both.zero).with_losses(both)
 
 
 def _min(a: Span, b: Span) -> Span:
-    return union(a, b)._replace(low=min(a.low, b.low), high=min(a.high, b.high))
+    return negative(_max(negative(a), negative(b)))
 
 
 def _pow(a: Span, b: Span) -> Span:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
-from trueup.sql import expression
+from trueup.inverse.closed_ends import ENDS
+from trueup.sql import expression, glot
+from trueup.sql.dialects import dialect_of
+from trueup.sql.glot import exp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
     from trueup.estimator import Estimator
     from trueup.sql.dialects import Dialect
 
-OUTPUTS = ("value", "variance", "stderr")
+OUTPUTS = ("value", "variance", "stderr", *ENDS)
 
 
 def statement(
@@ -22,6 +25,7 @@ def statement(
     output: str = "value",
     columns: Mapping[str, Any] | None = None,
     scales: Mapping[str, Any] | None = None,
+    level: float = 0.95,
 ) -> Any:
     """Return an estimator as a tree of sqlglot; see :meth:`trueup.estimator.Estimator.sql`.
 
@@ -36,6 +40,8 @@ def statement(
     named, scaled = dict(columns or {}), dict(scales or {})
     _check("columns", named, est.statistics)
     _check("scales", scaled, est.statistics)
+    if output in ENDS:
+        return _end(est, dialect, output, named, scaled, level)
     what, root = ("value" if output == "value" else "variance"), output == "stderr"
     if not scaled:
         grid = est._value if what == "value" else est._variance
@@ -47,6 +53,36 @@ def statement(
     for symbol, (name, column) in symbols:
         named[symbol.name], limits[symbol.name] = column, largest[name]
     return expression(grid, named, dialect, root=root, limits=limits)
+
+
+def _end(
+    est: Estimator,
+    dialect: str | Dialect,
+    output: str,
+    columns: dict[str, Any],
+    scales: dict[str, Any],
+    level: float,
+) -> Any:
+    """Return an end of the interval."""
+    ends = est._closed_ends(level, tuple(scales))
+    if ends is not None:
+        grid = ends[ENDS.index(output)]
+        symbols = grid.inputs[len(est.statistics) :]
+        named = dict(zip((q.name for q in symbols), scales.values(), strict=True))
+        return expression(grid, columns | named, dialect)
+    engine = dialect_of(dialect)
+    value, error = (
+        statement(est, engine, what, columns, scales or None) for what in ("value", "stderr")
+    )
+    z, fixed, share = est._spread(level)
+    spread = glot.mul(glot.literal(z), error, engine)
+    if fixed:
+        spread = glot.add(spread, glot.literal(fixed), engine)
+    if share:
+        size = glot.of_double("ABS", value.copy(), engine)
+        spread = glot.add(spread, glot.mul(glot.literal(share), size, engine), engine)
+    combine = glot.sub if output == "low" else glot.add
+    return exp.Paren(this=combine(value, spread, engine))
 
 
 def _check(what: str, names: Iterable[str], statistics: tuple[str, ...]) -> None:

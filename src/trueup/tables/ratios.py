@@ -137,11 +137,10 @@ def interval(
     error = 1 - level
     a, b = np.array([sums[0]]), np.array([sums[1]])
     polygon = _polygon(summands, error * (1 - BOX * boxed) / 2)
-    (low,), (high,) = hull(a, b, polygon, ratio.range)
+    (low,), (high,) = hull(a, b, polygon, ratio.range, ratio.sign)
     if boxed:
-        least, most = _box(ratio, summands, cells, sums, error * BOX / 4)
-        low, high = max(low, least), min(high, most)
-    low, high = min(low, high), max(low, high)
+        box = _box(ratio, summands, cells, sums, error * BOX / 4)
+        low, high = np.clip([low, high], *box)
     return float(np.clip(low, *ratio.range)), float(np.clip(high, *ratio.range))
 
 
@@ -172,10 +171,9 @@ def _box(
     spans = []
     for side, value in enumerate(sums):
         u = (1.0, 0.0) if side == 0 else (0.0, 1.0)
-        form = ratio.top if side == 0 else ratio.bottom
         low = value - height(summands, u, tail)
         high = value + height(summands, (-u[0], -u[1]), tail)
-        known = [cells * ratio.least(form), -cells * ratio.least(-form)]
+        known = [cells * end for end in ratio.known[side]]
         spans.append([min(max(end, known[0]), known[1]) for end in (low, high)])
     ends = [p / q for p in spans[0] for q in spans[1]]
     return min(ends), max(ends)

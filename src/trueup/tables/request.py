@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.estimator import Estimator
+from trueup.inverse.closed_ends import ENDS
 from trueup.inverse.component import Component
 from trueup.noise.discrete_laplace import DiscreteLaplace
 from trueup.noise.laplace import Laplace
@@ -148,12 +149,19 @@ class Request:
         x, scales = arrays[:count], dict(zip(self.scales, arrays[count:], strict=True))
         return self.estimator._interval(x, self.level, scales)
 
+    @property
+    def closed_ends(self) -> tuple[Grid, Grid] | None:
+        """The ends of the interval as functions of the inputs, None for a normal approximation."""
+        return self.estimator._closed_ends(self.level, self.scaled)
+
     def sql(self, dialect: str, output: str) -> str:
         """Return an output as an SQL expression."""
-        if output != "value":
+        if needs_variance((output,)):
             _ = self.variance  # refused here, with a hint of ours
         scales = self.scales or None
-        return self.estimator.sql(dialect, output=output, columns=self.columns, scales=scales)
+        return self.estimator.sql(
+            dialect, output=output, columns=self.columns, scales=scales, level=self.level
+        )
 
 
 def read_requests(
@@ -210,7 +218,7 @@ def outputs_of(stderr: Any, interval: Any = None) -> tuple[str, ...]:
             f"stderr must be True or False, got {stderr!r}",
             "stderr=False leaves out the standard errors; give an estimator another name",
         )
-    ends = () if level_of(interval) is None else ("low", "high")
+    ends = () if level_of(interval) is None else ENDS
     return ("value", *(("stderr",) if stderr else ()), *ends)
 
 
