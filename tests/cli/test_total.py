@@ -177,3 +177,21 @@ def test_ratios_of_sums_are_those_of_python(table, tmp_path, debias):
         (same,) = [r for r in found if r["state"] == row["state"]]
         for name in ("rows", "mean", "mean_stderr", "mean_low", "mean_high"):
             assert float(same[name]) == pytest.approx(row[name], rel=1e-9)
+
+
+def test_intervals_of_rows_are_those_of_python(cells, debias, run):
+    done = debias(cells, "-", "--interval", "0.9", "--no-stderr")
+    assert done.code == 0, done.err
+    est = tu.unbiased("s/n", MEAN, {"n": (1, None)})
+    found = rows(done.out)
+    assert list(found[0])[-3:] == ["mean", "mean_low", "mean_high"]
+    for row in found:
+        if not row["s"]:
+            assert row["mean_low"] == row["mean_high"] == ""
+            continue
+        ends = est.interval(s=float(row["s"]), n=float(row["n"]), level=0.9)
+        assert (float(row["mean_low"]), float(row["mean_high"])) == pytest.approx(ends, rel=1e-10)
+    assert (
+        "--interval does not go with --total"
+        in debias(cells, "-", "--total", "--interval", "0.9").err
+    )

@@ -95,7 +95,7 @@ def projected(
     >>> q = sympy.Symbol("q", real=True)
     >>> known = [Statistic(q, Uniform(4), Interval(1, None))]
     >>> projected(2 * q, known, 0.5, (1,), {})[0]
-    2*Max(1, q - 1)
+    2*Max(1, q - 1.0)
     """
     if signs is None:
         raise TrueupError("the interval of a function that goes up and down has no formula", _HINT)
