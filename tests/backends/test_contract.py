@@ -19,6 +19,8 @@ from backends.kinds import (
     REAL,
     SCALES,
     WHOLE,
+    Kind,
+    crossed,
     kinds,
     one,
     several,
@@ -50,6 +52,10 @@ INTERVALS = {
     "a quotient": lambda: kind_of("quotient"),
     "a positive quotient": lambda: several(
         "s/n", BOTH, "s >= 0, n >= 1", {"s": REAL, "n": WHOLE}
+    ),
+    "empty cells": lambda: Kind(
+        est := tu.unbiased("s/n", {"s": DISCRETE, "n": DISCRETE}, "s >= 0, n >= 0", empty=-3),
+        crossed(est, {"s": WHOLE, "n": WHOLE}),
     ),
     "a share": lambda: kind_of("share"),
     "scales": lambda: kind_of("Laplace, scales per row"),

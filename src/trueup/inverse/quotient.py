@@ -189,12 +189,12 @@ class Quotient:
         missing = np.isnan(a) | np.isnan(b)
         low, high = (np.where(missing, np.nan, np.clip(end, *self.range)) for end in (low, high))
         if self.empty is not None:
-            likely = self.sign * b <= self._most_of_none(error)
+            likely = self.sign * b <= self.most_of_none(error)
             low = np.where(likely, np.minimum(low, self.empty), low)
             high = np.where(likely, np.maximum(high, self.empty), high)
         return low, high
 
-    def _most_of_none(self, error: float) -> float:
+    def most_of_none(self, error: float) -> float:
         """Return what |B| is published as, at most, where it is 0."""
         along = [(d.noise, self.sign * d.bottom) for d in self.directions if d.bottom]
         return sum(max(c * end for end in reach(z, error / len(along))) for z, c in along)
