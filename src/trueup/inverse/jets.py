@@ -16,6 +16,7 @@ from collections import defaultdict
 from functools import lru_cache
 from itertools import islice, product
 from math import comb
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 import sympy
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 _LONGEST = 200  # parts of an expression whose limit is sought: one of 100 takes sympy a second
 
 _MOST_PARTS = 6000  # of all derivatives of one function: sympy makes some thousand in a second
+
+_SHOWN = 200  # characters of a formula in a message: enough to tell which one it is
 
 _GROWTH = 3  # times as many parts has the derivative of a long expression, at the least
 
@@ -193,8 +196,8 @@ class Jet:
             grows = n < order and _GROWTH * self._parts[found] > _MOST_PARTS
             if grows or sum(self._parts.values()) > _MOST_PARTS:
                 raise TrueupError(
-                    f"the derivatives of {text(self.f)} by {len(self.symbols)} statistics at once "
-                    f"have more than {_MOST_PARTS} parts",
+                    f"the derivatives of {shorten(text(self.f), _SHOWN, placeholder=' …')} by "
+                    f"{len(self.symbols)} statistics at once have more than {_MOST_PARTS} parts",
                     "under integer noise (DiscreteLaplace) values of f are enough; or debias its "
                     "parts one by one",
                 )
