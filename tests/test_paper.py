@@ -246,6 +246,12 @@ def test_per_record_csv(run):
     assert [float(r["sd"]) for r in rows] == [r.sd for r in run.results.per_record]
 
 
+def test_the_report_is_saved_as_printed(run):
+    printed, written = run.text.split("\n\nWritten to ")
+    assert (run.folder / "report.txt").read_text(encoding="utf-8") == f"{printed}\n"
+    assert "report.txt" in written
+
+
 @needs_plots
 def test_figures_are_png_of_publishable_size(run):
     assert sorted(p.name for p in run.folder.iterdir()) == files.names(plots=True)

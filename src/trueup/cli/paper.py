@@ -14,12 +14,12 @@ HELP = "Recompute the paper's figures and numbers, side by side with what it pri
 
 EXAMPLES = """\
 It writes Figures 1 to 3 (PNG and CSV) and the tables (CSV), prints every published number beside
-the exact one, and says where and why they differ.
+the exact one, and says where and why they differ; report.txt keeps what is printed.
 
 examples:
   trueup paper
   trueup paper --out figures --force
-  trueup paper --no-plots > report.txt
+  trueup paper --no-plots
 """
 
 
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("trueup-paper"),
         metavar="DIR",
-        help="folder for the figures and tables, made if absent (default: ./trueup-paper)",
+        help="folder for figures, tables and report, made if absent (default: ./trueup-paper)",
     )
     parser.add_argument(
         "--no-plots", action="store_true", help="numbers and CSV only; needs no matplotlib"
@@ -51,8 +51,9 @@ def run(args: argparse.Namespace) -> int:
         style.require()
     files.prepare(args.out, files.names(plots), args.force)
     results = reproduce()
-    written = files.write(args.out, results, _pictures(results) if plots else {})
-    print(report(results))
+    told = report(results)
+    written = files.write(args.out, results, told, _pictures(results) if plots else {})
+    print(told)
     print("\n" + paragraph(f"Written to {args.out}: {', '.join(written)}"))
     return 0
 

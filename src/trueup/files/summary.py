@@ -132,8 +132,8 @@ class Summary:
         for i, bound in enumerate(bounds_of(self.statement.requests)):
             found = self._of(i)
             beyond, known = found["beyond"] or 0, found["known"]
-            share = f" ({100 * beyond / known:.2g} %)" if beyond else ""
-            yield f"{bound.statistic}: {beyond:,}{share} {bound.where} {bound.value:g}"
+            share = f" ({_percent(beyond / known)})" if beyond else ""
+            yield f"{bound.statistic}: {beyond:,}{share} {bound.where} {bound.value:.10g}"
         for _, empty, numbers in self._cells():
             yield empty.words(*numbers)
         for request in self.statement.requests:
@@ -175,3 +175,15 @@ class Summary:
         if errors is not None and errors < known:
             parts.append(f"{known - errors:,} without a standard error")
         return f"{name}: {'; '.join(parts) or 'done'}"
+
+
+def _percent(share: float) -> str:
+    """Return a share as a percentage, to two digits.
+
+    Examples
+    --------
+    >>> _percent(1.0), _percent(1 / 3), _percent(0.00123)
+    ('100 %', '33 %', '0.12 %')
+    """
+    found = 100 * share
+    return f"{found:.0f} %" if found >= 10 else f"{found:.2g} %"

@@ -161,7 +161,9 @@ def _warn_beyond(requests: Sequence[Request], pieces: Sequence[Piece]) -> None:
         if not empty.denied:
             continue
         g = _indicated(empty.indicator, pieces)
-        text = empty.doubt(float(g.sum()), float(g @ g), len(g), g)
+        rows = sum(len(p.columns[empty.indicator.inputs[0]].values) for p in pieces)
+        part = " looked at" if rows > SAMPLE else ""
+        text = empty.doubt(float(g.sum()), float(g @ g), len(g), g, part)
         if text is not None:
             warnings.warn(text, BoundWarning, stacklevel=_calls_inside() + 1)
 

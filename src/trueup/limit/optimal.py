@@ -19,6 +19,7 @@ from trueup.limit.interior import approach
 from trueup.limit.means import OptimalMean
 from trueup.limit.programme import Columns, Programme, refined, solve
 from trueup.limit.table import Mixture, Row, Table, exact_table, exp_below
+from trueup.noise.base import read_generator
 from trueup.noise.discrete_laplace import DiscreteLaplace
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class OptimalRelease:
 
     # -- releasing ---------------------------------------------------------------------------------
 
-    def release(self, q: int, rng: np.random.Generator | None = None) -> OptimalValue:
+    def release(self, q: int, rng: Any = None) -> OptimalValue:
         """Publish f(q): by the operating system's randomness, exactly, or as a simulation.
 
         Parameters
@@ -147,15 +148,10 @@ class OptimalRelease:
         q
             The true value, an integer of the domain.
         rng
-            None for a private release; a NumPy generator for a simulation, which is not private.
+            None for a private release; a NumPy generator or a seed for a simulation, not private.
         """
         row = self.table.row(self._truth(q))
-        if rng is not None and not isinstance(rng, np.random.Generator):
-            raise TrueupError(
-                f"rng must be a NumPy generator, got {rng!r}",
-                "leave it out for a private release, or give numpy.random.default_rng(seed)",
-            )
-        value = self.table.labels[row.draw(rng)]
+        value = self.table.labels[row.draw(None if rng is None else read_generator(rng))]
         return OptimalValue(value, self.epsilon, simulated=rng is not None)
 
     def _truth(self, q: object) -> int:

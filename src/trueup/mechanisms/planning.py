@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import html
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -19,6 +18,7 @@ from trueup.exact import number
 from trueup.mechanisms.groups import GroupMean, GroupShare
 from trueup.mechanisms.means import Mean, SmoothSensitivityMean, TwoTotalsMean
 from trueup.mechanisms.records import read_bounds
+from trueup.notebook import table
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
@@ -103,12 +103,8 @@ class Plan:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head, *rows = (
-            "".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._rows
-        )
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        head = f"<thead><tr>{head.replace('td>', 'th>')}</tr></thead>"
-        return f"<table><caption>{self._title}</caption>{head}<tbody>{body}</tbody></table>"
+        head, *rows = self._rows
+        return table(head, rows, self._title)
 
 
 def plan(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.errors import TrueupError
+from trueup.notebook import table
 from trueup.values import plus_minus
 
 if TYPE_CHECKING:
@@ -76,12 +77,33 @@ class Summable:
     Sums are multiplied and divided by numbers, so that ``sum(releases) / len(releases)`` is a mean.
     """
 
+    _label = "value"
+
     def _parts(self) -> dict[int, tuple[float, Any]]:
         return {id(self): (1.0, self)}
 
     def _names(self) -> list[Any] | None:
         """Return the names of what is published, None for one number."""
         return None
+
+    @property
+    def _notes(self) -> list[str]:
+        """What to know of it."""
+        release: Any = self
+        notes = (getattr(self, "note", None), _SIMULATED if release.simulated else None)
+        return [note for note in notes if note]
+
+    def _repr_html_(self) -> str:
+        release: Any = self
+        found = (
+            [(self._label, release.value, release.stderr)]
+            if self._names() is None
+            else [(name, share, release.stderr[name]) for name, share in release.shares.items()]
+        )
+        rows = [(name, *plus_minus(value, error).split(" ± ")) for name, value, error in found]
+        count = getattr(self, "count", math.nan)
+        known = [] if math.isnan(count) else [("count", f"{count:.1f}", "")]
+        return table(("", "estimate", "standard error"), [*rows, *known], "; ".join(self._notes))
 
     def __add__(self, other: object) -> Any:
         parts = dict(self._parts())
@@ -138,6 +160,10 @@ class Sum(Summable):
         return self.parts
 
     @property
+    def _label(self) -> str:  # type: ignore[override]
+        return _kind(self.parts)
+
+    @property
     def value(self) -> float:
         """The sum."""
         return math.fsum(weight * release.value for weight, release in self.parts.values())
@@ -158,9 +184,8 @@ class Sum(Summable):
         return any(release.simulated for _, release in self.parts.values())
 
     def __repr__(self) -> str:
-        note = f"; {_SIMULATED}" if self.simulated else ""
-        shown = plus_minus(self.value, self.stderr)
-        return f"<{_kind(self.parts)} of {len(self.parts)}: {shown}{note}>"
+        shown = f"{_kind(self.parts)} of {len(self.parts)}: {plus_minus(self.value, self.stderr)}"
+        return f"<{'; '.join([shown, *self._notes])}>"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -180,6 +205,7 @@ class MeanRelease(Summable):
     simulated: bool
     published: tuple[float, ...] = ()
     note: str | None = None
+    _label = "mean"
 
     @property
     def value(self) -> float:
@@ -192,11 +218,10 @@ class MeanRelease(Summable):
         return root(self.variance)
 
     def __repr__(self) -> str:
-        notes = [n for n in (self.note, _SIMULATED if self.simulated else None) if n]
         shown = f"mean {plus_minus(self.mean, self.stderr)}"
         if not math.isnan(self.count):
             shown += f", count {self.count:.1f}"
-        return f"<{shown}{'; ' if notes else ''}{'; '.join(notes)}>"
+        return f"<{'; '.join([shown, *self._notes])}>"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -209,6 +234,7 @@ class TotalRelease(Summable):
     noise: Noise
     simulated: bool
     note: str | None = None
+    _label = "total"
 
     @property
     def value(self) -> float:
@@ -221,8 +247,7 @@ class TotalRelease(Summable):
         return self.stderr**2
 
     def __repr__(self) -> str:
-        notes = [n for n in (self.note, _SIMULATED if self.simulated else None) if n]
-        return f"<{'; '.join([f'total {plus_minus(self.total, self.stderr)}', *notes])}>"
+        return f"<{'; '.join([f'total {plus_minus(self.total, self.stderr)}', *self._notes])}>"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -260,8 +285,7 @@ class SharesRelease(Summable):
         return {name: root(v) for name, v in self.variance.items()}
 
     def __repr__(self) -> str:
-        notes = [n for n in (self.note, _SIMULATED if self.simulated else None) if n]
-        return f"<shares {'; '.join([_listed(self.shares, self.stderr), *notes])}>"
+        return f"<shares {'; '.join([_listed(self.shares, self.stderr), *self._notes])}>"
 
 
 class SharesSum(Summable):
@@ -299,9 +323,9 @@ class SharesSum(Summable):
         return any(release.simulated for _, release in self.parts.values())
 
     def __repr__(self) -> str:
-        note = f"; {_SIMULATED}" if self.simulated else ""
-        shown = _listed(self.shares, self.stderr)
-        return f"<{_kind(self.parts)} of {len(self.parts)} shares: {shown}{note}>"
+        kind = f"{_kind(self.parts)} of {len(self.parts)} shares"
+        shown = f"{kind}: {_listed(self.shares, self.stderr)}"
+        return f"<{'; '.join([shown, *self._notes])}>"
 
 
 def _listed(values: dict[Any, float], errors: dict[Any, float]) -> str:

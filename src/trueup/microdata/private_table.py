@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trueup.mechanisms.sampling import publish
 from trueup.microdata.design import SIMULATION
+from trueup.notebook import table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from trueup.microdata.statement import Privacy
 
 NOT_PRIVATE = "not private"
+_SHOWN = 20  # rows in a notebook; .table has all
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -47,6 +50,13 @@ class PrivateTable:
         note = "; simulation: not private" if self.simulated else ""
         kind = "group" if size == 1 else "groups"
         return f"<private table of {size} {kind}, epsilon {self.privacy.epsilon:g}{note}>"
+
+    def _repr_html_(self) -> str:
+        rows = list(itertools.islice(zip(*self.columns.values(), strict=True), _SHOWN))
+        shown = [["–" if x is None else _digits(x) for x in row] for row in rows]
+        size = len(next(iter(self.columns.values())))
+        rest = f"; the first {_SHOWN} of {size:,} groups" if size > _SHOWN else ""
+        return table(list(self.columns), shown, f"{self.privacy}{rest}")
 
 
 def check_noise(design: Design) -> None:
@@ -84,6 +94,10 @@ def columns(
     if simulated:
         found[SIMULATION] = [NOT_PRIVATE] * len(keys)
     return found
+
+
+def _digits(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _numbers(values: Any) -> list[float | None]:

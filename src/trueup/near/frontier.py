@@ -22,6 +22,7 @@ from trueup.near.products import question_of, split, wild
 from trueup.near.profile import Profile
 from trueup.near.smoothing import Smoothing
 from trueup.near.solution import Solution
+from trueup.notebook import table
 
 if TYPE_CHECKING:
     import sympy
@@ -112,6 +113,9 @@ def _read(biases: Sequence[Any] | None, question: Question) -> list[float]:
     if not found:
         raise TrueupError("biases is empty", "give bias bounds, e.g. [0.05, 0.01]")
     return found
+
+
+_HEAD = ("bias bound", "largest sd", "at", "average sd", "best from")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,25 +225,37 @@ class Frontier:
             "σ·|f′|"
         )
 
-    def __repr__(self) -> str:
+    @property
+    def _title(self) -> str:
         question = self.question
         kind = ", relative to |f|" if question.relative else ""
         of = f" (of {text(question.f)}, as in {text(self.f)})" if question.beside else ""
-        title = (
+        return (
             f"Frontier of {text(self.f)} under {question.noise!r}, true value in "
             f"{question.domain}{kind}{of}"
         )
-        head = f"  {'bias bound':>10}  {'largest sd':>10}  {'at':<8}  {'average sd':>10}"
-        rows = [f"{head}  best from"]
+
+    @property
+    def _rows(self) -> list[tuple[str, ...]]:
+        """A row for each bias bound, as text."""
+        rows: list[tuple[str, ...]] = []
         for p, cells in zip(self.points, self.cells, strict=True):
             if math.isnan(p.bias_bound):
-                rows.append(f"  {p.max_bias:>10.3g}  cannot be reached")
+                rows.append((f"{p.max_bias:.3g}", "cannot be reached", "", "", ""))
             else:
-                rows.append(
-                    f"  {p.max_bias:>10.3g}  {p.largest_sd:>10.4g}  {p.worst:<8.6g}  "
-                    f"{p.average_sd:>10.4g}  {_cells(cells)}"
-                )
-        return "\n".join([title, *rows, f"  {self.advice}"])
+                sds = f"{p.largest_sd:.4g}", f"{p.worst:.6g}", f"{p.average_sd:.4g}"
+                rows.append((f"{p.max_bias:.3g}", *sds, _cells(cells)))
+        return rows
+
+    def __repr__(self) -> str:
+        lines = (
+            f"  {bias:>10}  {largest:>10}  {at:<8}  {average:>10}  {best}".rstrip()
+            for bias, largest, at, average, best in (_HEAD, *self._rows)
+        )
+        return "\n".join([self._title, *lines, f"  {self.advice}"])
+
+    def _repr_html_(self) -> str:
+        return table(_HEAD, self._rows, f"{self._title}; {self.advice}")
 
     def plot(self, axes: Any = None) -> Any:
         """Draw standard deviation against bias bound (:func:`trueup.plots.frontier`)."""

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from trueup.paper import Results
 
 FIGURES = ("figure1", "figure2", "figure3")
+REPORT = "report.txt"
 
 
 def names(plots: bool) -> list[str]:
     """Return the names of the files of a run."""
-    tables = [f"{name}.csv" for name in FIGURES] + ["numbers.csv", "per_record.csv"]
+    tables = [f"{name}.csv" for name in FIGURES] + ["numbers.csv", "per_record.csv", REPORT]
     return sorted(tables + ([f"{name}.png" for name in FIGURES] if plots else []))
 
 
@@ -40,9 +41,9 @@ def prepare(folder: Path, wanted: Iterable[str], force: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def write(folder: Path, results: Results, pictures: Mapping[str, bytes]) -> list[str]:
-    """Write every file of a run, pictures included, and return the names."""
-    contents = {**_tables(results), **pictures}
+def write(folder: Path, results: Results, report: str, pictures: Mapping[str, bytes]) -> list[str]:
+    """Write every file of a run, the report and pictures included, and return the names."""
+    contents = {**_tables(results), REPORT: f"{report}\n".encode(), **pictures}
     for name, content in contents.items():
         replace(folder / name, content)
     return sorted(contents)

@@ -91,7 +91,9 @@ class Bound:
             far = u <= p * (1 + 1e-9)
             found = int((far & drawn).sum())
             if found and scipy.special.betainc(found, count - found + 1, p) < ODDS:
-                return self._words(len(u), int(far.sum()) if p < nearest else None, count, p)
+                part = " looked at" if rows > SAMPLE else ""
+                number = int(far.sum()) if p < nearest else None
+                return self._words(len(u), number, count, p, part)
         known = rows * count // len(x)
         if known * alone >= ODDS:
             return None
@@ -111,19 +113,19 @@ class Bound:
             found[own] = dataclasses.replace(self, noise=noise)._tail(z[own])
         return found
 
-    def _words(self, beyond: int, far: int | None, count: int, p: float) -> str:
+    def _words(self, beyond: int, far: int | None, count: int, p: float, part: str = "") -> str:
         """Say how many values lie beyond the bound, and how many ``far``, where P(Z there) = p.
 
-        None: anywhere beyond it.
+        None: anywhere beyond it. ``part`` says that not all values were looked at.
         """
         how = "far " if far == beyond else ""
-        lie = f"lie {how}{self.where} the bound {self.value:g} of {self.statistic}"
+        lie = f"lie {how}{self.where} the bound {self.value:.10g} of {self.statistic}"
         if far not in (None, beyond):
             lie += f", {far:,} of them far {self.where} it"
         expected = f"{p * count:,.0f}" if p * count >= 10 else f"{p * count:.3g}"
         return (
-            f"{beyond:,} of {count:,} values of {self.column} {lie}; if every true value were at "
-            f"the bound, {self.noise!r} would take {expected} of them there\n"
+            f"{beyond:,} of {count:,} values of {self.column}{part} {lie}; if every true value were "
+            f"at the bound, {self.noise!r} would take {expected} of them there\n"
             "Hint: estimates are biased beyond a wrong bound; check it, and the noise"
         )
 

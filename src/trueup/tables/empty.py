@@ -50,11 +50,14 @@ class Empty:
         error = math.sqrt(max(squares - total, 0.0))
         return f"{self.denominator} = 0: about {total:,.0f} ± {error:,.0f} of {rows:,} cells"
 
-    def doubt(self, total: float, squares: float, rows: int, some: Floats) -> str | None:
+    def doubt(
+        self, total: float, squares: float, rows: int, some: Floats, part: str = ""
+    ) -> str | None:
         """Return what to warn of, None if there may well be no empty cell.
 
         ``some`` are the g of some rows in their order; one that repeats the one before may be the
-        same draw, written into several cells, and is left out.
+        same draw, written into several cells, and is left out. ``part`` says that the sums are of
+        some rows, too.
 
         Examples
         --------
@@ -73,8 +76,8 @@ class Empty:
             return None
         error = math.sqrt(max(squares - total, 0.0))
         return (
-            f"about {total:,.0f} ± {error:,.0f} of {rows:,} cells are empty, but the stated bounds "
-            f"say that {self.denominator} is never 0\n"
+            f"about {total:,.0f} ± {error:,.0f} of {rows:,} cells{part} are empty, but the stated "
+            f"bounds say that {self.denominator} is never 0\n"
             "Hint: say what the estimate is in empty cells, empty=value (--empty VALUE), with "
             "bounds that reach 0: beyond a wrong bound estimates are biased"
         )
