@@ -163,4 +163,9 @@ def test_large_tables_are_judged_by_a_sample_and_by_their_farthest_value(tmp_pat
         assert bool(warned(LAPLACE, q)) == expected
     pl.DataFrame({"q": q - 5}).write_parquet(source)
     assert main(["debias", str(source), str(out), *arguments, "--force"]) == 0
-    assert "values of q lie below" in capsys.readouterr().err
+    words = r"([\d,]+) of ([\d,]+) values of '?q'? looked at lie below the bound 1 of q"
+    told = re.search(words, capsys.readouterr().err)
+    assert 0.2 < int(told[1].replace(",", "")) / 200_000 < int(told[2].replace(",", "")) / 200_000
+    assert int(told[2].replace(",", "")) == pytest.approx(65_536, rel=0.02)
+    (message,) = warned(LAPLACE, q - 5)
+    assert re.search(words, message)[1] == f"{int((q[::4] - 5 < 1).sum()):,}"

@@ -62,6 +62,12 @@ def test_a_bound_that_denies_empty_cells_is_doubted(cells, kind):
     assert tu.debias(kind(cells), mean=tu.unbiased("s/n", noise, "n >= 0", empty=0)) is not None
 
 
+def test_of_many_rows_it_says_how_many_were_looked_at(cells):
+    many = pd.DataFrame({name: np.tile(x, 30) for name, x in cells.items()})
+    with pytest.warns(tu.BoundWarning, match=r"of 45,000 cells looked at are empty"):
+        tu.debias(many, mean=tu.unbiased("s/n", {"s": LAW, "n": LAW}, "n >= 1"))
+
+
 def test_the_convention_may_be_given_with_the_table(cells):
     noise = {"s": LAW, "n": LAW}
     zero = tu.unbiased("s/n", noise, "n >= 0", empty=0)

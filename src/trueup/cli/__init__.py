@@ -129,7 +129,7 @@ def _run(argv: Sequence[str] | None) -> int:
     """Parse and run; argparse's own exits become exit codes."""
     parser = build_parser()
     try:
-        args, rest = parser.parse_known_args(argv)
+        args, rest = parser.parse_known_args(_joined(sys.argv[1:] if argv is None else argv))
         if rest and (not hasattr(args, "formulas") or any(r.startswith("-") for r in rest)):
             parser.error(f"unrecognized arguments: {' '.join(rest)}")
         if rest:  # formulas after an option
@@ -141,6 +141,23 @@ def _run(argv: Sequence[str] | None) -> int:
         return USAGE
     code: int = args.run(args)
     return code
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """Return the arguments with bounds such as -1<=n<=9 tied to --domain: they are no options.
+
+    Examples
+    --------
+    >>> _joined(["explain", "n", "--domain", "-1<=n<=9"])
+    ['explain', 'n', '--domain=-1<=n<=9']
+    """
+    found: list[str] = []
+    for text in argv:
+        if found and found[-1] == "--domain" and text[:1] == "-" and text[1:2] in {*"0123456789."}:
+            found[-1] += f"={text}"
+        else:
+            found.append(text)
+    return found
 
 
 def _refuse(message: str) -> int:

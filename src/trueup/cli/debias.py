@@ -126,6 +126,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, debias, write; the summary goes to standard error."""
     from trueup.cli import WrongUsage
+    from trueup.cli.hints import told
     from trueup.cli.sidecar import read_release
 
     release = read_release(args, args.formulas)
@@ -148,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
         from trueup.files.spark import run_spark as run_job
     else:
         from trueup.files.job import run_job
-    lines = run_job(job)
+    lines = [told(line) for line in run_job(job)]
     print("\n".join(lines), file=sys.stderr, end="\n" * bool(lines))
     return 0
 

@@ -6,8 +6,10 @@
     DiscreteLaplace(2)              discrete_laplace(2)
     Fraction(1, 2)                  1/2
     sd(q) at …                      trueup explain --at …
-    empty=value                     --empty VALUE
-    nearly_unbiased(…)              in Python: tu.nearly_unbiased(…)
+    empty=value, at_most=3          --empty VALUE, --at-most 3
+    nearly_unbiased(…)              --max-bias 0.05
+    tu.ratio(...)                   --ratio
+    frontier()                      (in Python) tu.frontier()
 
 This is the one place that knows both: whoever words a hint writes it for Python.
 """
@@ -27,14 +29,32 @@ if TYPE_CHECKING:
 
 _NEST = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"  # three deep: f(Laplace(Fraction(1, 2)))
 _FAMILIES = {family.__name__: name for name, family in known_families().items()}
+_NAMED = "at_most|cells|interval|max_bias|missing|unit"  # spelt alike, but for the dash
 _WORDS: list[tuple[str, Callable[[str], str]]] = [
-    (rf"nearly_unbiased{_NEST}", lambda call: f"(in Python) tu.{call}"),
+    (rf"nearly_unbiased{_NEST}", lambda _: "--max-bias 0.05"),
     (r"domain=\{[^{}]*\}", lambda text: _options(text.removeprefix("domain="))),
+    (r"\(low, high\) with low <= high; None on a side means", lambda _: _ENDS),
+    (r"e\.g\. 0\.01 with relative=True; for none use unbiased\(\)", lambda _: _NO_BIAS),
+    (r"use relative=False, or ", lambda _: "use "),
+    (rf"\b(?:{_NAMED})=(?:'[^']*'|[\w.]*\w)", lambda text: _option(*text.split("="))),
+    (r"missing=\{'[^']*': …\}", lambda text: f"[missing] {text[10:-5]} = … in the plan"),
+    (r"keys=\['A', 'B'\], keys=\{.*\}, a table, or a file", lambda _: _KEYS),
+    (r"by=\[[^\]]*\]", lambda _: "--by state,industry"),
+    (r"ledger=\{[^{}]*\}", lambda _: "--ledger ledger.toml --dataset survey-2026 --cap 3"),
+    (r"\bn='count'", lambda _: '"n = count"'),
+    (r"\bstderr=False\b", lambda _: "--no-stderr"),
+    (r"\btu\.ratio\(\.\.\.\)", lambda _: "--ratio"),
+    (r"\btu\.total\b", lambda _: "--total"),
+    (r"\bfrontier\(\)", lambda _: "(in Python) tu.frontier()"),
+    (r"\bscipy\.stats\.norm\(scale=2\)", lambda _: "scipy(norm, scale=2)"),
     (rf"\b(?:{'|'.join(_FAMILIES)})\b(?!\.)", lambda name: _FAMILIES[name]),
     (r"\bempty=value\b", lambda _: "--empty VALUE"),
     (r"\bFraction\(-?\d+, \d+\)", lambda text: text[9:-1].replace(", ", "/")),
     (r"\bsd\((?:q|\.\.\.)\) at", lambda _: "trueup explain --at"),
 ]
+_ENDS = '"low<=n<=high" with low <= high; leave out a side that is'
+_NO_BIAS = "e.g. --max-bias 0.01; leave it out for none"
+_KEYS = '--keys groups.csv, or in the plan [keys] state = ["A", "B"]'
 _PYTHON = re.compile("|".join(f"({python})" for python, _ in _WORDS))
 
 
@@ -51,15 +71,39 @@ def in_shell(error: TrueupError) -> str:
     return f"{error.message}\nHint: {reworded(error.hint)}"
 
 
+def told(warning: str) -> str:
+    r"""Return a warning as the command line says it: its hint, if it has one, is reworded.
+
+    Examples
+    --------
+    >>> print(told("cells are empty\nHint: say what they are, empty=value"))
+    cells are empty
+    Hint: say what they are, --empty VALUE
+    """
+    message, mark, hint = warning.partition("\nHint: ")
+    return f"{message}{mark}{reworded(hint)}"
+
+
 def reworded(hint: str) -> str:
     """Return a hint in the words of the command line.
 
     Examples
     --------
     >>> reworded("use Laplace(Fraction(1, 2)), or nearly_unbiased(f, Laplace(2), max_bias=...)")
-    'use laplace(1/2), or (in Python) tu.nearly_unbiased(f, Laplace(2), max_bias=...)'
+    'use laplace(1/2), or --max-bias 0.05'
     """
     return _PYTHON.sub(lambda m: _WORDS[(m.lastindex or 0) - 1][1](m[0]), hint)
+
+
+def _option(name: str, value: str) -> str:
+    """Return a named argument as an option.
+
+    Examples
+    --------
+    >>> _option("unit", "'person_id'")
+    '--unit person_id'
+    """
+    return f"--{name.replace('_', '-')} {value.strip(chr(39))}"
 
 
 def _options(domain: str) -> str:

@@ -82,7 +82,7 @@ def add_release(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="BIAS",
-        help="bias allowed of quotients, relative to them, or 'mean=0.2' for one; repeatable",
+        help="bias allowed, relative to the result, or 'mean=0.2' for one; repeatable",
     )
     group.add_argument(
         "--cells",

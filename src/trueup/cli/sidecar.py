@@ -37,6 +37,7 @@ import tomllib
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from trueup.cli.hints import told
 from trueup.cli.notation import (
     Bound,
     Name,
@@ -130,10 +131,11 @@ class Release:
             name: s.bounds for name, s in self.statistics.items() if name in noises
         }
         domain |= self._known_together(names, noises)
-        quotient = bool(denominators(parse(formula)))
+        curved = not parse(formula).is_polynomial()  # what needs no bias gets none
+        wide = {"empty": bool(denominators(parse(formula))), "max_bias": curved, "cells": curved}
         asked = {
-            name: given.get(estimate, given.get("") if quotient else None)
-            for name in ("empty", "max_bias", "cells")
+            name: given.get(estimate, given.get("") if for_all else None)
+            for name, for_all in wide.items()
             if (given := getattr(self, name))
         }
         asked = {name: value for name, value in asked.items() if value is not None}
@@ -141,7 +143,7 @@ class Release:
             warnings.simplefilter("always", BoundWarning)
             made = _made(formula, noises, domain, asked)
         for warning in caught:
-            print(f"trueup: warning: {warning.message}", file=sys.stderr)
+            print(f"trueup: warning: {told(str(warning.message))}", file=sys.stderr)
         return made
 
     def _known_together(self, names: list[str], noises: dict[str, Noise]) -> dict[str, Any]:
@@ -236,6 +238,8 @@ def read_release(args: argparse.Namespace, formulas: Iterable[str]) -> Release:
         release.given(name).scale_column = column
     for text in args.noise:
         of, law = assignment(text)
+        if of is not None and "(" in of and "`" not in text:  # laplace(epsilon=1), of all
+            of, law = None, text
         if of is None:
             release.default = read_noise(law)
         else:

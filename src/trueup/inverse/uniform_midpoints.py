@@ -540,7 +540,7 @@ def _endless(noise: Uniform, functions: Sequence[sympy.Expr]) -> NoUnbiasedEstim
     return NoUnbiasedEstimator(
         f"no unbiased estimator of {_longest(functions)} was found under {noise!r}: it is not a "
         "sum of terms q^k·e^(c·q), and the domain has no end",
-        "bound the domain on one side at least, e.g. domain=(0, None), or accept a small bias: "
+        "bound the domain on one side at least, or accept a small bias: "
         "nearly_unbiased(f, noise, domain, max_bias=...)",
         proved=False,
     )

@@ -324,7 +324,8 @@ class Aggregation:
             wrong = [w + v for w, v in zip(wrong, whole[size:], strict=True)]
         for (fault, _), count in zip(self.faults(), wrong, strict=True):
             if count:
-                raise TrueupError(f"{count} rows: {fault.problem}", f"{fault.hint}; {_SPENT}")
+                rows = f"{count:,} row{'s' * (count != 1)}"
+                raise TrueupError(f"{rows}: {fault.problem}", f"{fault.hint}; {_SPENT}")
         return sums
 
 

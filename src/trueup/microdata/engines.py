@@ -69,6 +69,8 @@ def _of_files(
             kinds = types(duck, table, source.columns)
             asked = Aggregation(design, kinds, missing, source.format.is_text, secret)
             return _answered(duck, asked, table, keys)
+        except TrueupError as error:
+            raise TrueupError(f"{data.path}: {error.message}", error.hint) from None
         except duck.errors as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise

@@ -36,7 +36,8 @@ def gaussian_scale(
         return concentrated_scale(positive(rho, "rho"), sensitivity)
     if rho is None and epsilon is not None and delta is not None:
         return solve(float(positive(epsilon, "epsilon")), _probability(delta), float(sensitivity))
-    given = f"rho={rho!r}, epsilon={epsilon!r}, delta={delta!r}"
+    parts = {"rho": rho, "epsilon": epsilon, "delta": delta}
+    given = ", ".join(f"{name}={x!r}" for name, x in parts.items() if x is not None) or "nothing"
     raise TrueupError(f"the budget is not clear from {given}", "give rho, or epsilon and delta")
 
 

@@ -52,7 +52,7 @@ SMALL = 18 * math.log(10)
 TERMS = {"zipfian": 1}
 """The shape that says how many terms scipy adds up each time it is asked anything of a law."""
 
-HINT = "freeze a univariate distribution with numbers, e.g. scipy.stats.norm(scale=2)"
+HINT = "give a univariate distribution with numbers, frozen, e.g. scipy.stats.norm(scale=2)"
 
 
 @dataclasses.dataclass(frozen=True, repr=False, init=False)

@@ -124,8 +124,8 @@ class Bound:
             lie += f", {far:,} of them far {self.where} it"
         expected = f"{p * count:,.0f}" if p * count >= 10 else f"{p * count:.3g}"
         return (
-            f"{beyond:,} of {count:,} values of {self.column}{part} {lie}; if every true value were "
-            f"at the bound, {self.noise!r} would take {expected} of them there\n"
+            f"{beyond:,} of {count:,} values of {self.column}{part} {lie}; if every true value "
+            f"were at the bound, {self.noise!r} would take {expected} of them there\n"
             "Hint: estimates are biased beyond a wrong bound; check it, and the noise"
         )
 

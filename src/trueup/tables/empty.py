@@ -68,7 +68,7 @@ class Empty:
         >>> g = np.resize([2.5, 0, 0, -1.5], 1000)
         >>> print(empty.doubt(200.0, 900.0, 1000, g))
         about 200 ± 26 of 1,000 cells are empty, but the stated bounds say that n is never 0
-        Hint: say what the estimate is in empty cells, empty=value (--empty VALUE), with bounds ...
+        Hint: say what the estimate is in empty cells, empty=value, with bounds that reach 0: ...
         >>> empty.doubt(2.0, 9.0, 10, g[:10])
         """
         anew = some[np.flatnonzero(np.diff(some, prepend=0.0))]
@@ -78,8 +78,8 @@ class Empty:
         return (
             f"about {total:,.0f} ± {error:,.0f} of {rows:,} cells{part} are empty, but the stated "
             f"bounds say that {self.denominator} is never 0\n"
-            "Hint: say what the estimate is in empty cells, empty=value (--empty VALUE), with "
-            "bounds that reach 0: beyond a wrong bound estimates are biased"
+            "Hint: say what the estimate is in empty cells, empty=value, with bounds that reach 0: "
+            "beyond a wrong bound estimates are biased"
         )
 
 

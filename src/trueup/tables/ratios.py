@@ -188,12 +188,13 @@ def check_noises(ratio: Quotient) -> None:
 
 def too_small(groups: Sequence[Any], of: int) -> str:
     """Return what is said of groups whose denominator is too small for its noise."""
-    shown = ", ".join(map(str, groups[:3])) + (", …" if len(groups) > 3 else "")
+    keys = [" ".join(map(str, g)) if isinstance(g, tuple) else str(g) for g in groups[:3]]
+    shown = ", ".join(keys) + (", …" if len(groups) > 3 else "")
     which = f"{len(groups)} of {of} groups ({shown})" if of > 1 else "the table"
     return (
         f"the denominator of {which} is too small for its noise: no ratio with a bias below 1e-9 "
-        "of the standard error. It is missing there; intervals are given. Take larger groups, or "
-        "tu.total of debiased cells"
+        "of the standard error. It is missing there; intervals are given\n"
+        "Hint: take larger groups, or tu.total of debiased cells"
     )
 
 

@@ -103,8 +103,8 @@ def noisy_weights(weights: Any, published: str) -> TrueupError:
     return TrueupError(
         f"the weights {weights!r} are noisy themselves ({published}): a sum weighted by them is "
         "biased",
-        "for the mean over all cells take a ratio of sums: tu.ratio(...), on the command line "
-        "--ratio; weights must be known numbers",
+        "for the mean over all cells take a ratio of sums: tu.ratio(...); weights must be "
+        "known numbers",
     )
 
 
