@@ -91,34 +91,8 @@ def test_console_blocks(page, tmp_path):
                 assert right, f"$ {command}\nshown:\n{shown}\ngot:\n{run.stdout}"
 
 
-def test_the_readme_quotes_the_benchmark_that_it_cites():
-    """Bias and RMSE of the average at n = 10, as in the table of the run."""
-    report = (ROOT / "benchmarks" / "shipped_bias.md").read_text(encoding="utf-8")
-    mean = report.split("## The mean")[1].split("## The ratio")[0]
-    bias, average = mean.split("### Bias")[1], mean.split("### RMSE of the average")[1]
-    column = 4  # name, kind, then n = 3, 5, 10, …
-    quoted = 0
-    for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        for name in ("OpenDP", "PyDP", "PipelineDP", "diffprivlib"):
-            if len(cells) == 4 and name in cells[0]:
-                found = [
-                    float(
-                        next(row for row in part.splitlines() if row.startswith(f"| {name}"))
-                        .strip("|")
-                        .split("|")[column]
-                        .split("±")[0]
-                        .strip(" *")
-                    )
-                    for part in (bias, average)
-                ]
-                assert [float(c.replace("−", "-")) for c in cells[1:3]] == found
-                quoted += 1
-    assert quoted == 4
-
-
 def test_what_is_said_of_small_cells_is_in_the_benchmark():
-    """The README and the guide quote the first table, rounded."""
+    """The guide quotes the first table, rounded."""
     report = (ROOT / "benchmarks" / "small_cells.md").read_text(encoding="utf-8")
     first = report.split("## ")[1]
     rows = re.findall(r"^\| (\w+)\S* .*?\| ([\d.]+)% \| ([\d.]+)% \|$", first, re.MULTILINE)
@@ -128,6 +102,3 @@ def test_what_is_said_of_small_cells_is_in_the_benchmark():
     for name in ("naive", "clipped", "unbiased"):
         group, nation = found[name]
         assert f"| {group:.1f} % | {nation:.1f} % |" in guide
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"ratio is off by {found['clipped'][0]:.0f} %" in page
-    assert f"the unbiased one by {found['unbiased'][0]:.0f} %" in page
