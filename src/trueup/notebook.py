@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-def table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: str) -> str:
-    r"""Return an HTML table; what is in its cells is text.
+def table(
+    head: Sequence[object], rows: Iterable[Sequence[object]], caption: str, above: str = ""
+) -> str:
+    r"""Return an HTML table; what is in its cells is text, ``above`` its head is markup.
 
     Examples
     --------
@@ -26,7 +28,7 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: str
     """
     body = "".join(_row(row, "td") for row in rows)
     return (
-        f"<table><caption>{html.escape(caption)}</caption><thead>{_row(head, 'th')}</thead>"
+        f"<table><caption>{html.escape(caption)}</caption><thead>{above}{_row(head, 'th')}</thead>"
         f"<tbody>{body}</tbody></table>"
     )
 

@@ -21,6 +21,7 @@ from trueup.frames.eager import check_whole, compute, read
 from trueup.frames.same_kind import same_kind
 from trueup.frames.total import group_sums
 from trueup.inverse.projection import scaled_noise
+from trueup.notebook import table
 from trueup.tables.decision import KINDS, decide
 from trueup.tables.empty import empties_of
 from trueup.tables.request import read_requests
@@ -241,16 +242,8 @@ def _text(decision: Decision) -> str:
 def _html(decision: Decision) -> str:
     head, *rows = _cells(decision)
     top = "<tr><th colspan=3></th><th colspan=3>one cell</th><th colspan=3>their average</th></tr>"
-    names = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
     said = "".join(f"<li>{html.escape(line)}</li>" for line in decision.conclusions)
-    caption = html.escape(_title(decision))
-    return (
-        f"<table><caption>{caption}</caption><thead>{top}<tr>{names}</tr></thead>"
-        f"<tbody>{body}</tbody></table><ul>{said}</ul>"
-    )
+    return f"{table(head, rows, _title(decision), top)}<ul>{said}</ul>"
 
 
 # -- counting --------------------------------------------------------------------------------------

@@ -155,13 +155,10 @@ class Sum(Summable):
 
     def __init__(self, parts: dict[int, tuple[float, Any]]) -> None:
         self.parts = parts
+        self._label = _kind(parts)
 
     def _parts(self) -> dict[int, tuple[float, Any]]:
         return self.parts
-
-    @property
-    def _label(self) -> str:  # type: ignore[override]
-        return _kind(self.parts)
 
     @property
     def value(self) -> float:
