@@ -63,5 +63,5 @@ axes.errorbar(
     2 * counties["squares_stderr"].to_numpy() / living,
     fmt="o", color="#0072B2", label="debiased, ± 2 se",
 )  # fmt: skip
-axes.set(xlabel="county", ylabel="error, in people", xticks=x)
-axes.legend(frameon=False)
+axes.set(xlabel="county", ylabel="error, in people", xticks=x, ylim=(-2, 3.4))
+axes.legend(frameon=False, loc="upper left", ncols=2)
