@@ -67,7 +67,7 @@ def plan_lines(design: Design, at: Sequence[int] = SIZES) -> str:
     lines = ["Standard errors to expect, at worst over what the records can be", ""]
     lines.append(f"  {'records':<{width}}{sizes}")
     for name, errors in table.items():
-        shown = "".join(f"{e:>12.4g}" for e in errors)
+        shown = "".join(f"{_short(e):>12}" for e in errors)
         lines.append(f"  {name:<{width}}{shown}")
     return "\n".join(lines)
 
@@ -92,7 +92,18 @@ def _median(errors: Sequence[Any], counts: Sequence[Any], c: int) -> str:
     low = -math.inf if c == 0 else SIZES[c - 1]
     high = _CLASSES[c + 1]
     inside = [e for e, n in zip(errors, counts, strict=True) if low <= n < high and e is not None]
-    return f"{sorted(inside)[len(inside) // 2]:.4g}" if inside else "–"
+    return _short(sorted(inside)[len(inside) // 2]) if inside else "–"
+
+
+def _short(value: float) -> str:
+    """Return a number to four digits, or as a whole number.
+
+    Examples
+    --------
+    >>> _short(10382.4), _short(0.007341)
+    ('10,382', '0.007341')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"  # whole in doubles
 
 
 def _too_noisy(design: Design, columns: Mapping[str, Sequence[Any]]) -> list[str]:
@@ -105,7 +116,7 @@ def _too_noisy(design: Design, columns: Mapping[str, Sequence[Any]]) -> list[str
             error is None or 2 * error > (abs(value) if reach is None else reach)
             for value, error in pairs
         )
-        limit = "the number itself" if reach is None else f"{reach:.4g}, half of its range"
+        limit = "the number itself" if reach is None else f"{_short(reach)}, half of its range"
         lines.append(
             f"{e.name}: too noisy to use in {weak} of {len(columns[e.name])} groups "
             f"(two standard errors exceed {limit})."
