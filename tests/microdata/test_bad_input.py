@@ -120,7 +120,7 @@ def test_text_in_a_column_of_numbers_of_a_csv_file_is_refused(no_noise, tmp_path
 def test_rows_of_other_groups_are_not_looked_at(tmp_path):
     (tmp_path / "rows.csv").write_text("state,wage\nA,1\nB,many\n,3\n")
     made = tu.release(tmp_path / "rows.csv", **{**ASKED, "epsilon": 1000}, rng=1)
-    assert made.columns["count_noisy"] == [1]
+    assert made.columns["count"] == pytest.approx([1], abs=0.05)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_rows_of_a_unit_are_chosen_at_random_whatever_their_values():
         n="count",
         wage="mean(wage, 0, 100)",
     )
-    counts = made.columns["n_noisy"]
+    counts = [round(n) for n in made.columns["n"]]
     assert sum(counts) == people
     assert all(abs(n - people / 3) < 4 * (people * 2 / 9) ** 0.5 for n in counts)
 

@@ -47,7 +47,7 @@ def test_no_python_runs_on_the_workers(frame):
     plan = found._jdf.queryExecution().toString()
     assert not any(python in plan for python in PYTHON)
     kinds = dict(found.dtypes)
-    assert {kinds[f"s{i}"] for i in range(len(design.statistics))} == {"decimal(38,0)"}
+    assert {kinds[f"s{i}"] for i in range(len(design.totals))} == {"decimal(38,0)"}
 
 
 def test_bad_rows_and_columns_are_refused(frame):

@@ -9,8 +9,9 @@ import trueup as tu
 from extras import needs
 from microdata.people import KEYS, MEASURES, people
 from trueup.microdata import engines
-from trueup.microdata.design import FINE, Design
+from trueup.microdata.design import Design
 from trueup.microdata.public_keys import read_keys
+from trueup.microdata.published import FINE
 
 DATA = people()
 
@@ -59,7 +60,7 @@ def by_hand(data, group):
     design = Design.read(MEASURES, 1, ("state",))
     found = [len(rows)]
     for name, (low, high) in (("wage", (0, 120_000)), ("hours", (-5, 60))):
-        grid = next(s.total.grid for s in design.statistics if s.total.column == name)
+        grid = next(t.grid for t in design.totals if t.column == name)
         clipped = (min(max(Fraction(data[name][i]), Fraction(low)), Fraction(high)) for i in rows)
         found.append(sum(round((x - grid.origin) / grid.reach * grid.steps) for x in clipped))
     shares = [sum(data["sex"][i] == c for i in rows) for c in "fmx"]

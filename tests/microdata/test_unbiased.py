@@ -1,12 +1,12 @@
 """Every estimate of a table has the right mean, its variance too: summed over the noise itself."""
 
-import itertools
+import dataclasses
 
 import numpy as np
 import pytest
 
 import trueup as tu
-from microdata.people import KEYS, people
+from microdata.people import KEYS, MEASURES, people
 from trueup.microdata.design import Design
 from trueup.microdata.expected import expected
 
@@ -24,10 +24,83 @@ def noise_of(design, measure):
     return next(s.noise for s in design.statistics if s.measure == measure)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 7, 40])
-@pytest.mark.parametrize("mean", [10.0, 30.0, 70.0])
-def test_a_mean_is_unbiased_also_of_no_records(n, mean):
+def pairs(scale):
+    """Return all pairs of whole numbers of two noises, and their probabilities."""
+    k, p = geometric(scale)
+    return np.repeat(k, len(k)), np.tile(k, len(k)), np.outer(p, p).ravel()
+
+
+def law(design, n, part):
+    """Return E g, Var g and E V̂ of a mean: sums over the noise, integrals over the rounding.
+
+    Between the values of U at which the count jumps g is linear in U and V̂ a square: two points
+    integrate them.
+    """
+    estimator, times = design.estimators["wage"], design.times("wage")
+    zeros, ones, p = pairs(noise_of(design, "wage").scale)
+    total = times * n * part
+    rest, values, variances, mass = total - np.floor(total), [], [], []
+    for start, end, count in ((0, 1 - rest, np.floor(total)), (1 - rest, 1, np.floor(total) + 1)):
+        for at in (-1, 1):
+            u = (start + end) / 2 + at * (end - start) / np.sqrt(12)
+            given = {
+                "wage_low_noisy": times * n - count + zeros,
+                "wage_high_noisy": count + ones,
+                "wage_rounding": np.full(len(p), 0.5 - u),
+            }
+            values.append(estimator(**given))
+            variances.append(estimator.variance(**given))
+            mass.append(p * (end - start) / 2)
+    values, variances, mass = map(np.concatenate, (values, variances, mass))
+    mean = values @ mass
+    return mean, (values - mean) ** 2 @ mass, variances @ mass
+
+
+@pytest.mark.parametrize("epsilon", [1.5, 6])
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_a_mean_is_unbiased_also_of_no_records_and_so_is_its_variance(n, epsilon):
+    design = Design.read({"wage": "mean(wage, 10, 70)"}, epsilon)
+    assert design.times("wage") == {1.5: 1, 6: 3}[epsilon]
+    for part in (0.0, 0.3, 0.5, 1.0):
+        mean, variance, told = law(design, n, part)
+        assert mean == pytest.approx(10 + 60 * part if n else 40, rel=1e-8)
+        assert told == pytest.approx(variance, rel=1e-6)
+
+
+def test_the_errors_to_expect_of_means_and_shares_are_those_of_the_exact_law():
+    given = {"wage": "mean(wage, 0, 100)", "sex": "share(sex, [a, b])"}
+    design = Design.read(given, 3)
+    found = expected(design, (2, 8))
+    a, b, p = pairs(noise_of(design, "sex").scale)
+    for i, n in enumerate((2, 8)):
+        worst = max(law(design, n, part)[1] for part in (0, 1 / 8, 1 / 4, 1 / 2))
+        assert found["wage"][i] == pytest.approx(np.sqrt(worst), rel=1e-6)
+        shares = []
+        for s in {0, round(n / 8), round(n / 4), n // 2}:
+            x = design.estimators["sex_a"](sex_1_noisy=s + a, sex_2_noisy=n - s + b)
+            shares.append((x - s / n) ** 2 @ p)
+        assert found["sex"][i] == pytest.approx(np.sqrt(max(shares)), rel=1e-6)
+
+
+@pytest.mark.parametrize("counts", [(0, 0), (1, 0), (3, 9)])
+def test_shares_are_unbiased_and_sum_to_one(counts):
+    design = Design.read({"sex": "share(sex, [f, m])"}, 1)
+    a, b, p = pairs(noise_of(design, "sex").scale)
+    given = {"sex_1_noisy": counts[0] + a, "sex_2_noisy": counts[1] + b}
+    f, m = (design.estimators[name](**given) for name in ("sex_f", "sex_m"))
+    right = counts[0] / sum(counts) if sum(counts) else 0.5
+    assert f @ p == pytest.approx(right, abs=1e-9)
+    assert np.abs(f + m - 1).max() < 1e-9
+    variance = design.estimators["sex_f"].variance(**given)
+    assert variance @ p == pytest.approx((f - right) ** 2 @ p, rel=1e-7)
+    assert design.estimators["count"](**given) @ p == pytest.approx(sum(counts), abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 40])
+@pytest.mark.parametrize("mean", [10.0, 70.0])
+def test_a_mean_over_a_shared_count_is_unbiased_also_of_no_records(n, mean):
     design = Design.read({"n": "count", "wage": "mean(wage, 10, 70)"}, 4)
+    design = dataclasses.replace(design, weights={"n": 1, "wage": 1}, shared=frozenset(["wage"]))
     estimator = design.estimators["wage"]
     k, p = geometric(noise_of(design, "n").scale)
     truth, sd = n * (mean - 40), np.sqrt(float(noise_of(design, "wage").variance))
@@ -42,24 +115,22 @@ def test_a_mean_is_unbiased_also_of_no_records(n, mean):
     assert (variances @ p).mean() == pytest.approx(((values - right) ** 2 @ p).mean(), rel=1e-8)
 
 
-@pytest.mark.parametrize("counts", [(0, 0), (1, 0), (3, 9)])
-def test_shares_are_unbiased_and_sum_to_one(counts):
-    design = Design.read({"n": "count", "sex": "share(sex, [f, m])"}, 12)
-    k, p = geometric(noise_of(design, "sex").scale)
-    k, p = k[REACH - 6 : REACH + 7], p[REACH - 6 : REACH + 7]  # e^−6·6 is left out
-    cells = np.array(list(itertools.product(k, k, k)))
-    mass = np.prod(np.array(list(itertools.product(p, p, p))), axis=1)
-    given = {
-        "sex_1_noisy": counts[0] + cells[:, 0],
-        "sex_2_noisy": counts[1] + cells[:, 1],
-        "n_positive": sum(counts) + cells[:, 2],
-    }
-    f, m = (design.estimators[name](**given) for name in ("sex_f", "sex_m"))
-    right = counts[0] / sum(counts) if sum(counts) else 0.5
-    assert f @ mass == pytest.approx(right, abs=1e-9)
-    assert np.abs(f + m - 1).max() < 1e-9
-    variance = design.estimators["sex_f"].variance(**given)
-    assert variance @ mass == pytest.approx((f - right) ** 2 @ mass, rel=1e-7)
+def test_the_size_of_groups_decides_whether_a_count_is_shared():
+    """Ten means in large groups have less noise over one count; in small groups they do not."""
+    ten = {f"m{i}": f"mean(c{i}, 0, 1)" for i in range(10)}
+    small, large = (Design.read(ten, 10, size=n) for n in (3, 3000))
+    assert not small.shared
+    assert large.shared == set(ten)
+    for n, design, other in ((3, small, large), (3000, large, small)):
+        assert expected(design, (n,))["m0"] < expected(other, (n,))["m0"]
+    assert not Design.read({"m": "mean(c, 0, 1)"}, 1, size=3000).shared
+    assert Design.read({"s": "share(s, [a, b, c, d])"}, 1).shared == {"s"}
+
+
+def test_the_errors_to_expect_over_a_shared_count_are_those_of_the_exact_law():
+    design = Design.read({"n": "count", "sex": "share(sex, [a, b, c, d])"}, 3)
+    at = {"sex_1_noisy": 5, "sex_2_noisy": 0, "sex_3_noisy": 0, "sex_4_noisy": 0, "n_positive": 5}
+    assert expected(design, (5,))["sex"] == [pytest.approx(design.estimators["sex_a"].sd(**at))]
 
 
 def test_counts_and_sums_use_that_they_are_not_negative():
@@ -75,40 +146,30 @@ def test_counts_and_sums_use_that_they_are_not_negative():
         assert design.estimators[name](q + x) @ density == pytest.approx(q, abs=1e-4 * scale)
 
 
-def test_the_errors_to_expect_are_those_of_the_exact_law():
-    given = {"n": "count", "wage": "mean(wage, 0, 100)", "sex": "share(sex, [a, b, c])"}
-    design = Design.read(given, 3)
-    found = expected(design, (5, 80))
-    wage, sex = design.estimators["wage"], design.estimators["sex_a"]
-    for i, n in enumerate((5, 80)):
-        assert found["wage"][i] == pytest.approx(wage.sd(wage_noisy=50.0 * n, n_positive=n))
-        at = {"sex_1_noisy": n, "sex_2_noisy": 0, "sex_3_noisy": 0, "n_positive": n}
-        assert found["sex"][i] == pytest.approx(sex.sd(**at))
-
-
-def test_a_release_has_the_law_of_its_design():
-    """Many simulated releases as one: the same people under many keys, which get noise each."""
-    data = people(60)
-    size, pandas = 400, pytest.importorskip("pandas")
-    one = pandas.DataFrame(data).assign(state="A")
-    wages = np.clip(one["wage"], 0, 120_000)
+def test_repeated_releases_have_the_law_that_they_tell():
+    """Four hundred simulated releases at once: the same people under many keys, with own noise."""
+    pandas, size = pytest.importorskip("pandas"), 400
+    one = pandas.DataFrame(people(60))
     frame = pandas.concat([one.assign(state=str(i)) for i in range(size)])
-    made = tu.release(
-        *(frame, "state", [str(i) for i in range(size)], 4),
-        rng=11,
-        n="count",
-        wage="mean(wage, 0, 120000)",
-        hours="sum(hours, -5, 60)",
-    ).table
-    for name, right in (
-        ("n", len(one)),
-        ("wage", wages.mean()),
-        ("hours", np.clip(one["hours"], -5, 60).sum()),
-    ):
-        spread = made[name].std()
-        assert abs(made[name].mean() - right) < 4 * spread / np.sqrt(size)
-        squares = made[f"{name}_stderr"] ** 2
-        assert squares.mean() == pytest.approx(spread**2, rel=0.35)  # Laplace: 4 errors are 0.33
+    made = tu.release(frame, "state", [str(i) for i in range(size)], 6, rng=11, **MEASURES)
+    assert sum(made.privacy.measures.values()) == pytest.approx(made.privacy.epsilon) == 6
+    truth = {
+        "n": len(one),
+        "wage": np.clip(one["wage"], 0, 120_000).mean(),
+        **{f"sex_{c}": (one["sex"] == c).mean() for c in "fmx"},
+        "hours": np.clip(one["hours"], -5, 60).sum(),
+        "pay": one["pay"].sum(),
+    }
+    for name, right in truth.items():
+        found = made.table[name]
+        spread = found.std()
+        assert abs(found.mean() - right) < 4 * spread / np.sqrt(size)
+        assert abs(found.mean() - right - 0.4 * spread) > 4 * spread / np.sqrt(size)
+        told = (made.table[f"{name}_stderr"] ** 2).mean()
+        error = np.sqrt(((found - right) ** 2).var() / size)
+        assert abs(spread**2 - told) < 4 * error
+        assert abs(spread**2 - 2 * told) > 4 * error
+        assert abs(spread**2 - told / 2) > 4 * error
 
 
 def test_what_is_published_of_neighbours_differs_through_noise_only():

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from trueup.microdata.design import Design
     from trueup.microdata.public_keys import Keys
 
-_KNOWN = ("epsilon", "by", "keys", "unit", "at_most", "missing", "measures", "weights", "ledger")
-_TOLD = ("by", "keys", "epsilon", "unit", "at_most", "missing")
+_TOLD = ("by", "keys", "epsilon", "unit", "at_most", "missing", "size")
+_KNOWN = (*_TOLD, "measures", "weights", "ledger")
 _HINT = "the schema is in `trueup release --help`"
 
 
@@ -35,6 +35,7 @@ class Asked(NamedTuple):
     missing: Mapping[str, Any]
     ledger: Ledger | None
     sizes: tuple[int, ...]
+    size: int | None
     files: tuple[Path, ...]
 
 
@@ -43,6 +44,8 @@ def read_plan(args: argparse.Namespace) -> Asked:
     plan = {} if args.spec is None else _plan(args.spec)
     if args.epsilon is not None:
         (plan["epsilon"],) = read_numbers(args.epsilon)
+    if args.size is not None:
+        plan["size"] = _number(args.size)
     if args.by is not None:
         plan["by"] = [str(name) for name in names(args.by)]
     for option in ("unit", "at_most", "keys"):
@@ -59,7 +62,9 @@ def read_plan(args: argparse.Namespace) -> Asked:
         weights[name] = _number(value)
     told = {key: plan.get(key) for key in _TOLD}
     made = read(**told, weights=weights, measures=plan["measures"])
-    return Asked(*made, _ledger(plan, args), _sizes(args.sizes), _files(plan, args))
+    return Asked(
+        *made, _ledger(plan, args), _sizes(args.sizes), plan.get("size"), _files(plan, args)
+    )
 
 
 def _plan(path: Path) -> dict[str, Any]:

@@ -26,6 +26,7 @@ plan (--spec plan.toml); options override it:
   by = ["state", "industry"]
   unit = "person_id"                # whose privacy, if a person has several rows
   at_most = 2                       # rows of each are used, chosen at random
+  size = 500                        # records of a group, roughly: may choose another method
   missing = "drop"                  # or a value, or a table of values by column
   keys = "groups.csv"               # a file with the columns of by; or [keys] as below
   [keys]                            # public levels, of which all combinations are taken
@@ -77,6 +78,7 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=W",
         help="part of the budget for a measure, 1 by default; repeatable",
     )
+    group.add_argument("--size", metavar="N", help="records of a group, roughly; public knowledge")
     group.add_argument("--ledger", type=Path, metavar="TOML", help="write the budget down here")
     group.add_argument("--dataset", metavar="NAME", help="with --ledger: which data set it is")
     group.add_argument("--cap", metavar="E", help="with --ledger: what it may spend in all")
@@ -91,9 +93,15 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--seed", type=int, metavar="N", help="only simulate: the table is not private"
     )
+    group.add_argument(
+        "--engine", choices=("duckdb", "spark"), default="duckdb", help="what adds up; duckdb"
+    )
     add_formats(group)
     group.add_argument("--force", action="store_true", help="replace OUT and OUT.toml")
-    group.add_argument("--quiet", action="store_true", help="no report")
+    group.add_argument(
+        "--report", type=Path, metavar="HTML", help="write the report as a page with pictures"
+    )
+    group.add_argument("--quiet", action="store_true", help="no report on the screen")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -106,9 +114,9 @@ def run(args: argparse.Namespace) -> int:
     if args.plan:
         from trueup.microdata.words import planned
 
-        print(planned(asked.design, asked.sizes))
+        print(planned(asked.design, asked.sizes, asked.size))
         return 0
-    data = Files(args.input, args.source_format, args.delimiter, args.hive)
+    data = Files(args.input, args.source_format, args.delimiter, args.hive, args.engine)
     release = Release(
         data,
         args.output,
@@ -119,6 +127,7 @@ def run(args: argparse.Namespace) -> int:
         asked.ledger,
         args.target_format,
         args.force,
+        args.report,
         asked.files,
     )
     made = release.write()

@@ -42,6 +42,22 @@ def run_spark(job: Job) -> list[str]:
             raise _translated(error, job) from None
 
 
+@contextlib.contextmanager
+def spark_frame(
+    path: str, source_format: str | None, delimiter: str | None, *, hive: bool
+) -> Iterator[tuple[Source, Any]]:
+    """Yield files as a Spark frame, with what is known of them; text stays text."""
+    from trueup.files.job import Job
+
+    job = Job(path, "", {}, {}, {}, source_format=source_format, delimiter=delimiter, hive=hive)
+    _check(job)
+    with _session() as spark:
+        try:
+            yield _Run(job, spark)._source()
+        except optional("pyspark.errors", "spark", "the engine spark").PySparkException as error:
+            raise _translated(error, job) from None
+
+
 def _check(job: Job) -> None:
     if "-" in (job.input, job.output):
         raise TrueupError("spark reads and writes files, not pipes", "use --engine duckdb")

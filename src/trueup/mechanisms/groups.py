@@ -30,7 +30,7 @@ from trueup.mechanisms.records import (
 )
 from trueup.mechanisms.release import MeanRelease, Mechanism, root, rounding, square_of
 from trueup.mechanisms.sampling import below, generator, publish
-from trueup.mechanisms.two_counts import TwoCounts, alpha_of, dither, share
+from trueup.mechanisms.two_counts import TwoCounts, alpha_of, share, whole_dither
 from trueup.mechanisms.whole_numbers import Grid, float_above
 from trueup.noise import DiscreteLaplace
 
@@ -162,7 +162,7 @@ class _Group(Mechanism):
         """Return the mean that was published, and the factor of its dither."""
         if label is not None and self.corner is not None and not self.is_of_pairs:
             return Fraction(self.corner.labels[label]), Fraction(0)
-        factor = self._at(dither, cell, label) if self.is_dithered else Fraction(0)
+        factor = self._at(self.counts.phi, cell, label) if self.is_dithered else Fraction(0)
         return self._at(self._mean, cell, label), factor
 
     # -- what they are worth -----------------------------------------------------------------------
@@ -346,6 +346,40 @@ class GroupMean(_Group):
                 second += chance * xx
                 second += 2 * across * xh + square * hh if self.is_dithered else 0.0
         return float(self.width) * root(second - first**2)
+
+
+class PlainGroupMean(GroupMean):
+    """The mean from two noisy counts and the U of their rounding, as tables publish them.
+
+    No corner, and φ = 1/n: (s₁′ + ½ − U)/n is s₁/n and an error that is uniform whatever s₁ is, so
+    that a formula of the three, the last under uniform noise, has an unbiased variance too. Near no
+    records φ is continued by the far rule; every value is right there, as ½ − U is 0 on average.
+
+    Examples
+    --------
+    >>> mechanism = PlainGroupMean(1)
+    >>> round(float(mechanism.at_nothing), 4), round(mechanism.sd(n=10, mean=0.5), 4)
+    (1.734, 0.1139)
+    """
+
+    @property
+    def _is_cornered(self) -> bool:
+        return False
+
+    @property
+    def is_dithered(self) -> bool:
+        """Whether the published U is used: always."""
+        return True
+
+    @cached_property
+    def counts(self) -> TwoCounts:
+        """The inverse of the noise on two counts."""
+        return TwoCounts(Fraction(float(alpha_of(float(self.noise.scale)))), whole_dither)
+
+    @property
+    def at_nothing(self) -> Fraction:
+        """What φ is without records."""
+        return self.counts.phi(0, 0)
 
 
 def _count(zeros: int, ones: int) -> Fraction:

@@ -69,6 +69,11 @@ def dither(zeros: int, ones: int) -> Fraction:
     return Fraction(n, n * n + 1)
 
 
+def whole_dither(zeros: int, ones: int) -> Fraction:
+    """Return φ(n) = 1/n, which takes all of the rounding out of the mean of some records."""
+    return Fraction(1, zeros + ones)
+
+
 class TwoCounts:
     """T for two counts under noise of mass ∝ α^|k|.
 
@@ -80,8 +85,10 @@ class TwoCounts:
     ('1/2', '17/6', '289/420')
     """
 
-    def __init__(self, alpha: Fraction) -> None:
+    def __init__(self, alpha: Fraction, phi: Function = dither) -> None:
         self.alpha = alpha
+        self.phi = phi if phi is dither else self.continued(phi, 1)
+        self._apart = int(phi is dither)  # φ(n) = n/(n² + 1) or 1/n
         self._scale = -1 / math.log(alpha)
         self._powers: list[Floats] = [np.zeros(0)] * 3
         lam = alpha / (1 - alpha) ** 2
@@ -248,4 +255,4 @@ class TwoCounts:
         for factor in [(1, -a)] * 2 + [(-a, 1)] * positive:
             stencil = np.convolve(stencil, factor) / (1 - a)
         at = n[:, None] + np.arange(-positive, 3)
-        return np.asarray((at / (at**2 + 1)) @ stencil)
+        return np.asarray((at / (at**2 + self._apart)) @ stencil)

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 from trueup.errors import TrueupError
 from trueup.files.query import literal, quote
 from trueup.mechanisms.records import split
-from trueup.microdata.design import FINE, LARGEST
 from trueup.microdata.measures import Share
+from trueup.microdata.published import FINE, LARGEST
 
 if TYPE_CHECKING:
     from trueup.mechanisms.whole_numbers import Grid
-    from trueup.microdata.design import Design, Total
+    from trueup.microdata.design import Design
+    from trueup.microdata.published import Total
 
 _SPENT = "nothing was released, no privacy was spent"
 _NUMBERS = (
@@ -204,7 +205,7 @@ class Aggregation:
         return [c for c in of[0].categories if all(c in m.categories for m in of)]
 
     def _is_of_any_size(self, name: str) -> bool:
-        totals = (s.total for s in self.design.statistics)
+        totals = self.design.totals
         return any(t.column == name and not t.grid and t.category is None for t in totals)
 
     # -- the query ---------------------------------------------------------------------------------
@@ -250,7 +251,7 @@ class Aggregation:
         """
         by = range(len(self.design.by))
         same = " AND ".join(f"g.k{i} = p.c{i}" for i in by)
-        totals = [self._sum(self.added(s.total)) for s in self.design.statistics]
+        totals = [self._sum(self.added(total)) for total in self.design.totals]
         wrong = [self._sum(f"CASE WHEN {bad} THEN 1 ELSE 0 END") for _, bad in self.faults()]
         sums = ", ".join(f"{what} AS s{i}" for i, what in enumerate([*totals, *wrong]))
         rows = self._rows(source, keys)
@@ -313,8 +314,8 @@ class Aggregation:
         return f"SELECT * FROM ({ranked}) AS z WHERE rank_in_unit <= {self.design.at_most} OR mu"
 
     def totals(self, rows: Sequence[Sequence[Any]], groups: int) -> list[list[int]]:
-        """Return the whole numbers of each statistic in every group; refuse what must not be."""
-        size = len(self.design.statistics)
+        """Return what was added up in every group; refuse what must not be."""
+        size = len(self.design.totals)
         sums = [[0] * groups for _ in range(size)]
         wrong = [0] * len(self.faults())
         for i, *values in rows:

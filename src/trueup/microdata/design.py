@@ -1,13 +1,12 @@
 """A table before any data: what is added up, which noise it gets, and what is estimated from it.
 
-All means and shares are x/n with one noisy count n. Sums for means are of deviations from the
-middle of the bounds, shares are of deviations from equal shares: so in an empty group x is 0, its
-noise is independent of that of n, and the estimate of x/n that is made for n ≥ 1 has mean 0 there
-too. A group without records is therefore published without bias like any other: its mean is the
-middle of the bounds, its shares are equal.
-
 A row is in one group, so that groups share every ε. Measures add theirs up: ε is split by weights.
 With up to m rows of a unit every sensitivity is m times as large.
+
+Means, and shares of few categories, are made from counts of their own. These also say how many
+records there are, so that a count beside them costs nothing: it is their sum. With many means in
+large groups it is better to divide all their sums by one noisy count; that is done where the
+expected size of the groups, which is public, makes it so.
 """
 
 from __future__ import annotations
@@ -15,84 +14,35 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.exact import number
 from trueup.formula.grammar import parse
-from trueup.mechanisms.whole_numbers import Grid, Whole, float_above
+from trueup.mechanisms.whole_numbers import float_above
+from trueup.microdata import published
 from trueup.microdata.measures import (
     Count,
     Mean,
     Measure,
     PerRecord,
     Share,
-    Sum,
     reach_of,
     read_measures,
 )
+from trueup.microdata.published import MOST_OWN, Estimate, Statistic, Total
 from trueup.noise import DiscreteLaplace, Laplace
 
 if TYPE_CHECKING:
     from trueup.estimator import Estimator
     from trueup.exact import Exact
-    from trueup.mechanisms.records import Bounds
+    from trueup.microdata.published import Sides
+    from trueup.noise import Noise
 
-    Sides = tuple[float | None, float | None]
-
-FINE = 2**20
-"""Values for a per-record sum are read in steps of 1/FINE: a millionth of their unit."""
-LARGEST = 2**42
-"""And must not exceed this: then they are whole numbers of 62 bits, and so is nothing lost."""
 _MOST_ROWS = 10**6  # of a unit: the noise is that many times as wide
 _COUNT = "count"
-
-
-@dataclasses.dataclass(frozen=True)
-class Total:
-    """What an engine adds up in whole numbers, for every group.
-
-    ``column`` None: rows. With a ``grid``: values on it. With a ``category``: rows that have it.
-    Otherwise: values of any size, in steps of 1/FINE.
-    """
-
-    column: str | None = None
-    grid: Grid | None = None
-    category: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Statistic:
-    """A published noisy number: its name in formulas, its column in the table, and its noise."""
-
-    name: str
-    column: str
-    measure: str
-    total: Total
-    noise: Laplace | DiscreteLaplace
-    bounds: Sides
-    about: str
-    step: Fraction = Fraction(1)
-    through: PerRecord | None = None
-
-    def whole(self, totals: Sequence[int], *, simulated: bool) -> Whole:
-        """Return the true numbers of all groups as whole multiples of a step."""
-        if self.through is None:
-            return Whole(tuple(totals), self.step)
-        mechanism = self.through.mechanism
-        values = [mechanism.transformed(Fraction(t, FINE), simulated=simulated) for t in totals]
-        return Whole(tuple(v.multiples[0] for v in values if isinstance(v, Whole)), mechanism.step)
-
-
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """A column of estimates: a formula of statistics."""
-
-    name: str
-    measure: str
-    formula: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,25 +52,28 @@ class Design:
     Parameters
     ----------
     measures
-        By name; a count is added if means or shares need one.
+        By name; a count is added to means and shares.
     epsilon
         The budget of all measures together, those through per-record sums not included.
     by
         The columns that make the groups.
     weights
-        How the budget is split between measures, 1 for those that are not named.
+        How the budget is split between measures, 1 for those that are not named. A count has a part
+        of its own if it is named, or if it divides something, or stands alone.
     unit, at_most
         The column that tells whose row it is, and how many rows of each are used.
+    shared
+        Means and shares that one noisy count divides; others have counts of their own.
 
     Examples
     --------
     >>> design = Design.read({"wage": "mean(wage, 0, 100)"}, 1, by=["state"])
     >>> design.budget
-    {'count': Fraction(1, 2), 'wage': Fraction(1, 2)}
-    >>> [(s.column, s.noise) for s in design.statistics]
-    [('count_noisy', DiscreteLaplace(2)), ('wage_noisy', Laplace(100))]
-    >>> design.estimates[1].formula
-    'wage_noisy/count_positive + 50'
+    {'wage': Fraction(1, 1)}
+    >>> [(s.column, s.noise) for s in design.statistics][:2]
+    [('wage_low_noisy', DiscreteLaplace(1)), ('wage_high_noisy', DiscreteLaplace(1))]
+    >>> design.estimates[0].formula
+    'wage_low_noisy + wage_high_noisy'
     """
 
     measures: Mapping[str, Measure]
@@ -129,6 +82,7 @@ class Design:
     weights: Mapping[str, Exact]
     unit: str | None = None
     at_most: int = 1
+    shared: frozenset[str] = frozenset()
 
     @classmethod
     def read(
@@ -139,19 +93,35 @@ class Design:
         weights: Mapping[str, Any] | None = None,
         unit: str | None = None,
         at_most: object = None,
+        size: object = None,
     ) -> Design:
-        """Return the design, or refuse what it is made of."""
+        """Return the design, or refuse what it is made of.
+
+        ``size`` is how many records a group is expected to have, by public knowledge: it decides
+        whether one count divides all means and shares.
+        """
         found = _with_count(read_measures(measures))
-        budget = number(epsilon, "epsilon", positive=True)
-        made = cls(found, budget, tuple(by), _weights(weights, found), unit, _rows(unit, at_most))
-        made.check_names()
-        for statistic in made.statistics:
+        budget, rows = number(epsilon, "epsilon", positive=True), _rows(unit, at_most)
+        records = None if size is None else read_size(size)
+
+        def made(shared: frozenset[str]) -> Design:
+            split = _weights(weights, found, shared)
+            return cls(found, budget, tuple(by), split, unit, rows, shared)
+
+        quotients = frozenset(n for n, m in found.items() if isinstance(m, (Mean, Share)))
+        design = made(frozenset(n for n in quotients if _is_large(found[n])))
+        design.check_names()
+        if records is not None and quotients:
+            from trueup.microdata.expected import better
+
+            design = better(design, made(quotients), records)
+        for statistic in design.statistics:
             statistic.noise.variance  # noqa: B018  (refuses a noise beyond doubles)
-        return made
+        return design
 
     @property
     def count(self) -> str | None:
-        """The name of the count by which means and shares are divided."""
+        """The name of the count."""
         return next((n for n, m in self.measures.items() if isinstance(m, Count)), None)
 
     @cached_property
@@ -172,6 +142,12 @@ class Design:
         return tuple(s for name in self.measures for s in self._statistics(name))
 
     @cached_property
+    def totals(self) -> tuple[Total, ...]:
+        """What is added up, each once."""
+        rows = [Total()] * any(s.rounding for s in self.statistics)
+        return tuple(dict.fromkeys([*rows, *(s.total for s in self.statistics)]))
+
+    @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
         """What is estimated from it."""
         return tuple(e for name in self.measures for e in self._estimates(name))
@@ -181,82 +157,86 @@ class Design:
         """The name of the count in quotients."""
         return f"{self.count}_positive"
 
+    def of(self, name: str) -> list[Statistic]:
+        """Return what is published of a measure."""
+        return [s for s in self.statistics if s.measure == name]
+
+    @property
+    def counted_by(self) -> str | None:
+        """The measure whose counts add up to the count that has no noise of its own."""
+        if self.count is None or self.count in self.budget:
+            return None
+        own = [n for n, m in self.measures.items() if isinstance(m, (Mean, Share))]
+        return min(own, key=self.count_variance)
+
+    def count_variance(self, name: str) -> float:
+        """Return the variance of the number of records from the counts of a measure."""
+        counts = [s for s in self._statistics(name) if isinstance(s.noise, DiscreteLaplace)]
+        return sum(float(s.noise.variance) for s in counts) / self.times(name) ** 2
+
+    def times(self, name: str) -> int:
+        """Return into how many parts records are divided by the counts of a measure."""
+        is_mean = isinstance(self.measures[name], Mean) and name not in self.shared
+        return published.times_of(self.budget[name] / self.at_most) if is_mean else 1
+
     def _scale(self, name: str, reach: Fraction) -> float:
         """Return the noise scale of a measure that one row moves by ``reach``, never too small."""
         return float_above(self.at_most * reach / self.budget[name])
 
-    def _statistics(self, name: str) -> list[Statistic]:
-        measure, column = self.measures[name], f"{name}_noisy"
-        if isinstance(measure, Count):
-            noise = DiscreteLaplace(self._scale(name, Fraction(1)))
-            return [Statistic(column, column, name, Total(), noise, (0, None), "number of records")]
-        if isinstance(measure, Share):
-            noise = DiscreteLaplace(self._scale(name, Fraction(1)))
-            return [
-                Statistic(
-                    f"{name}_{i}_noisy",
-                    f"{name}_{category}_noisy",
-                    name,
-                    Total(measure.column, category=category),
-                    noise,
-                    (None, None),
-                    f"number of records with {measure.column} = {category}",
-                )
-                for i, category in enumerate(measure.categories, start=1)
-            ]
-        if isinstance(measure, PerRecord):
-            return [_per_record(name, measure)]
-        return [self._sum(name, measure)]
+    def _noise(self, name: str) -> DiscreteLaplace:
+        """Return the noise of whole counts, which one row moves by 1 in all, or by ``times``."""
+        return DiscreteLaplace(self._scale(name, Fraction(self.times(name))))
 
-    def _sum(self, name: str, measure: Mean | Sum) -> Statistic:
-        origin = Fraction(0) if isinstance(measure, Sum) else _middle(measure.bounds)
-        reach = reach_of(measure.bounds, origin)
-        noise = Laplace(self._scale(name, reach))
-        grid = Grid.under(Fraction(noise.scale) / reach, measure.bounds, origin, reach)
-        low, high = (float(b) for b in measure.bounds)
-        what = measure.column if not origin else f"({measure.column} − {float(origin):g})"
-        sides: Sides = (None, None)
-        if isinstance(measure, Sum):
-            sides = (0 if low >= 0 else None, 0 if high <= 0 else None)
-        return Statistic(
-            f"{name}_noisy",
-            f"{name}_noisy",
-            name,
-            Total(measure.column, grid),
-            noise,
-            sides,
-            f"sum of {what}, {measure.column} clipped to [{low:g}, {high:g}]",
-            reach / grid.steps,
-        )
+    def _statistics(self, name: str) -> list[Statistic]:
+        measure = self.measures[name]
+        if isinstance(measure, Count):
+            return published.counted(name, self._noise(name)) if name in self.budget else []
+        if isinstance(measure, Share):
+            sides = (None if name in self.shared else 0, None)
+            return published.categories(name, measure, self._noise(name), sides)
+        if isinstance(measure, PerRecord):
+            return [published.per_record(name, measure)]
+        if isinstance(measure, Mean) and name not in self.shared:
+            return published.two_counts(name, measure, self._noise(name), self.times(name))
+        reach = reach_of(measure.bounds, published.origin_of(measure))
+        return [published.summed(name, measure, Laplace(self._scale(name, reach)))]
 
     def _estimates(self, name: str) -> list[Estimate]:
         measure, noisy = self.measures[name], f"{name}_noisy"
-        if isinstance(measure, Mean):
-            return [Estimate(name, name, f"{noisy}/{self.divisor}{_plus(_middle(measure.bounds))}")]
+        divisor = self.divisor if name in self.shared else None
         if isinstance(measure, Share):
-            k = len(measure.categories)
-            each = [f"{name}_{i}_noisy" for i in range(1, k + 1)]
-            equal = f"({' + '.join(each)})/{k}"
-            return [
-                Estimate(f"{name}_{category}", name, f"({x} - {equal})/{self.divisor} + 1/{k}")
-                for x, category in zip(each, measure.categories, strict=True)
-            ]
-        if isinstance(measure, PerRecord):
-            return [Estimate(name, name, _back(noisy, measure))]
-        return [Estimate(name, name, noisy)]
+            return published.share_formulas(name, measure, divisor)
+        formula = noisy
+        if isinstance(measure, Mean):
+            middle = published.plus(published.origin_of(measure))
+            formula = (
+                f"{noisy}/{divisor}{middle}"
+                if divisor
+                else published.mean_formula(name, measure.bounds, self._noise(name))
+            )
+        elif isinstance(measure, PerRecord):
+            formula = published.back(noisy, measure)
+        elif isinstance(measure, Count) and self.counted_by is not None:
+            formula = self._counted(self.counted_by)
+        return [Estimate(name, name, formula)]
+
+    def _counted(self, name: str) -> str:
+        """Return the number of records from the counts of a measure."""
+        counts = [s.name for s in self.of(name) if isinstance(s.noise, DiscreteLaplace)]
+        total, times = " + ".join(counts), self.times(name)
+        return total if times == 1 else f"({total})/{times}"
 
     @cached_property
     def estimators(self) -> dict[str, Estimator]:
         """The estimator of each column of estimates, as a reader of the sidecar makes it."""
         noises = {s.name: s.noise for s in self.statistics}
         sides = {s.name: s.bounds for s in self.statistics}
-        if self.count is not None:
+        if self.shared:
             noises[self.divisor], sides[self.divisor] = noises[f"{self.count}_noisy"], (1, None)
         made = {}
         for e in self.estimates:
             read = sorted(symbol.name for symbol in parse(e.formula).free_symbols)
-            given = {n: noises[n] for n in read}, {n: sides[n] for n in read}
-            made[e.name] = unbiased(e.formula, *given)
+            made[e.name] = _estimator(e.formula, tuple((n, noises[n], sides[n]) for n in read))
         return made
 
     def check_names(self) -> None:
@@ -273,30 +253,41 @@ class Design:
             seen[name.casefold()] = name
 
 
+@lru_cache(64)
+def _estimator(formula: str, known: tuple[tuple[str, Noise, Sides], ...]) -> Estimator:
+    """Return an estimator, kept: the tables of one plan are made again and again."""
+    return unbiased(formula, {n: law for n, law, _ in known}, {n: s for n, _, s in known})
+
+
 SIMULATION = "simulation"
 """The column that says in every row of a simulated table that it is not private."""
 
 
 def _with_count(measures: dict[str, Measure]) -> dict[str, Measure]:
-    """Return the measures with one count at most, and one if there are quotients."""
+    """Return the measures with one count at most, and one if there are means or shares."""
     counts = [n for n, m in measures.items() if isinstance(m, Count)]
     if len(counts) > 1:
         raise TrueupError(
             f"the records are counted twice, as {' and '.join(counts)}",
-            "one count is enough: it also divides the sums of all means",
+            "one count is enough",
         )
     if counts or not any(isinstance(m, (Mean, Share)) for m in measures.values()):
         return measures
     if _COUNT in measures:
         raise TrueupError(
-            f"means and shares need a count, and {_COUNT!r} is another measure",
+            f"means and shares come with a count, and {_COUNT!r} is another measure",
             "add a measure such as n='count'",
         )
     return {_COUNT: Count(), **measures}
 
 
-def _weights(given: Mapping[str, Any] | None, measures: Mapping[str, Measure]) -> dict[str, Exact]:
-    """Return the weight of every measure that has a part of the budget."""
+def _weights(
+    given: Mapping[str, Any] | None, measures: Mapping[str, Measure], shared: frozenset[str]
+) -> dict[str, Exact]:
+    """Return the weight of every measure that has a part of the budget.
+
+    A count has none where it is the sum of other counts, unless it is given one.
+    """
     budgeted = [n for n, m in measures.items() if not isinstance(m, PerRecord)]
     for name in given or {}:
         if name not in budgeted:
@@ -304,6 +295,12 @@ def _weights(given: Mapping[str, Any] | None, measures: Mapping[str, Measure]) -
                 f"there is no measure {name!r} with a part of the budget",
                 f"weights are for {', '.join(budgeted) or 'none of them'}",
             )
+    is_free = not shared and any(isinstance(m, (Mean, Share)) for m in measures.values())
+    budgeted = [
+        n
+        for n in budgeted
+        if n in (given or {}) or not (is_free and isinstance(measures[n], Count))
+    ]
     read = {n: number(w, f"the weight of {n}", positive=True) for n, w in (given or {}).items()}
     return {name: read.get(name, 1) for name in budgeted}
 
@@ -330,38 +327,14 @@ def _rows(unit: str | None, at_most: object) -> int:
     return at_most
 
 
-def _middle(bounds: Bounds) -> Fraction:
-    """Return the double nearest to the middle of the bounds, exactly: formulas can say it."""
-    low, high = (Fraction(b) for b in bounds)
-    return Fraction(float((low + high) / 2))
+def read_size(size: object) -> int:
+    """Return how many records a group has."""
+    value = number(size, "a group size", positive=True)
+    if value != int(value):
+        raise TrueupError(f"a group has a whole number of records, got {size!r}", "e.g. 100")
+    return int(value)
 
 
-def _plus(value: Fraction) -> str:
-    """Return a constant as it follows a formula; a double is written so that it is read back."""
-    shown = abs(value)
-    text = str(int(shown)) if shown.denominator == 1 and shown < 2**53 else repr(float(shown))
-    return "" if not value else f" {'+' if value > 0 else '-'} {text}"
-
-
-def _per_record(name: str, measure: PerRecord) -> Statistic:
-    mechanism = measure.mechanism
-    column = f"{name}_noisy"
-    offset = f" + {measure.offset}" if measure.offset else ""
-    return Statistic(
-        column,
-        column,
-        name,
-        Total(measure.column),
-        Laplace(measure.scale),
-        (mechanism.low, None),
-        f"{measure.transform} of (sum of {measure.column}{offset})",
-        mechanism.step,
-        measure,
-    )
-
-
-def _back(noisy: str, measure: PerRecord) -> str:
-    """Return the total from its noisy transform."""
-    kind, _, power = measure.transform.partition(":")
-    inverse = f"exp({noisy})" if kind == "log" else f"{noisy}**{int(power)}"
-    return f"{inverse}{_plus(-Fraction(measure.offset))}"
+def _is_large(measure: Measure) -> bool:
+    """Whether a share has too many categories to be made from their counts alone."""
+    return isinstance(measure, Share) and len(measure.categories) > MOST_OWN

@@ -35,6 +35,7 @@ class Files(NamedTuple):
     format: str | None = None
     delimiter: str | None = None
     hive: bool = False
+    engine: str = "duckdb"
 
 
 _KEYS, _ROWS = "trueup_public_keys", "trueup_rows"
@@ -43,7 +44,7 @@ _KEYS, _ROWS = "trueup_public_keys", "trueup_rows"
 def totals(
     data: Any, design: Design, keys: Keys, missing: Mapping[str, Any], secret: str
 ) -> list[list[int]]:
-    """Return the whole numbers of each statistic in every public group.
+    """Return the totals of the design in every public group.
 
     Everything that is wrong with the data is refused here.
     """
@@ -61,6 +62,13 @@ def totals(
 def _of_files(
     data: Files, design: Design, keys: Keys, missing: Mapping[str, Any], secret: str
 ) -> list[list[int]]:
+    if data.engine == "spark":
+        from trueup.files.spark import spark_frame
+
+        read = spark_frame(data.path, data.format, data.delimiter, hive=data.hive)
+        with read as (known, frame):
+            text = known.format.is_text
+            return _of_spark(frame, design, keys, missing, secret, text_numbers=text)
     given = opened(data.path, data.format, data.delimiter, hive=data.hive)
     with given as source, tempfile.TemporaryDirectory() as spill:
         duck = _duck(len(source.columns), Path(spill))
@@ -155,10 +163,16 @@ def _of_relation(
 
 
 def _of_spark(
-    data: Any, design: Design, keys: Keys, missing: Mapping[str, Any], secret: str
+    data: Any,
+    design: Design,
+    keys: Keys,
+    missing: Mapping[str, Any],
+    secret: str,
+    *,
+    text_numbers: bool = False,
 ) -> list[list[int]]:
     kinds = {name: kind.upper() for name, kind in data.dtypes}
-    asked = Aggregation(design, kinds, missing, secret=secret, dialect="spark")
+    asked = Aggregation(design, kinds, missing, text_numbers, secret, "spark")
     asked.check_types()
     data.createOrReplaceTempView(_ROWS)
     listed = data.sparkSession.createDataFrame(

@@ -1,6 +1,8 @@
 """The standard errors to expect of a table, by group size, before any data is touched.
 
-A quotient x/n is estimated by x·h(n) with independent noises, so that its true variance is
+Those of means and shares from counts of their own are exact sums over the noise and the rounding,
+the largest of a few means or shares. A quotient x/n over a shared count is estimated by x·h(n) with
+independent noises, so that its true variance is
 
     Var(xh) = Var x · (Var h + (E h)²) + q² · Var h,
 
@@ -10,64 +12,114 @@ which is largest where x is farthest from 0: for a mean at the ends of its bound
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scipy import optimize
 
 from trueup.errors import TrueupError
 from trueup.exact import number
+from trueup.mechanisms.groups import PlainGroupMean
 from trueup.mechanisms.inverse_count import inverse_moments
-from trueup.microdata.measures import Mean, PerRecord, Share
+from trueup.mechanisms.shares import Shares
+from trueup.microdata.design import Design, read_size
+from trueup.microdata.measures import Count, Mean, PerRecord, Share
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
-    from trueup.microdata.design import Design, Statistic
 
-SIZES = (10, 100, 1_000, 10_000)
+SIZES = (1, 10, 100, 1_000, 10_000)
 """Group sizes of which the errors are told."""
+_PARTS = (Fraction(0), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2))
+"""Means at which errors are computed, as parts of the range; beyond ½ they are the same. The
+largest is near one of these for every size: at ½ in small groups, at ⅛ or 0 in large ones."""
+
+
+def outlook(
+    measures: Mapping[str, Any],
+    epsilon: object,
+    sizes: Sequence[int] = SIZES,
+    weights: Mapping[str, Any] | None = None,
+    unit: str | None = None,
+    at_most: object = None,
+    size: object = None,
+) -> dict[str, Any]:
+    """Return what to expect of a table as plain data, ready for JSON: infinite errors are None.
+
+    Examples
+    --------
+    >>> found = outlook({"wage": "mean(wage, 0, 100)"}, 1, [10, 1000])
+    >>> found["errors"]["wage"]
+    [11.82, 0.1234]
+    >>> found["budget"], found["counted_by"], found["proposed"]
+    ({'wage': 1.0}, 'wage', {'wage': 1.0})
+    """
+    design = Design.read(measures, epsilon, (), weights, unit, at_most, size)
+    middle = read_size(sizes[len(sizes) // 2] if size is None else size)
+    table = expected(design, sizes).items()
+    return {
+        "sizes": [*sizes],
+        "errors": {
+            name: [float(f"{e:.4g}") if math.isfinite(e) else None for e in errors]
+            for name, errors in table
+        },
+        "budget": {name: float(e) for name, e in design.budget.items()},
+        "shared": sorted(design.shared),
+        "counted_by": design.counted_by,
+        "proposed": {n: float(w) for n, w in proposed(design, middle).weights.items()},
+    }
 
 
 def expected(design: Design, sizes: Sequence[int] = SIZES) -> dict[str, list[float]]:
     """Return the largest standard errors of each measure, over what the records can be.
 
-    A per-record sum is taken at totals as large as the sizes: its error depends on the total.
+    A per-record sum is taken at totals as large as the sizes: its error depends on the total. An
+    error is infinite where there is too much noise to compute it.
 
     Examples
     --------
-    >>> from trueup.microdata.design import Design
     >>> design = Design.read({"n": "count", "wage": "mean(wage, 0, 100)"}, 2)
     >>> {name: [round(e, 2) for e in errors] for name, errors in expected(design).items()}
-    {'n': [1.36, 1.36, 1.36, 1.36], 'wage': [11.76, 0.98, 0.1, 0.01]}
+    {'n': [0.85, 0.85, 0.85, 0.85, 0.85], 'wage': [43.43, 5.99, 0.61, 0.06, 0.01]}
     """
     return {name: [error(design, name, n) for n in sizes] for name in design.measures}
 
 
 def error(design: Design, name: str, n: int) -> float:
     """Return the largest standard error of a measure in a group of n records."""
-    size = number(n, "a group size", positive=True)
-    if size != int(size):
-        raise TrueupError(f"a group has a whole number of records, got {n!r}", "e.g. 100")
-    measure = design.measures[name]
-    statistic = next(s for s in design.statistics if s.measure == name)
+    size, measure = read_size(n), design.measures[name]
+    if isinstance(measure, Count):
+        return math.sqrt(design.count_variance(design.counted_by or name))
+    statistic = design.of(name)[0]
     if isinstance(measure, PerRecord):
         return measure.mechanism.sd(float(size))
+    if name in design.shared:
+        reach = float(statistic.total.grid.reach) if statistic.total.grid else 1.0
+        rest = 1 - 1 / len(measure.categories) if isinstance(measure, Share) else 1.0
+        variance = rest * float(statistic.noise.variance)
+        return _quotient(design, variance, size * reach * rest, size)
+    if not isinstance(measure, (Mean, Share)):  # far from its bound, where it is largest
+        return math.sqrt(float(statistic.noise.variance))
+    try:
+        return _from_counts(design, name, measure, size)
+    except TrueupError:
+        return math.inf
+
+
+def _from_counts(design: Design, name: str, measure: Mean | Share, n: int) -> float:
+    """Return the largest error of what is made from counts of its own."""
+    budget = 1 / Fraction(design.of(name)[0].scale)
     if isinstance(measure, Mean):
-        reach = float(statistic.total.grid.reach) if statistic.total.grid else 0.0
-        return _quotient(design, float(statistic.noise.variance), int(size) * reach, int(size))
-    if isinstance(measure, Share):
-        rest = 1 - 1 / len(measure.categories)
-        return _quotient(
-            design, rest * float(statistic.noise.variance), int(size) * rest, int(size)
-        )
-    return _alone(statistic)
-
-
-def _alone(statistic: Statistic) -> float:
-    """Return the error of a count or a sum, far from its bound, where it is largest."""
-    return math.sqrt(float(statistic.noise.variance))
+        low, high = (Fraction(b) for b in measure.bounds)
+        mean, size = PlainGroupMean(budget), n * design.times(name)
+        return float(high - low) * max(mean.sd(size, part) for part in _PARTS)
+    shares, others = Shares(budget, measure.categories), len(measure.categories) - 1
+    whole = {round(n * part) for part in (*_PARTS, 1 - Fraction(1, 8), Fraction(1))}
+    spread = {(s, n - s) for s in whole} | {(s, (n - s) // 2) for s in whole if others > 1}
+    cells = ([s, t, *([n - s - t] * (others - 1))] for s, t in spread)
+    return max(shares.law.sd(cell, 0) for cell in cells)
 
 
 def _quotient(design: Design, variance: float, truth: float, n: int) -> float:
@@ -76,32 +128,35 @@ def _quotient(design: Design, variance: float, truth: float, n: int) -> float:
     return math.sqrt(variance * (spread + centre**2) + truth**2 * spread)
 
 
+def better(one: Design, other: Design, n: int) -> Design:
+    """Return the design with the smaller errors in groups of n records, each on its own scale."""
+    first, second = (sum(_relative(d, c, n) ** 2 for c in d.measures) for d in (one, other))
+    return one if first <= second else other
+
+
 def proposed(design: Design, n: int) -> Design:
     """Return the design with weights for groups of n records: the least sum of squared errors.
 
     Every error counts on the scale of what it can be: a mean against half its range, a count and a
     sum against their largest size. Measures but the count divide what it leaves by cube roots: that
-    is best for variances of A/e² at a budget e. With one mean, in groups that are not small, the
-    sum is 2/e_n² + 1/e², least at e_n = 2^{1/3}·e.
+    is best for variances of A/e² at a budget e.
 
     Examples
     --------
-    >>> from trueup.microdata.design import Design
-    >>> made = proposed(Design.read({"n": "count", "wage": "mean(wage, 0, 100)"}, 1), 100)
+    >>> made = proposed(Design.read({"pay": "sum(p, 0, 9)", "sex": "share(s, [f, m])"}, 1), 100)
     >>> made.weights
-    {'n': Fraction(13, 10), 'wage': 1}
+    {'pay': 1, 'sex': Fraction(13, 10)}
     """
     names = [name for name in design.budget if name != design.count]
     parts = {name: _part(design, name) ** (1 / 3) for name in names}
-    if design.count is None or not names:
-        least = min(parts.values(), default=1.0)
-        return replace(
-            design, weights={c: _tenths(p / least) for c, p in parts.items()} or design.weights
-        )
-    least, count = min(parts.values()), design.count
+    least = min(parts.values(), default=1.0)
+    others = {c: p / least for c, p in parts.items()}
+    if design.count not in design.budget or not names:
+        return replace(design, weights={c: _tenths(w) for c, w in others.items()} or design.weights)
+    count = design.count
 
     def at(power: float) -> Design:
-        shares = {count: math.exp(power), **{c: p / least for c, p in parts.items()}}
+        shares = {count: math.exp(power), **others}
         return replace(design, weights={c: shares[c] for c in design.weights})
 
     found = optimize.minimize_scalar(
@@ -124,14 +179,17 @@ def _part(design: Design, name: str) -> float:
 
 
 def _relative(design: Design, name: str, n: int) -> float:
-    """Return an error on the scale of what is measured."""
-    statistic = next(s for s in design.statistics if s.measure == name)
+    """Return an error on the scale of what is measured; 0 for what has none."""
     measure, found = design.measures[name], error(design, name, n)
-    grid = statistic.total.grid
-    reach = float(grid.reach) if grid else 1.0
+    if isinstance(measure, PerRecord):
+        return 0.0
     if isinstance(measure, Share):
         return found * 2 * math.sqrt(len(measure.categories))
-    return found / reach if isinstance(measure, Mean) else found / (n * reach)
+    bounds = (0, 1) if isinstance(measure, Count) else measure.bounds
+    low, high = (float(b) for b in bounds)
+    if isinstance(measure, Mean):
+        return found / (high - low) * 2
+    return found / (n * max(abs(low), abs(high)))
 
 
 def _tenths(weight: Exact) -> Exact:

@@ -13,6 +13,8 @@ from trueup.microdata.design import SIMULATION
 from trueup.notebook import table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from trueup.mechanisms.whole_numbers import Whole
@@ -28,17 +30,25 @@ _SHOWN = 20  # rows in a notebook; .table has all
 class PrivateTable:
     """A released table.
 
-    ``table`` has the keys, for every measure the noisy totals (NAME_noisy), the unbiased estimate
+    ``table`` has the keys, for every measure the noisy totals (..._noisy), the unbiased estimate
     and its standard error (NAME, NAME_stderr; null where the unbiased variance is negative), and,
     if it is only a simulation, a column that says so. ``spec`` is the sidecar that ``trueup debias
-    --spec`` reads, ``privacy`` says what was promised, ``report`` tells it all in words.
+    --spec`` reads, ``privacy`` says what was promised, ``report`` tells it all in words, and
+    ``page()`` with pictures.
     """
 
     table: Any
     spec: str
     privacy: Privacy
     report: str
+    design: Design = dataclasses.field(repr=False)
     columns: dict[str, list[Any]] = dataclasses.field(repr=False)
+
+    def page(self) -> str:
+        """Return the report as a page of HTML with pictures, which needs no network."""
+        from trueup.microdata.page import page
+
+        return page(self.design, self.columns, self.report)
 
     @property
     def simulated(self) -> bool:
@@ -62,15 +72,20 @@ class PrivateTable:
 def check_noise(design: Design) -> None:
     """Draw nothing from every noise: what cannot be drawn is refused before a budget is spent."""
     for statistic in design.statistics:
-        publish(statistic.whole([], simulated=False), statistic.noise)
+        if statistic.part != "rounding":
+            publish(statistic.whole([], simulated=False), statistic.noise)
 
 
-def noisy(design: Design, wholes: list[Whole], rng: Any) -> dict[str, NDArray[Any]]:
+def noisy(design: Design, wholes: Mapping[str, Whole], rng: Any) -> dict[str, NDArray[Any]]:
     """Return the published numbers of each statistic: here the noise is drawn."""
-    return {
-        s.name: publish(whole if not s.noise.lattice else whole.multiples, s.noise, rng)
-        for s, whole in zip(design.statistics, wholes, strict=True)
-    }
+    found = {}
+    for s in design.statistics:
+        whole = wholes[s.name]
+        if s.part == "rounding":
+            found[s.name] = np.array(list(whole))
+        else:
+            found[s.name] = publish(whole.multiples if s.noise.lattice else whole, s.noise, rng)
+    return found
 
 
 def columns(
@@ -78,13 +93,12 @@ def columns(
 ) -> dict[str, list[Any]]:
     """Return the table by columns; everything in it is a function of what is published."""
     known = dict(published)
-    if design.count is not None:
+    if design.shared:
         known[design.divisor] = published[f"{design.count}_noisy"]
     found: dict[str, list[Any]] = keys.columns()
     for name in design.measures:
-        for s in design.statistics:
-            if s.measure == name:
-                found[s.column] = published[s.name].tolist()
+        for s in design.of(name):
+            found[s.column] = published[s.name].tolist()
         for e in design.estimates:
             if e.measure == name:
                 estimator = design.estimators[e.name]

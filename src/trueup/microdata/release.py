@@ -21,6 +21,7 @@ from trueup.microdata.ledger import Ledger
 from trueup.microdata.measures import Share
 from trueup.microdata.private_table import PrivateTable, check_noise, columns, noisy
 from trueup.microdata.public_keys import Keys, read_by, read_keys
+from trueup.microdata.published import truths
 from trueup.microdata.statement import Privacy, sidecar
 from trueup.microdata.words import report
 
@@ -37,6 +38,7 @@ def release(
     at_most: int | None = None,
     missing: Any = None,
     weights: Mapping[str, Any] | None = None,
+    size: int | None = None,
     ledger: Any = None,
     rng: Any = None,
     **measures: Any,
@@ -63,7 +65,11 @@ def release(
         What to do about missing values: "drop" leaves out rows in which any column that a measure
         reads is missing; a number stands for missing numbers; ``{"sex": "unknown"}`` by column.
     weights
-        How the budget is split between measures, e.g. ``{"wage": 2}``; 1 for all others.
+        How the budget is split between measures, e.g. ``{"wage": 2}``; 1 for all others. A count
+        beside means or shares of up to three categories costs nothing, unless it has a weight.
+    size
+        How many records a group has, roughly and by public knowledge. With many means in large
+        groups one count is then made to divide them all, where that is more accurate.
     ledger
         ``{"file": "ledger.toml", "dataset": "survey-2026", "cap": 3}``: where the budget is written
         down before noise is drawn, and refused beyond the cap.
@@ -71,7 +77,7 @@ def release(
         None draws secure noise; a NumPy generator or a seed only simulates, and the table says so.
     **measures
         NAME = "count", "mean(wage, 0, 120000)", "share(sex, ['f', 'm'])", "sum(wage, 0, 120000)" or
-        "per_record(pay, root:3, 10)". Means and shares need a count: one is added if there is none.
+        "per_record(pay, root:3, 10)". A count is added to means and shares.
 
     Examples
     --------
@@ -82,9 +88,9 @@ def release(
     >>> out
     <private table of 3 groups, epsilon 2; simulation: not private>
     >>> list(out.table.columns)[:5]
-    ['state', 'n_noisy', 'n', 'n_stderr', 'wage_noisy']
+    ['state', 'n', 'n_stderr', 'wage_low_noisy', 'wage_high_noisy']
     """
-    design, listed, gaps = read(by, keys, epsilon, unit, at_most, missing, weights, measures)
+    design, listed, gaps = read(by, keys, epsilon, unit, at_most, missing, weights, measures, size)
     book = None if ledger is None else Ledger.read(ledger)
     if book is None:
         return run(data, design, listed, gaps, rng)
@@ -103,13 +109,14 @@ def read(
     missing: Any,
     weights: Any,
     measures: Any,
+    size: Any = None,
 ) -> tuple[Design, Keys, dict[str, Any]]:
     """Return what is asked for, checked as far as that can be done without data."""
     if unit is not None and not (isinstance(unit, str) and unit):
         raise TrueupError(f"unit is the name of a column, got {unit!r}", "e.g. unit='person_id'")
     if epsilon is None:
         raise TrueupError("epsilon is not given", "the privacy budget of the whole table, e.g. 1")
-    design = Design.read(measures, epsilon, read_by(by), weights, unit, at_most)
+    design = Design.read(measures, epsilon, read_by(by), weights, unit, at_most, size)
     return design, read_keys(keys, design.by), read_missing(missing, design)
 
 
@@ -128,16 +135,15 @@ def run(
     if not simulated:
         check_noise(design)
     totals = engines.totals(data, design, keys, missing, _secret(source))
-    wholes = [
-        s.whole(t, simulated=simulated) for s, t in zip(design.statistics, totals, strict=True)
-    ]
+    wholes = truths(design.statistics, dict(zip(design.totals, totals, strict=True)), source)
     if spend is not None:
         spend()
     published = noisy(design, wholes, source)
     found = columns(design, keys, published, simulated=simulated)
     privacy = Privacy.of(design, simulated=simulated)
     words = report(design, keys, found, privacy)
-    return PrivateTable(like(data, found), sidecar(design, privacy), privacy, words, found)
+    spec = sidecar(design, privacy)
+    return PrivateTable(like(data, found), spec, privacy, words, design, found)
 
 
 def _secret(rng: np.random.Generator | None) -> str:

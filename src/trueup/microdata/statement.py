@@ -8,10 +8,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from trueup.microdata.measures import Mean, PerRecord, Share, Sum
+from trueup.noise import Uniform
 
 if TYPE_CHECKING:
-    from trueup.microdata.design import Design, Sides, Statistic
-    from trueup.noise import Noise
+    from trueup.microdata.design import Design
+    from trueup.microdata.published import Sides, Statistic
+    from trueup.noise import DiscreteLaplace, Laplace
 
 READER = "_debiased"
 """How the estimates end that a reader makes again: the table has columns of the other names."""
@@ -39,6 +41,8 @@ class Privacy:
     measures: dict[str, float]
     per_record: dict[str, str]
     simulated: bool
+    free: dict[str, str] = dataclasses.field(default_factory=dict)
+    """What costs nothing, as it is made from what is published of another measure."""
 
     @classmethod
     def of(cls, design: Design, *, simulated: bool) -> Privacy:
@@ -47,7 +51,9 @@ class Privacy:
         sums = {n: m for n, m in design.measures.items() if isinstance(m, PerRecord)}
         policies = {name: policy_of(measure) for name, measure in sums.items()}
         total = float(Fraction(design.epsilon)) if budget else 0.0
-        return cls(neighbours(design), total, budget, policies, simulated)
+        source = design.counted_by
+        free = {} if source is None or design.count is None else {design.count: source}
+        return cls(neighbours(design), total, budget, policies, simulated, free)
 
     def __str__(self) -> str:
         lines = [f"Neighbours differ by {self.neighbours}."]
@@ -55,6 +61,8 @@ class Privacy:
             each = ", ".join(f"{name} {e:.6g}" for name, e in self.measures.items())
             total = f"epsilon = {self.epsilon:.6g} in total"
             lines.append(f"Pure differential privacy with {total}: {each}.")
+        for name, source in self.free.items():
+            lines.append(f"{name} costs nothing: it is the sum of the noisy counts of {source}.")
         for name, words in self.per_record.items():
             lines.append(
                 f"{'In addition, through' if self.measures else 'Through'} {name}: {words}."
@@ -101,7 +109,7 @@ def sidecar(design: Design, privacy: Privacy) -> str:
     lines += [f"# {line}" for line in str(privacy).splitlines()]
     for statistic in design.statistics:
         lines += _noise(statistic.name, statistic, statistic.bounds, statistic.about)
-        if statistic.measure == design.count and _has_quotients(design):
+        if statistic.measure == design.count and design.shared:
             about = (
                 "the same count as a divisor: in a group without records what is divided is 0 "
                 "too, so that quotients have no bias there either"
@@ -110,10 +118,6 @@ def sidecar(design: Design, privacy: Privacy) -> str:
     lines += ["", "[estimate]"]
     lines += [f"{key(e.name + READER)} = {text(e.formula)}" for e in design.estimates]
     return "\n".join([*lines, *_privacy(design, privacy), ""])
-
-
-def _has_quotients(design: Design) -> bool:
-    return any(isinstance(m, (Mean, Share)) for m in design.measures.values())
 
 
 def _noise(name: str, statistic: Statistic, bounds: Sides, about: str) -> list[str]:
@@ -126,16 +130,18 @@ def _noise(name: str, statistic: Statistic, bounds: Sides, about: str) -> list[s
         "",
         f"# {about}",
         f"[noise.{key(name)}]",
-        f"family = {text(family(statistic.noise))}",
-        f"scale = {_number(statistic.noise.scale)}",
+        *_law(statistic.noise),
         *known,
         f"column = {text(statistic.column)}",
     ]
 
 
-def family(noise: Noise) -> str:
-    """Return the name of a noise family in a sidecar."""
-    return "discrete_laplace" if noise.lattice else "laplace"
+def _law(noise: Laplace | DiscreteLaplace | Uniform) -> list[str]:
+    """Return a noise as a sidecar writes it."""
+    if isinstance(noise, Uniform):
+        return ['family = "uniform"', f"width = {_number(noise.width)}"]
+    family = "discrete_laplace" if noise.lattice else "laplace"
+    return [f"family = {text(family)}", f"scale = {_number(noise.scale)}"]
 
 
 def _privacy(design: Design, privacy: Privacy) -> list[str]:
@@ -150,7 +156,9 @@ def _privacy(design: Design, privacy: Privacy) -> list[str]:
     lines += [f"by = [{', '.join(map(text, design.by))}]", "", "[privacy.measures]"]
     for name, measure in design.measures.items():
         entry = f"measure = {text(words(measure))}"
-        if name in privacy.measures:
+        if name in privacy.free:
+            entry += f", epsilon = 0, from = {text(privacy.free[name])}"
+        elif name in privacy.measures:
             entry += f", epsilon = {_number(privacy.measures[name])}"
         else:
             entry += f", loss = {text(privacy.per_record[name])}"

@@ -41,16 +41,32 @@ def _used(design: Design) -> str:
 
 def method(design: Design, name: str) -> str:
     """Return how a measure was made."""
-    noise = next(s.noise for s in design.statistics if s.measure == name)
-    drawn = f"{'discrete ' if noise.lattice else ''}Laplace noise of scale {float(noise.scale):.6g}"
+    measure = design.measures[name]
+    what = words(measure)
+    if isinstance(measure, Count) and design.counted_by is not None:
+        return f"{what}: the sum of the noisy counts of {design.counted_by}, at no further cost"
+    statistic = design.of(name)[0]
+    kind = "discrete Laplace" if statistic.noise.lattice else "Laplace"
+    drawn = f"{kind} noise of scale {statistic.scale:.6g}"
     part = f", epsilon {float(design.budget[name]):.6g}" if name in design.budget else ""
-    return f"{words(design.measures[name])}: {drawn}{part}"
+    return f"{what}: {_means(design, name)}{drawn}{part}"
 
 
-def planned(design: Design, sizes: Sequence[int] = SIZES) -> str:
+def _means(design: Design, name: str) -> str:
+    """Return what the noise is added to, where that is not plain."""
+    if name in design.shared:
+        return f"sums that the noisy {design.count} divides, "
+    if isinstance(design.measures[name], Mean):
+        times = design.times(name)
+        counts = "counts" if times == 1 else f"counts of 1/{times} of a record"
+        return f"two {counts}, one for each bound, rounded together at random, each with "
+    return ""
+
+
+def planned(design: Design, sizes: Sequence[int] = SIZES, size: int | None = None) -> str:
     """Return what to expect of a table before any data is touched, and weights to consider."""
     privacy = Privacy.of(design, simulated=False)
-    middle = sizes[len(sizes) // 2]
+    middle = size or sizes[len(sizes) // 2]
     better = proposed(design, middle)
     weights = ", ".join(f"{name} {float(w):g}" for name, w in better.weights.items())
     lines = [str(privacy), "", "Method", *(f"  {n}: {method(design, n)}" for n in design.measures)]
@@ -73,15 +89,15 @@ def plan_lines(design: Design, at: Sequence[int] = SIZES) -> str:
 
 
 def _achieved(design: Design, columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return the standard errors that were achieved, by classes of the noisy count."""
+    """Return the standard errors that were achieved, by classes of the estimated count."""
     if design.count is None:
         return []
-    counts = columns[f"{design.count}_noisy"]
+    counts = columns[design.count]
     named = [e.name for e in design.estimates]
-    width = max(len(name) for name in [*named, "noisy count"]) + 2
-    heads = ["below 10", *(f"from {size:,}" for size in SIZES)]
-    lines = ["", "Standard errors achieved, median by noisy count", ""]
-    lines.append(f"  {'noisy count':<{width}}" + "".join(f"{head:>14}" for head in heads))
+    width = max(len(name) for name in [*named, "count"]) + 2
+    heads = [f"below {SIZES[0]:,}", *(f"from {size:,}" for size in SIZES)]
+    lines = ["", "Standard errors achieved, median by estimated count", ""]
+    lines.append(f"  {'count':<{width}}" + "".join(f"{head:>14}" for head in heads))
     for name in named:
         cells = (_median(columns[f"{name}_stderr"], counts, c) for c in range(len(heads)))
         lines.append(f"  {name:<{width}}" + "".join(f"{cell:>14}" for cell in cells))

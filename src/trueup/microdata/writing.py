@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from trueup.files.duck import Duck
 from trueup.files.sources import Source, find
 from trueup.microdata.design import Design
 from trueup.microdata.release import run
+from trueup.plots.style import require
 
 if TYPE_CHECKING:
     from trueup.microdata.engines import Files
@@ -38,6 +40,8 @@ class Release:
     ledger: Ledger | None = None
     target_format: str | None = None
     force: bool = False
+    page: Path | None = None
+    """Where the report goes as a page."""
     kept: tuple[Path, ...] = ()
     """Files that must not be written over: the plan, the keys, the ledger."""
 
@@ -54,18 +58,34 @@ class Release:
         form = self._check()
         if self.ledger is not None:
             self.ledger.check(self.design)
-        beside = targets.Target(str(self.sidecar), _TEXT, force=self.force)
-        with targets.Target(self.output, form, force=self.force) as table, beside:
+        if self.page is not None:
+            require()
+        with contextlib.ExitStack() as stack:
+            table, *texts = (
+                stack.enter_context(targets.Target(str(path), kind, force=self.force))
+                for path, kind in ((self.output, form), *((p, _TEXT) for p in self._texts))
+            )
             made = run(self.data, self.design, self.keys, self.missing, self.rng, self._spend)
             _write(made, table.part, form)
-            beside.part.write_text(made.spec, encoding="utf-8")
-            beside.commit()
-            try:
-                table.commit()
-            except BaseException:
-                self.sidecar.unlink(missing_ok=True)
-                raise
+            contents = [made.spec, *([] if self.page is None else [made.page()])]
+            for target, content in zip(texts, contents, strict=True):
+                target.part.write_text(content, encoding="utf-8")
+            self._commit([*texts, table])
         return made
+
+    @property
+    def _texts(self) -> list[Path]:
+        return [self.sidecar, *([] if self.page is None else [self.page])]
+
+    def _commit(self, written: list[targets.Target]) -> None:
+        """Put all files in their places, the table last, or none of them."""
+        try:
+            for target in written:
+                target.commit()
+        except BaseException:
+            for path in self._texts:
+                path.unlink(missing_ok=True)
+            raise
 
     def _spend(self) -> None:
         if self.ledger is not None:
@@ -82,8 +102,14 @@ class Release:
         form = targets.check(
             self.output, self.target_format, source, force=self.force, folder=False
         )
-        targets.check(str(self.sidecar), "csv", source, force=self.force, folder=False)
-        for path in (Path(self.output), self.sidecar):
+        for path in self._texts:
+            targets.check(str(path), "csv", source, force=self.force, folder=False)
+        places = [Path(self.output), *self._texts]
+        if len({p.absolute() for p in places}) < len(places):
+            raise TrueupError(
+                f"the report {self.page} is the table or its sidecar", "give it another name"
+            )
+        for path in places:
             for other in self.kept:
                 if path.exists() and other.exists() and path.samefile(other):
                     raise TrueupError(
