@@ -27,9 +27,11 @@ def make(path: str, rows: int) -> int:
     import duckdb
 
     duckdb.execute(
-        f"COPY (SELECT CAST(hash(i) % {GROUPS} AS INTEGER) AS state, "
-        "hash(i + 1) % 15000000 / 100.0 AS wage, CAST(hash(i + 2) % 70 AS DOUBLE) AS hours "
-        f"FROM range({rows}) AS r(i)) TO '{path}' (FORMAT parquet)"  # noqa: S608
+        f"""COPY (
+          SELECT CAST(hash(i) % {GROUPS} AS INTEGER) AS state,
+            hash(i + 1) % 15000000 / 100.0 AS wage, CAST(hash(i + 2) % 70 AS DOUBLE) AS hours
+          FROM range({rows}) AS r(i)
+        ) TO '{path}' (FORMAT parquet)"""  # noqa: S608
     )
     return rows
 

@@ -1,6 +1,7 @@
 """``trueup release``: a table and its sidecar, read back by ``trueup debias``."""
 
 import csv
+import re
 import tomllib
 
 import pytest
@@ -19,6 +20,7 @@ state = ["A", "B", "empty"]
 n = "count"
 wage = "mean(wage, -10, 120000)"
 sex = "share(sex, ['f', 'm', 'x'])"
+job = "share(job, ['yes', 'no'])"
 hours = "sum(hours, 0, 60)"
 pay = "per_record(pay, root:3, 2, offset=1)"
 
@@ -57,7 +59,7 @@ def test_a_reader_gets_the_same_numbers(here, run, secure):
     assert [row["state"] for row in again] == ["A", "B", "empty"]
     for row in again:
         assert row.get("simulation") == (None if secure else "not private")
-        for name in ("n", "wage", "sex_f", "sex_m", "sex_x", "hours", "pay"):
+        for name in ("n", "wage", "sex_f", "sex_m", "sex_x", "job_yes", "job_no", "hours", "pay"):
             for end in ("", "_stderr"):
                 mine, read = row[f"{name}{end}"], row[f"{name}_debiased{end}"]
                 assert (mine == "") == (read == "")
@@ -69,6 +71,31 @@ def test_a_reader_gets_the_same_numbers(here, run, secure):
     assert {p.name for p in here.iterdir()} == {
         *("people.csv", "plan.toml", "table.csv", "table.toml", "again.csv")
     }
+
+
+def test_the_report_is_a_page_of_its_own(here, run):
+    asked = ("n = count", "wage = mean(wage, 0, 9)", "--epsilon", "1", "--seed", "1", "--quiet")
+    done = run("release", "people.csv", "t.csv", *asked, "--report", "page.html")
+    assert (done.code, done.err) == (0, "")
+    page = (here / "page.html").read_text()
+    assert page.count("<svg") == 2
+    assert "NOT private" in page
+    assert not re.search(r"""(src|href)=["'](?!#)|url\((?!#)|@import|<script""", page)
+    for name in ("u.csv", "u.toml"):
+        done = run("release", "people.csv", "u.csv", *asked, "--report", name)
+        assert "is the table or its sidecar" in done.err
+    assert not (here / "u.csv").exists()
+
+
+def test_spark_adds_up_the_same(here, run):
+    from backends.engines import spark_session
+
+    spark_session()
+    asked = ("--spec", "plan.toml", "--seed", 3, "--quiet", "--by", "state")
+    for engine in ("duckdb", "spark"):
+        done = run("release", "people.csv", f"{engine}.csv", *asked, "--engine", engine)
+        assert (done.code, done.err) == (0, "")
+    assert (here / "spark.csv").read_text() == (here / "duckdb.csv").read_text()
 
 
 def test_planning_touches_no_data(here, run):
@@ -84,7 +111,7 @@ def test_options_are_enough(here, run):
     done = run(
         *("release", "people.csv", "t.parquet", "n = count", "wage = mean(wage, 0, 9)"),
         *("--by", "state", "--keys", "keys.csv", "--epsilon", "1/2", "--weight", "wage=3"),
-        *("--unit", "person", "--at-most", "2", "--seed", "1", "--quiet"),
+        *("--weight", "n=1", "--unit", "person", "--at-most", "2", "--seed", "1", "--quiet"),
     )
     assert (done.code, done.err) == (0, "")
     told = tomllib.loads((here / "t.toml").read_text())["privacy"]

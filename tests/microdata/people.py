@@ -26,4 +26,5 @@ def people(size: int = 300, seed: int = 5) -> dict[str, list[Any]]:
         "hours": rng.integers(-10, 80, size).tolist(),
         "pay": np.round(rng.lognormal(5, 3, size), 3).tolist(),
         "person": rng.integers(0, size // 3, size).tolist(),
+        "job": rng.choice(["yes", "no"], size, p=[0.9, 0.1]).tolist(),
     }

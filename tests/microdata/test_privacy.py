@@ -64,6 +64,25 @@ def test_one_unit_moves_what_is_drawn_by_epsilon_at_most(drawn, newcomer, at_mos
         assert found == 0
 
 
+@pytest.mark.parametrize("drawn_at", [0, 1, 2], ids=["none", "half", "nearly all"])
+def test_the_number_that_rounds_a_mean_may_be_known(drawn, drawn_at, monkeypatch):
+    """For every U that is published with them, two counts of a mean lose ε at most."""
+    from prove.privacy import loss
+
+    def with_u(rows):
+        monkeypatch.setattr(
+            "trueup.microdata.published.below",
+            lambda steps, rng: [0, steps // 2, steps - 1][drawn_at],
+        )
+        return drawn(rows, 1, n="mean(hours, 0, 3)", sex="share(sex, ['f', 'm', 'x'])")
+
+    found = [
+        loss(with_u(OTHERS), with_u([*OTHERS, ("A", 9, wage, "f", hours)]))
+        for wage, hours in ((0.0, 3.0), (33.3, 1.1), (100.0, 0.0))
+    ]
+    assert max(found) <= Fraction(3, 7)
+
+
 def test_half_the_noise_is_seen(drawn, monkeypatch):
     from prove.privacy import loss
 

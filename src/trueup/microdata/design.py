@@ -3,7 +3,7 @@
 A row is in one group, so that groups share every ε. Measures add theirs up: ε is split by weights.
 With up to m rows of a unit every sensitivity is m times as large.
 
-Means, and shares of few categories, are made from counts of their own. These also say how many
+Means, and shares of two categories, are made from counts of their own. These also say how many
 records there are, so that a count beside them costs nothing: it is their sum. With many means in
 large groups it is better to divide all their sums by one noisy count; that is done where the
 expected size of the groups, which is public, makes it so.

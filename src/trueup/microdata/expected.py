@@ -115,11 +115,8 @@ def _from_counts(design: Design, name: str, measure: Mean | Share, n: int) -> fl
         low, high = (Fraction(b) for b in measure.bounds)
         mean, size = PlainGroupMean(budget), n * design.times(name)
         return float(high - low) * max(mean.sd(size, part) for part in _PARTS)
-    shares, others = Shares(budget, measure.categories), len(measure.categories) - 1
-    whole = {round(n * part) for part in (*_PARTS, 1 - Fraction(1, 8), Fraction(1))}
-    spread = {(s, n - s) for s in whole} | {(s, (n - s) // 2) for s in whole if others > 1}
-    cells = ([s, t, *([n - s - t] * (others - 1))] for s, t in spread)
-    return max(shares.law.sd(cell, 0) for cell in cells)
+    shares = Shares(budget, measure.categories)
+    return max(shares.sd(n, Fraction(round(n * part), n)) for part in _PARTS)
 
 
 def _quotient(design: Design, variance: float, truth: float, n: int) -> float:

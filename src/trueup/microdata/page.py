@@ -12,13 +12,15 @@ import math
 from typing import TYPE_CHECKING
 
 from trueup.microdata.expected import SIZES, expected
+from trueup.microdata.measures import PerRecord
 from trueup.plots.style import BLUE, ORANGE, dress, require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from trueup.microdata.design import Design, Estimate
+    from trueup.microdata.design import Design
+    from trueup.microdata.published import Estimate
 
 _MOST_POINTS = 2_000  # of one picture: more are no longer told apart
 _STYLE = """\
@@ -63,24 +65,32 @@ def _picture(
         if sizes:
             axes.plot(sizes, errors, ".", color=BLUE, markersize=4, label="achieved")
         line = [(n, e) for n, e in zip(SIZES, known, strict=True) if math.isfinite(e)]
-        axes.plot(*zip(*line, strict=True), color=ORANGE, label="to expect")
+        if line:
+            axes.plot(*zip(*line, strict=True), color=ORANGE, label="to expect")
         axes.set(xscale="log", yscale="log", ylabel="standard error")
-        axes.set_xlabel("records, as estimated")
+        axes.set_xlabel(f"{_against(design, estimate)[1]}, as estimated")
         axes.legend(fontsize=8, frameon=False)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return text.getvalue().partition("<svg")[1] + text.getvalue().partition("<svg")[2]
 
 
+def _against(design: Design, estimate: Estimate) -> tuple[str | None, str]:
+    """Return the column that errors depend on: the count, or the total of a per-record sum."""
+    is_total = isinstance(design.measures[estimate.measure], PerRecord)
+    return (estimate.name, "total") if is_total else (design.count, "records")
+
+
 def _points(
     design: Design, estimate: Estimate, columns: Mapping[str, Sequence[Any]]
 ) -> tuple[list[float], list[float]]:
-    """Return the counts of groups, at least 1, and their errors; of many groups, some."""
-    if design.count is None:
+    """Return the sizes of groups, at least 1, and their errors; of many groups, some."""
+    size, _ = _against(design, estimate)
+    if size is None:
         return [], []
     pairs = [
         (max(1.0, n), e)
-        for n, e in zip(columns[design.count], columns[f"{estimate.name}_stderr"], strict=True)
+        for n, e in zip(columns[size], columns[f"{estimate.name}_stderr"], strict=True)
         if e
     ]
     chosen = pairs[:: max(1, len(pairs) // _MOST_POINTS)]

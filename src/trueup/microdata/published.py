@@ -7,7 +7,7 @@ one ε serves both, whatever U is, and ½ − U is published too. The mean is (b
 the error of the rounding is uniform whatever Σx is. With a large ε the counts are of 1/times of a
 record.
 
-**Shares from their counts.** A record is in one category, so one ε serves all counts.
+**Shares of two categories from their counts.** A record is in one of them: one ε serves both.
 
 Both are without bias in an empty group: its mean is the middle of the bounds, its shares are equal.
 
@@ -38,9 +38,9 @@ FINE = 2**20
 """Values for a per-record sum are read in steps of 1/FINE: a millionth of their unit."""
 LARGEST = 2**42
 """And must not exceed this: then they are whole numbers of 62 bits, and so is nothing lost."""
-MOST_OWN = 3
-"""Categories whose shares are made from their counts alone: for four the formula, with its nine
-branches for every two counts, is too long for SQL, and a count divides."""
+MOST_OWN = 2
+"""Categories whose shares are made from their counts alone: for three the formula, with branches
+for every count, is too long for SQL, and a noisy count divides."""
 _COARSE = 2
 """The noise of a mean's two counts is no narrower than 1/3: else its rounding would matter more.
 The counts are then of 1/times of a record, times = ε/_COARSE for one row, rounded."""
@@ -181,8 +181,8 @@ def two_counts(name: str, measure: Mean, noise: DiscreteLaplace, times: int) -> 
             "rounding",
             Uniform(1),
             (None, None),
-            f"by how much {name}_high_noisy was rounded, up to a uniform error: 1/2 less the "
-            "uniform number that was drawn to round it",
+            f"1/2 less the uniform number with which both counts were rounded: {name}_high_noisy "
+            "and this together have a uniform error",
         ),
     ]
 
@@ -223,8 +223,9 @@ def share_formulas(name: str, measure: Share, divisor: str | None) -> list[Estim
     total = " + ".join(each)
 
     def formula(x: str) -> str:
-        if divisor is None:
-            return f"where({total} > 0, {x}/({total}), 1/{k})"
+        if divisor is None:  # of two: as a difference, which is shorter in SQL
+            rest = " - ".join([x, *(y for y in each if y != x)])
+            return f"where({total} > 0, ({rest})/({total}), 0)/2 + 1/2"
         return f"({x} - ({total})/{k})/{divisor} + 1/{k}"
 
     return [

@@ -66,7 +66,7 @@ def release(
         reads is missing; a number stands for missing numbers; ``{"sex": "unknown"}`` by column.
     weights
         How the budget is split between measures, e.g. ``{"wage": 2}``; 1 for all others. A count
-        beside means or shares of up to three categories costs nothing, unless it has a weight.
+        beside means and shares of two categories costs nothing, unless it has a weight.
     size
         How many records a group has, roughly and by public knowledge. With many means in large
         groups one count is then made to divide them all, where that is more accurate.
