@@ -117,11 +117,17 @@ TABLE = {
 def test_the_plan_of_a_table_has_the_errors_of_its_noise():
     shown = answer("table", TABLE)
     by_name = {m["name"]: m for m in shown["measures"]}
-    assert [m["epsilon"] for m in shown["measures"]] == [0.5, 1, 0.5]
-    a = math.exp(-0.5 / 3)  # discrete Laplace noise of scale 3/0.5
-    assert by_name["n"]["errors"] == pytest.approx([math.sqrt(2 * a) / (1 - a)] * 4)
-    large = math.hypot(math.sqrt(2) * 150, math.sqrt(2 * a) / (1 - a) * 50) / 10_000
-    assert by_name["wage"]["errors"][-1] == pytest.approx(large, rel=1e-3)  # the delta method
+    assert [m["epsilon"] for m in shown["measures"]] == [
+        None,
+        pytest.approx(4 / 3),
+        pytest.approx(2 / 3),
+    ]
+    a = math.exp(-4 / 9)  # discrete Laplace noise of scale 3/(4/3) on each of two counts
+    variance = 2 * a / (1 - a) ** 2
+    assert by_name["n"]["errors"] == pytest.approx([math.sqrt(2 * variance)] * 4)
+    # the delta method at an eighth of the range, where it is largest, and the rounding
+    large = 100 * math.sqrt(variance * (7**2 + 1) / 8**2 + 1 / 12) / 10_000
+    assert by_name["wage"]["errors"][-1] == pytest.approx(large, rel=1e-3)
     i = shown["counts"].index(shown["sizes"][0])
     assert by_name["sex"]["curve"][i] == by_name["sex"]["errors"][0]
 
@@ -139,7 +145,7 @@ def test_the_command_and_the_plan_that_are_copied_release_that_table(tmp_path):
         design = read_plan(build_parser().parse_args(given)).design
         assert design.by == ("state", "my industry")
         assert (design.unit, design.at_most) == ("person", 3)
-        assert [float(e) for e in design.budget.values()] == [0.5, 1, 0.5]
+        assert [float(e) for e in design.budget.values()] == pytest.approx([4 / 3, 2 / 3])
         assert design.measures["wage"].column == "hourly wage"
 
 

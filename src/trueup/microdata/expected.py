@@ -12,10 +12,11 @@ which is largest where x is farthest from 0: for a mean at the ends of its bound
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from scipy import optimize
 
@@ -26,50 +27,16 @@ from trueup.mechanisms.inverse_count import inverse_moments
 from trueup.mechanisms.shares import Shares
 from trueup.microdata.design import Design, read_size
 from trueup.microdata.measures import Count, Mean, PerRecord, Share
+from trueup.microdata.published import MOST_OWN
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
 
-SIZES = (1, 10, 100, 1_000, 10_000)
+SIZES = (10, 100, 1_000, 10_000)
 """Group sizes of which the errors are told."""
 _PARTS = (Fraction(0), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2))
 """Means at which errors are computed, as parts of the range; beyond ½ they are the same. The
 largest is near one of these for every size: at ½ in small groups, at ⅛ or 0 in large ones."""
-
-
-def outlook(
-    measures: Mapping[str, Any],
-    epsilon: object,
-    sizes: Sequence[int] = SIZES,
-    weights: Mapping[str, Any] | None = None,
-    unit: str | None = None,
-    at_most: object = None,
-    size: object = None,
-) -> dict[str, Any]:
-    """Return what to expect of a table as plain data, ready for JSON: infinite errors are None.
-
-    Examples
-    --------
-    >>> found = outlook({"wage": "mean(wage, 0, 100)"}, 1, [10, 1000])
-    >>> found["errors"]["wage"]
-    [11.82, 0.1234]
-    >>> found["budget"], found["counted_by"], found["proposed"]
-    ({'wage': 1.0}, 'wage', {'wage': 1.0})
-    """
-    design = Design.read(measures, epsilon, (), weights, unit, at_most, size)
-    middle = read_size(sizes[len(sizes) // 2] if size is None else size)
-    table = expected(design, sizes).items()
-    return {
-        "sizes": [*sizes],
-        "errors": {
-            name: [float(f"{e:.4g}") if math.isfinite(e) else None for e in errors]
-            for name, errors in table
-        },
-        "budget": {name: float(e) for name, e in design.budget.items()},
-        "shared": sorted(design.shared),
-        "counted_by": design.counted_by,
-        "proposed": {n: float(w) for n, w in proposed(design, middle).weights.items()},
-    }
 
 
 def expected(design: Design, sizes: Sequence[int] = SIZES) -> dict[str, list[float]]:
@@ -82,7 +49,7 @@ def expected(design: Design, sizes: Sequence[int] = SIZES) -> dict[str, list[flo
     --------
     >>> design = Design.read({"n": "count", "wage": "mean(wage, 0, 100)"}, 2)
     >>> {name: [round(e, 2) for e in errors] for name, errors in expected(design).items()}
-    {'n': [0.85, 0.85, 0.85, 0.85, 0.85], 'wage': [43.43, 5.99, 0.61, 0.06, 0.01]}
+    {'n': [0.85, 0.85, 0.85, 0.85], 'wage': [5.99, 0.61, 0.06, 0.01]}
     """
     return {name: [error(design, name, n) for n in sizes] for name in design.measures}
 
@@ -113,10 +80,21 @@ def _from_counts(design: Design, name: str, measure: Mean | Share, n: int) -> fl
     budget = 1 / Fraction(design.of(name)[0].scale)
     if isinstance(measure, Mean):
         low, high = (Fraction(b) for b in measure.bounds)
-        mean, size = PlainGroupMean(budget), n * design.times(name)
+        mean, size = _mean(budget), n * design.times(name)
         return float(high - low) * max(mean.sd(size, part) for part in _PARTS)
-    shares = Shares(budget, measure.categories)
+    shares = _shares(budget)
     return max(shares.sd(n, Fraction(round(n * part), n)) for part in _PARTS)
+
+
+@lru_cache(32)
+def _mean(epsilon: Fraction) -> PlainGroupMean:
+    """Return the mean on [0, 1], kept: its errors are asked for at many sizes."""
+    return PlainGroupMean(epsilon)
+
+
+@lru_cache(32)
+def _shares(epsilon: Fraction) -> Shares:
+    return Shares(epsilon, range(MOST_OWN))
 
 
 def _quotient(design: Design, variance: float, truth: float, n: int) -> float:

@@ -30,9 +30,9 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     --------
     >>> shown = answer({"measures": "n = count\nwage = mean(wage, 0, 100)", "epsilon": "2"})
     >>> [(m["name"], m["epsilon"], round(m["errors"][1], 2)) for m in shown["measures"]]
-    [('n', 1.0, 1.36), ('wage', 1.0, 0.98)]
+    [('n', None, 0.85), ('wage', 2.0, 0.61)]
     >>> shown["weights"]
-    'n = 1.3, wage = 1'
+    'wage = 1'
     """
     from trueup.microdata.expected import SIZES, error, expected, proposed
     from trueup.microdata.statement import Privacy
@@ -136,7 +136,7 @@ def _command(request: Mapping[str, Any], design: Design) -> str:
     parts.append(f"--epsilon {design.epsilon}")
     if design.unit is not None:
         parts.append(f"--unit {shlex.quote(design.unit)} --at-most {design.at_most}")
-    parts += [f"--weight {n}={w}" for n, w in design.weights.items() if w != 1]
+    parts += [f"--weight {n}={w}" for n, w in _unusual(design).items()]
     return " \\\n  ".join(parts)
 
 
@@ -152,10 +152,15 @@ def _toml(request: Mapping[str, Any], design: Design) -> str:
         lines += [f"unit = {text(design.unit)}", f"at_most = {design.at_most}"]
     lines += ["", "[measures]"]
     lines += [f"{key(n)} = {text(words(m))}" for n, m in design.measures.items()]
-    if any(w != 1 for w in design.weights.values()):
+    if _unusual(design):
         lines += ["", "[weights]"]
-        lines += [f"{key(n)} = {_toml_number(w)}" for n, w in design.weights.items()]
+        lines += [f"{key(n)} = {_toml_number(w)}" for n, w in _unusual(design).items()]
     return "\n".join([*lines, ""])
+
+
+def _unusual(design: Design) -> dict[str, Exact]:
+    """Return the weights that must be told: also that of a count that could be free."""
+    return {n: w for n, w in design.weights.items() if w != 1 or n == design.count}
 
 
 def _toml_number(value: Exact) -> str:
