@@ -7,7 +7,6 @@ import pytest
 
 import trueup as tu
 from extras import needs
-from trueup.microdata import private_table
 
 GOOD = {"state": ["A", "B"], "wage": [1.0, 2.0], "sex": ["f", "m"], "id": [1, 2]}
 ASKED = {"by": "state", "keys": ["A"], "epsilon": 1, "wage": "mean(wage, 0, 9)"}
@@ -80,7 +79,6 @@ def no_noise(monkeypatch):
     def drawn(*_):
         raise AssertionError("noise was drawn")
 
-    monkeypatch.setattr(private_table, "noisy", drawn)
     monkeypatch.setattr("trueup.microdata.release.noisy", drawn)
 
 
