@@ -8,6 +8,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 
 import numpy as np
+import polars as pl
 from matplotlib import pyplot
 
 import trueup as tu
@@ -54,6 +55,15 @@ def hero():
     return axes
 
 
+def report():
+    """Draw the report of the guide "When not to debias"."""
+    rng, noise, cells = np.random.default_rng(1), tu.DiscreteLaplace(5), 20_000
+    n = np.floor(np.exp(rng.uniform(0, np.log(5001), cells)))
+    table = {"s": 40 * n + noise.sample(cells, rng=rng), "n": n + noise.sample(cells, rng=rng)}
+    pay = tu.unbiased("s/n", {"s": noise, "n": noise}, {"n": (1, None)})
+    return tu.report(pl.DataFrame(table), pay=pay, cells=400).plot()
+
+
 def pictures():
     """Yield every picture's name and axes."""
     yield "hero", hero()
@@ -64,6 +74,7 @@ def pictures():
     yield "policy", plots.policy(*roots, PerRecordSum("log", 0.1, offset=100), unit="dollars")
     trade = tu.frontier("1/n", tu.DiscreteGaussian(2), (3, 150))
     yield "frontier", plots.frontier(trade)
+    yield "report", report()
 
 
 if __name__ == "__main__":

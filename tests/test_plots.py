@@ -123,3 +123,22 @@ def test_without_matplotlib_the_hint_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(tu.MissingExtra, match=r"trueup\[plots\]"):
         LAPLACE.plot()
+
+
+def test_the_picture_of_a_report_has_its_numbers():
+    pl = needs("polars")
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame({"n": rng.integers(1, 60, 400) + tu.DiscreteLaplace(2).sample(400, rng)})
+    found = tu.report(table, inverse=INTEGER)
+    one, average = found.plot("inverse")
+    rows, every = found.rows[:-1], found.rows[-1]
+    for kind, label in (("unbiased", "unbiased"), ("clipped", "clipped")):
+        assert lines(one)[label].get_ydata() == pytest.approx([row[kind] for row in rows])
+        m, error = lines(average)[label].get_data()
+        bias = every[f"{kind}_bias"]
+        assert error**2 == pytest.approx(bias**2 + (every[kind] ** 2 - bias**2) / m)
+    assert [t.get_text() for t in one.get_xticklabels()] == [row["sizes"] for row in rows]
+    ahead = lines(average)["unbiased"].get_ydata() < lines(average)["clipped"].get_ydata()
+    assert m[ahead][0] == pytest.approx(every["break_even"], rel=0.1)
+    with pytest.raises(tu.TrueupError, match="there is no estimate 'pay'\nHint: there are inverse"):
+        found.plot("pay")

@@ -2,7 +2,7 @@
 
 ::
 
-    debias, release, explain, paper, explore, completion     the subcommands
+    debias, report, release, explain, paper, explore, completion     the subcommands
     notation, sidecar, plan_file, options                    what their options say
     hints                                            the library's, in the words of options
     progress                                         the bar on a terminal
@@ -38,7 +38,7 @@ from trueup.errors import TrueupError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = ("debias", "release", "explain", "explore", "paper", "completion")
+COMMANDS = ("debias", "report", "release", "explain", "explore", "paper", "completion")
 
 DONE, REFUSED, USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
 
@@ -46,6 +46,7 @@ _EXAMPLES = """\
 examples:
   trueup debias cells.csv out.csv "mean = s/n" --noise "s=laplace(2)" \\
       --noise "n=discrete_laplace(2)" --domain "n>=1"
+  trueup report cells.csv "mean = s/n" --spec release.toml      which estimator to take
   trueup release people.csv table.csv --spec plan.toml
   trueup explain "1/n" --noise "n=laplace(2)" --domain "n>=1"
   trueup explore                   a local web page for all of this

@@ -6,7 +6,14 @@ import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli.options import NOISE_HELP, SPEC_HELP, add_columns, add_formats, add_release
+from trueup.cli.options import (
+    NOISE_HELP,
+    SPEC_HELP,
+    add_columns,
+    add_formats,
+    add_numbers,
+    add_release,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -80,20 +87,7 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 def _add_files(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("files")
     add_formats(group)
-    group.add_argument(
-        "--decimal",
-        choices=(".", ","),
-        default=".",
-        help="before the decimals in a text file IN; new columns of OUT have points",
-    )
-    group.add_argument(
-        "--null",
-        dest="nulls",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="text that stands for a missing number, e.g. NA; repeatable",
-    )
+    add_numbers(group)
     group.add_argument(
         "--text",
         metavar="COLUMNS",

@@ -96,11 +96,34 @@ def add_release(parser: argparse.ArgumentParser) -> None:
 
 def add_formats(group: argparse._ArgumentGroup) -> None:
     """Add the options that say how IN is read and OUT is written."""
-    group.add_argument(
-        "--from", dest="source_format", choices=FORMATS, help="format of IN, if not its suffix"
-    )
+    add_source(group)
     group.add_argument(
         "--to", dest="target_format", choices=FORMATS, help="format of OUT, if not its suffix"
+    )
+
+
+def add_numbers(group: argparse._ArgumentGroup) -> None:
+    """Add the options that say how numbers are written in a text file IN."""
+    group.add_argument(
+        "--decimal",
+        choices=(".", ","),
+        default=".",
+        help="before the decimals in a text file IN; new columns of OUT have points",
+    )
+    group.add_argument(
+        "--null",
+        dest="nulls",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="text that stands for a missing number, e.g. NA; repeatable",
+    )
+
+
+def add_source(group: argparse._ArgumentGroup) -> None:
+    """Add the options that say how IN is read."""
+    group.add_argument(
+        "--from", dest="source_format", choices=FORMATS, help="format of IN, if not its suffix"
     )
     group.add_argument("--delimiter", metavar="SIGN", help="between the fields of a text file IN")
     group.add_argument(

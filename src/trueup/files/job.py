@@ -8,7 +8,7 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trueup.errors import BoundWarning, InfiniteVariance, TrueupError
 from trueup.files import formats, targets
@@ -21,6 +21,7 @@ from trueup.files.scans import guessed, parquet, reading, types
 from trueup.files.sources import found, opened
 from trueup.files.summary import Summary, Tally
 from trueup.frames.ratio import ratio
+from trueup.frames.report import report
 from trueup.tables.request import check_new, needs_variance, read_requests
 from trueup.tables.totals import ROWS, Totals, check_weights, missing_numbers
 
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
     from trueup.estimator import Estimator
     from trueup.files.formats import Format
     from trueup.files.sources import Source
+    from trueup.frames.report import Report
     from trueup.tables.request import Request
 
 _TOTALS = "trueup_totals"
+_Made = TypeVar("_Made")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,6 +125,16 @@ def run_job(job: Job) -> list[str]:
             return _Run(job, requests, source, form, target, target.spill).lines()
 
 
+def report_job(job: Job) -> Report:
+    """Return what errors to expect of the estimates of a job; nothing is written."""
+    job = dataclasses.replace(job, output="-", totals=Totals())
+    with opened(job.input, job.source_format, job.delimiter, hive=job.hive) as source:
+        requests, job = job.on(source)
+        with tempfile.TemporaryDirectory(prefix="trueup-") as folder:
+            csv = formats.Format("csv")
+            return _Run(job, requests, source, csv, None, Path(folder) / "spill").report()
+
+
 def _target_format(job: Job, source: Source) -> Format:
     if not job.to_pipe:
         force = job.force or job.dry_run  # which writes nothing
@@ -155,10 +168,18 @@ class _Run:
         self.statement: Statement | None = None
 
     def lines(self) -> list[str]:
-        """Run, and return the summary; errors of the engine become ours."""
+        """Run, and return the summary."""
+        return self._done(self._write)
+
+    def report(self) -> Report:
+        """Return what errors to expect; the engine counts and adds up."""
+        return self._done(self._report)
+
+    def _done(self, work: Callable[[Statement], _Made]) -> _Made:
+        """Return what is made of the statement; errors of the engine become ours."""
         try:
             self.statement = self._statement()
-            return self._write(self.statement)
+            return work(self.statement)
         except self.duck.errors as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
@@ -207,9 +228,7 @@ class _Run:
     def _write_ratios(self, statement: Statement, totals: Totals) -> list[str]:
         """Write ratios of sums: the engine adds up, the ratios of its groups are computed here."""
         job, duck = self.job, self.duck
-        helpers = {
-            name: quote(name) for name in (*statement.numbers.values(), *statement.scales.values())
-        }
+        helpers = self._helpers(statement)
         query = statement.over(helpers, map(quote, totals.by))
         if job.dry_run:
             print(query + ";")
@@ -220,17 +239,17 @@ class _Run:
         ]
         rows, missing = (int(n) for n in found)
         job.check_missing(missing, rows - missing)
+        estimators: dict[str, Any] = {r.name: r.estimator for r in self.requests}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", BoundWarning)
             made = ratio(
                 duck.connection.sql(query),
                 list(totals.by),
-                {s: statement.numbers[c] for r in self.requests for s, c in r.columns.items()},
-                {s: statement.scales[c] for r in self.requests for s, c in r.scales.items()},
+                *self._named(statement),
                 missing="skip",
                 stderr="stderr" in job.outputs,
                 interval=totals.level,
-                **{r.name: r.estimator for r in self.requests},
+                **estimators,
             )
         duck.connection.register(_TOTALS, made.to_arrow_table())
         order = f" ORDER BY {', '.join(map(quote, totals.by))}" if totals.by else ""
@@ -244,6 +263,23 @@ class _Run:
         told = [f"{rows:,} row{'s' * (rows != 1)} in {groups:,} group{'s' * (groups != 1)}"]
         told += [f"trueup: warning: {warning.message}" for warning in caught]
         return [] if job.quiet else told
+
+    def _report(self, statement: Statement) -> Report:
+        cells = self.duck.connection.sql(statement.over(self._helpers(statement)))
+        estimators: dict[str, Any] = {r.name: r.estimator for r in self.requests}
+        return report(cells, *self._named(statement), **estimators)
+
+    def _helpers(self, statement: Statement) -> dict[str, str]:
+        """Return the columns of numbers that are read, by the names that they have on the way."""
+        names = (*statement.numbers.values(), *statement.scales.values())
+        return {name: quote(name) for name in names}
+
+    def _named(self, statement: Statement) -> tuple[dict[str, str], dict[str, str]]:
+        """Return which of them holds each statistic, and each noise scale."""
+        return (
+            {s: statement.numbers[c] for r in self.requests for s, c in r.columns.items()},
+            {s: statement.scales[c] for r in self.requests for s, c in r.scales.items()},
+        )
 
     def _computed(self, query: str, statement: Statement, totals: Totals) -> tuple[str, int]:
         """Compute totals; return the query that reads them, groups in order, and all rows."""

@@ -22,7 +22,7 @@ from trueup.frames.same_kind import same_kind
 from trueup.frames.total import group_sums
 from trueup.inverse.projection import scaled_noise
 from trueup.notebook import table
-from trueup.tables.decision import KINDS, decide
+from trueup.tables.decision import KINDS, decide, short
 from trueup.tables.empty import empties_of
 from trueup.tables.request import read_requests
 from trueup.tables.size_classes import FINE, size_of
@@ -63,8 +63,8 @@ def report(
         As for :func:`trueup.debias`. Where noise scales differ from row to row their root mean
         square is taken.
     cells
-        How many cells will be averaged or added up, say those of a state; None for all. The nearly
-        unbiased estimator is made for that number.
+        How many cells will be averaged or added up, say those of a state; None for all, or for the
+        number that a nearly unbiased estimator was made for. One is made for that number.
     **estimators
         NAME = an estimator made by :func:`trueup.unbiased` or :func:`trueup.nearly_unbiased`.
 
@@ -206,23 +206,10 @@ def _cells(decision: Decision) -> Iterator[tuple[str, ...]]:
     yield (decision.size, "cells", "value", *kinds, *kinds, "break-even", "too noisy")
     for line in (*decision.lines, decision.overall):
         errors = [*line.one.values(), *line.average.values()]
-        numbers = [f"{line.cells:,}", _short(line.value), *map(_short, errors)]
+        numbers = [f"{line.cells:,}", short(line.value), *map(short, errors)]
         never = "never" if line.compared else "–"
         wins = never if line.break_even is None else f"{line.break_even:,}"
         yield (line.sizes, *numbers, wins, f"{line.too_noisy:,}")
-
-
-def _short(value: float | None) -> str:
-    """Return three digits, or none after the point.
-
-    Examples
-    --------
-    >>> _short(1234.5), _short(0.012345), _short(None)
-    ('1,234', '0.0123', '–')
-    """
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.3g}"
 
 
 def _text(decision: Decision) -> str:

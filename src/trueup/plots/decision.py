@@ -31,13 +31,22 @@ def decision(
         The estimate to draw; None takes the first.
     ax
         Two axes to draw on; None makes a new figure.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import trueup as tu
+    >>> table = pd.DataFrame({"n": [7.5, 30, -2]})
+    >>> one, average = decision(tu.report(table, square=tu.unbiased("n**2", tu.Laplace(2))))
+    >>> one.get_xlabel(), average.get_xlabel()
+    ('true size, n', 'number of cells, m')
     """
     names = [d.name for d in report.decisions]
     if name is not None and name not in names:
         raise TrueupError(f"there is no estimate {name!r}", f"there are {', '.join(names)}")
     chosen = report.decisions[0 if name is None else names.index(name)]
     title = f"{chosen.name} = {chosen.formula}: expected error of one cell"
-    lower = f"of the average of m cells, sizes as in the table ({chosen.cells:,} cells)"
+    lower = f"Expected error of the average of m such cells (the table has {chosen.cells:,})"
     top, bottom = ax if ax is not None else panels(title, lower)
     lines, every = chosen.lines, chosen.overall
     at = np.arange(len(lines))

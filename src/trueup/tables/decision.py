@@ -97,10 +97,10 @@ class Decision:
     def conclusions(self) -> list[str]:
         """What follows, in words."""
         every, given = self.overall, self.near
-        errors = [f"{_short(every.average[k])} {KINDS[k]}" for k in KINDS]
+        errors = [f"{short(every.average[k])} {KINDS[k]}" for k in KINDS]
         said = [
-            f"the average of {every.average_of:,} such cells, about {_short(every.value)}, is off "
-            f"by {errors[0]}, {errors[1]}, {errors[2]} ({self.clipped})",
+            f"the expected error of the average of {every.average_of:,} such cells, about "
+            f"{short(every.value)}, is {errors[0]}, {errors[1]}, {errors[2]} ({self.clipped})",
         ]
         if every.compared:
             said.append(_winning(every.break_even))
@@ -120,8 +120,17 @@ def _winning(cells: int | None) -> str:
     return f"from about {cells:,} such cells on the unbiased average, or total, beats the clipped"
 
 
-def _short(number: float | None) -> str:
-    return "–" if number is None else f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+def short(value: float | None) -> str:
+    """Return three digits, or none after the point.
+
+    Examples
+    --------
+    >>> short(1234.5), short(0.012345), short(None)
+    ('1,234', '0.0123', '–')
+    """
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.3g}"
 
 
 def decide(name: str, estimator: Estimator, counts: Counts, cells: float | None) -> Decision:
@@ -134,12 +143,13 @@ def decide(name: str, estimator: Estimator, counts: Counts, cells: float | None)
     counts
         The table, as sums in bins of the noisy size of its cells.
     cells
-        How many cells are averaged or added up; None for all.
+        How many cells are averaged or added up; None for those that a nearly unbiased estimator
+        was made for, or else all.
     """
     size, rows = size_of(estimator), int(counts.cells.sum())
     found = shares(size, counts.bins, counts.cells)
     known = points(estimator, size, counts, found)
-    count = int(rows if cells is None else cells)
+    count = int(cells or getattr(estimator, "cells", None) or rows)
     errors = _Errors(estimator, known, count)
     lines = [errors.line(found, rows, k) for k in _held(found, rows)]
     return Decision(
