@@ -389,3 +389,31 @@ def test_an_upload_that_is_refused_is_called_by_its_name(server):
     error = server.post(f"/api/files/{key}", MEAN).json["error"]
     assert error["message"].startswith("“cells.csv” has no column 'n'")
     assert error["kind"] == "missing"
+
+
+def test_the_report_names_errors_by_size_the_break_even_and_empty_cells(tmp_path):
+    import numpy as np
+
+    from trueup import report
+
+    rng, law = np.random.default_rng(3), DiscreteLaplace(2)
+    n = np.repeat([1, 4, 40, 400], 40)
+    noisy = {"s": 3 * n + law.sample(160, rng=rng), "n": n + law.sample(160, rng=rng)}
+    text = "s,n\n" + "".join(f"{s},{n}\n" for s, n in zip(*noisy.values(), strict=True))
+    count = {"family": "discrete_laplace", "scale": "2"}
+    asked = {"s": count, "n": {**count, "low": "1"}}
+    made = run(tmp_path, text, formulas="frame = s/n", statistics=asked)["report"]
+    assert made["reason"] == ""
+    (shown,) = made["decisions"]
+    est = unbiased("s/n", {"s": law, "n": law}, {"n": (1, None)})
+    direct = report(pyarrow.table(noisy), mean=est)
+    assert (shown["name"], shown["size"]) == ("frame", "n")
+    for row, other in zip(shown["rows"], direct.rows, strict=True):
+        assert (row["sizes"], row["cells"]) == (other["sizes"], other["cells"])
+        assert row["unbiased"] == pytest.approx(other["unbiased"], rel=1e-6)
+        assert row["break_even"] == other["break_even"]
+    small, large = shown["rows"][0], shown["rows"][-2]
+    assert small["clipped"] < small["unbiased"]
+    assert large["clipped"] == pytest.approx(large["unbiased"], rel=0.05)
+    assert any("cells are too noisy" in line for line in shown["conclusions"])
+    assert any("n = 0: about" in line for line in shown["conclusions"])

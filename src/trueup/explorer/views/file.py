@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from trueup.errors import TrueupError
 from trueup.explorer import limits
 from trueup.explorer.refusal import Refusal, in_page
+from trueup.explorer.views.expected_errors import expected_errors
 from trueup.explorer.views.form import Form, beside, choice, filled, read
 from trueup.explorer.views.mathml import mathml
 from trueup.explorer.views.preview import preview
@@ -207,10 +208,14 @@ def debias(request: Mapping[str, Any], watch: Callable[[float], None]) -> dict[s
     from trueup.files.job import run_job
 
     def work() -> dict[str, Any]:
-        lines = run_job(_job(request, watch))
-        told = [in_page(line) for line in "\n".join(lines).splitlines()]
-        kept = len(request["by"]) if request["sums"] else None
-        return {**preview(Path(request["target"])), "kept": kept, "summary": told}
+        job = _job(request, watch)
+        told = [in_page(line) for line in "\n".join(run_job(job)).splitlines()]
+        return {
+            **preview(Path(request["target"])),
+            "kept": len(request["by"]) if request["sums"] else None,
+            "summary": told,
+            "report": expected_errors(request, job.estimators),
+        }
 
     return _named(request, work)
 
