@@ -10,20 +10,18 @@ HERE = Path(__file__).parent / "pictures"
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 SIZES = {"desktop": (1240, 840), "phone": (400, 860)}
 
-CELLS = """\
-town,payroll,emp
-Ashford,51.7,103
-Beckley,20.0,50
-Corve,3.1,7
-Dunmere,88.4,61
-Elstow,12.9,22
-"""
+TOWNS = ["Ashford", "Beckley", "Corve", "Dunmere", "Elstow"]
+CELLS = "town,street,payroll,emp\n" + "".join(
+    f"{TOWNS[i % 5]},{i // 5 + 1},{(5 + i * i // 9) / 2 + i * 7 % 5 - 2},{5 + i * i // 9 + i % 3}\n"
+    for i in range(120)
+)
 MEAN = "#f=payroll%2Femp&payroll.scale=2&emp.family=discrete_laplace&emp.scale=2&emp.low=5"
 VIEWS = {
     "estimator": "#f=1%2Fn&n.family=laplace&n.scale=2&n.low=5",
     "none": "#f=1%2Fn&n.family=gaussian&n.scale=2&n.low=3",
-    "file": f"{MEAN}&tab=file",
+    "file": f"{MEAN}&tab=file&file:formulas=mean%20%3D%20payroll%2Femp%0Asize%20%3D%20emp",
     "plan": "#f=1%2Fn&n.scale=2&n.low=5&tab=plan&plan:epsilon=1&plan:count=200",
+    "table": "#f=1%2Fn&n.scale=2&n.low=5&tab=plan&planned=table",
 }
 
 
@@ -36,12 +34,8 @@ def prepare(page, view, folder):
         page.wait_for_selector("#mapping:not([hidden])")
         page.click("#debias")
         page.wait_for_selector("#ready:not([hidden])", timeout=120_000)
-    elif view == "plan":
-        page.wait_for_selector("#chart-plan .js-line", state="attached", timeout=120_000)
-    else:
-        page.wait_for_selector("#chart-sd .js-line", state="attached", timeout=120_000)
-    if view == "none":
-        page.wait_for_selector("#chart-frontier .js-line", state="attached", timeout=120_000)
+    chart = {"file": "report", "plan": "plan", "table": "table"}.get(view, "frontier")
+    page.wait_for_selector(f"#chart-{chart} .js-line", state="attached", timeout=120_000)
     page.evaluate("document.activeElement.blur()")
     page.mouse.move(2, 2)
     page.wait_for_timeout(700)

@@ -11,6 +11,7 @@ _FIELDS = [
     (r"Fraction\((-?\d+), (\d+)\)", r"\1/\2"),
     (r"nearly_unbiased\((?:[^()]|\([^()]*\))*\)", _BIAS),
     (r"\bmax_bias=(\S+) works", r"a bias of \1 works"),
+    (r"\bcells=(\d+)", r"\1 cells"),
     (r"empty=value(?: \(--empty VALUE\))?", "fill in “Value in empty cells”"),
     (r"add --null (.+) if it stands for", r"write \1 under “Missing numbers” if it stands for"),
     (r"the decimals: --decimal ,", "the decimals, choose it under “Decimals”"),

@@ -33,6 +33,6 @@ function show({ size, rows, conclusions }) {
   draw("chart-report", (c) => ({
     traces: Object.entries(KINDS).filter(([kind]) => classes.some((row) => row[kind] !== null)).map(([kind, [word, colour, dash]]) =>
       line(word, classes.map((row) => row.sizes), classes.map((row) => row[kind]), c[colour], { dash, mode: "lines+markers" })),
-    layout: { xaxis: { type: "category", title: { text: `true ${size}` } }, yaxis: { type: "log", title: { text: "expected error of one cell" } } },
+    layout: { xaxis: { type: "category", title: { text: `true ${size}` } }, yaxis: { type: "log", tickformat: "~g", title: { text: "expected error of one cell" } } },
   }), `Expected error of one cell against its size ${size}; the numbers are in the table.`);
 }

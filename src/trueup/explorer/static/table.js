@@ -8,12 +8,12 @@ import { state } from "./state.js";
 const USUAL = "n = count\nwage = mean(wage, 0, 120000)";
 const KINDS = ["n = count", "wage = mean(wage, 0, 120000)", "sex = share(sex, ['f', 'm'])", "hours = sum(hours, 0, 60)", "pay = per_record(pay, root:3, 10)"];
 const FIELDS = [
-  { name: "epsilon", label: "budget ε of the table", usual: "1" },
-  { name: "size", label: "records in a group, about", usual: "100" },
-  { name: "by", label: "columns of the groups", usual: "state" },
-  { name: "keys", label: "file that lists the groups", usual: "groups.csv" },
+  { name: "epsilon", label: "budget ε", usual: "1" },
+  { name: "size", label: "records in a group", usual: "100" },
+  { name: "by", label: "groups by", usual: "state" },
+  { name: "keys", label: "groups listed in", usual: "groups.csv" },
   { name: "unit", label: "whose privacy", usual: "", hint: "each row" },
-  { name: "at_most", label: "rows of each, at most", usual: "", hint: "1" },
+  { name: "at_most", label: "rows of each", usual: "", hint: "1" },
   { name: "weights", label: "weights of the measures", usual: "", hint: "equal" },
 ];
 const COLOURS = ["ours", "plugin", "near", "soft", "truth", "ink"];
