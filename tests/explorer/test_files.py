@@ -314,6 +314,16 @@ def test_several_formulas_at_once(tmp_path):
         assert float(row[3]) == pytest.approx(expected(float(row[1]), n)[0], rel=1e-12)
 
 
+def test_intervals_of_rows(tmp_path):
+    made = run(tmp_path, TABLE, interval="0.9")
+    assert made["columns"][-2:] == ["mean_low", "mean_high"]
+    laws = {"s": Laplace(2), "n": DiscreteLaplace(2)}
+    mean = unbiased("s/n", laws, domain={"n": (1, None)})
+    for row in made["rows"]:
+        ends = mean.interval(s=float(row[1]), n=int(row[2]), level=0.9)
+        assert [float(end) for end in row[-2:]] == pytest.approx(list(ends), rel=1e-6)
+
+
 @pytest.mark.parametrize("sums", ["total", "average", "ratio"])
 def test_totals_averages_and_ratios_by_group(tmp_path, sums):
     large = TABLE.replace(",103", ",1030").replace(",50", ",500").replace(",7", ",700")

@@ -71,7 +71,7 @@ export async function showFile() {
   $("#allow span").textContent = cells ? `Allow quotients the bias that is best for ${cells} cells` : `Allow quotients a bias of ${bias || "0.05"} of their size`;
   const sums = $("#sums").value;
   $("#groups").hidden = $("#skipping").hidden = !sums;
-  $("#intervals").hidden = sums !== "ratio";
+  $("#intervals").hidden = sums === "total" || sums === "average";
   let answer;
   try {
     answer = await ask("columns", request());

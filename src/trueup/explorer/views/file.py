@@ -222,15 +222,16 @@ def debias(request: Mapping[str, Any], watch: Callable[[float], None]) -> dict[s
 
 def _job(request: Mapping[str, Any], watch: Callable[[float], None]) -> Job:
     from trueup.files.job import Job
+    from trueup.inverse.closed_ends import ENDS
     from trueup.tables.totals import Totals
 
-    sums, by = request["sums"], tuple(request["by"])
+    sums, by, level = request["sums"], tuple(request["by"]), request["interval"]
     totals = Totals(
         by,
         average=sums == "average",
         skip=request["skip"],
         ratio=sums == "ratio",
-        level=request["interval"] if sums == "ratio" else None,
+        level=level if sums == "ratio" else None,
     )
     return Job(
         request["source"],
@@ -238,7 +239,12 @@ def _job(request: Mapping[str, Any], watch: Callable[[float], None]) -> Job:
         _estimators(request, _forms(request)),
         request["columns"],
         request["scales"],
-        outputs=("value", *["stderr"] * request["stderr"]),
+        outputs=(
+            "value",
+            *["stderr"] * request["stderr"],
+            *ENDS * (level is not None and not sums),
+        ),
+        level=level or 0.95,
         decimal=request["decimal"],
         nulls=tuple(request["nulls"]),
         memory=limits.DUCKDB,
