@@ -138,6 +138,30 @@ def test_bad_values(line, problem, tmp_path, debias, hidden):
     assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
 
 
+def test_ratios_and_intervals_are_those_of_duckdb(cells, tmp_path, debias):
+    found, told = {}, {}
+    options = (("rows", ()), ("ratio", ("--ratio", "--by", "state", "--skip-missing")))
+    for engine in ("duckdb", "spark"):
+        for name, more in options:
+            out = tmp_path / f"{engine}-{name}.parquet"
+            done = debias(cells, out, "--engine", engine, "--interval", "0.9", *more)
+            assert done.code == 0, done.err
+            columns = [f"mean{suffix}" for suffix in ("", "_stderr", "_low", "_high")]
+            table = pq.read_table(out)
+            found[engine, name] = [v for c in columns for v in table[c].to_pylist()]
+            told[engine, name] = done.err
+    for name, _ in options:
+        known = [
+            [math.nan if v is None else v for v in found[e, name]] for e in ("duckdb", "spark")
+        ]
+        assert known[0] == pytest.approx(known[1], rel=1e-10, nan_ok=True)
+        assert not all(map(math.isnan, known[0]))
+    assert told["duckdb", "ratio"] == told["spark", "ratio"]
+    assert told["spark", "ratio"].startswith("5 rows in 2 groups\n")
+    refused = debias(cells, tmp_path / "no", *SPARK, "--ratio")
+    assert "1 of 5 rows miss a number" in refused.err
+
+
 def test_what_spark_cannot_do(cells, tmp_path, debias):
     assert "not pipes" in debias(cells, "-", *SPARK).err
     assert "there is no file" in debias(tmp_path / "no.csv", tmp_path / "out", *SPARK).err

@@ -15,6 +15,7 @@ import trueup as tu
 from extras import needs
 from frames.backends import same
 from trueup.kernels.grid import columns
+from work import at_most
 
 KINDS = {
     "laplace": ("1/q", tu.Laplace(2), (1, None), "optimal"),
@@ -218,3 +219,53 @@ def test_drawn_scales(rows):
         want = mean_under(2, bi)(s=si, n=float(ni))
         assert math.isclose(value, want, rel_tol=1e-9, abs_tol=1e-9)
         assert math.isclose(expression, want, rel_tol=1e-9, abs_tol=1e-9)
+
+
+@functools.cache
+def near_ratio(b):
+    noise = {"s": tu.Laplace(b), "n": tu.DiscreteLaplace(b)}
+    return tu.nearly_unbiased("s/n", noise, {"n": (1, 200)}, 0.2, relative=True)
+
+
+def test_nearly_unbiased_estimators_are_made_for_each_scale(eager_constructor):
+    near = near_ratio(1.0)
+    data = {"s": [51.7, 3.0, 8.0, None], "n": [103, 2, 25, 7], "b": [1.0, 2.0, 2.0, 1.0]}
+    options = {"scales": {"s": "b", "n": "b"}, "interval": 0.9, "mean": near}
+    found = eager_constructor.read(tu.debias(eager_constructor(data), **options))
+    for i, (s, n, b) in enumerate(zip(*data.values(), strict=True)):
+        own = near_ratio(b)
+        names = ("mean", "mean_stderr", "mean_low", "mean_high")
+        if s is None:
+            assert all(found[name][i] is None for name in names)
+            continue
+        at = {"s": s, "n": n}
+        expected = (own(**at), own.stderr(**at), *own.interval(level=0.9, **at))
+        got = [math.nan if found[name][i] is None else found[name][i] for name in names]
+        assert got == pytest.approx(expected, nan_ok=True)
+
+
+def test_too_many_scales_and_engines_are_refused_for_nearly_unbiased_ones(monkeypatch):
+    near = near_ratio(1.0)
+    monkeypatch.setattr("trueup.near.estimator.MOST_LEVELS", len(near._levels))
+    pl = needs("polars")
+    frame = pl.DataFrame({"s": [1.0], "n": [2], "b": [0.125]})
+    with pytest.raises(tu.TrueupError, match="different noise scales"):
+        tu.debias(frame, scales={"n": "b"}, mean=near)
+    for refused in (
+        lambda: tu.debias(frame.lazy(), scales={"n": "b"}, mean=near),
+        lambda: near.sql(scales={"n": "b"}),
+    ):
+        with pytest.raises(tu.TrueupError, match=r"one noise scale.*\nHint: collect the table"):
+            refused()
+
+
+def test_a_lazy_frame_is_built_without_translating_every_step():
+    """Through narwhals it took some hundred thousand calls."""
+    lazy = needs("polars").DataFrame({"s": [51.7], "n": [103], "b": [2.0]}).lazy()
+    mean = tu.unbiased("s/n", {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2)}, {"n": (1, None)})
+    options = {"scales": {"s": "b", "n": "b"}, "mean": mean}
+    tu.debias(lazy, **options)  # the formulas are made
+    with at_most(30_000):
+        built = tu.debias(lazy, **options)
+    (value,) = built.collect()["mean"]
+    assert value == pytest.approx(51.7 / 103 * 1.001, rel=1e-2)

@@ -86,3 +86,38 @@ def test_refusals(frame):
         tu.debias(frame, KEY=MEAN)
     with pytest.raises(tu.TrueupError, match="no column 'emp' for the statistic n"):
         tu.debias(frame, columns={"n": "emp"}, mean=MEAN)
+
+
+def largest_method(frame):
+    """The size of the largest method that Spark has generated and compiled, in bytes."""
+    session = frame.sparkSession
+    debug = session._jvm.org.apache.spark.sql.execution.debug.package
+    parts = debug.codegenStringSeq(frame._jdf.queryExecution().executedPlan())
+    return max(parts.apply(i)._3().maxMethodCodeSize() for i in range(parts.size()))
+
+
+def test_generated_code_is_below_the_limit_of_java(frame):
+    """A method above 64 KB does not compile, and the plan is then interpreted, with an error."""
+    scales = {"s": "b", "n": "b"}
+    assert 1_000 < largest_method(tu.debias(frame, scales=scales, mean=MEAN)) < 2**14
+    both = tu.unbiased("s/n", both_laplace(), {"n": (1, None)})
+    out = tu.debias(frame, scales=scales, mean=both, interval=0.95)
+    assert 1_000 < largest_method(out) < 2**16
+
+
+def test_ratios_of_sums(frame):
+    options = {"by": "key", "noise": both_laplace(), "missing": "skip", "interval": 0.9}
+    tables = (frame, needs("polars").DataFrame(DATA))
+    made = []
+    for table in tables:
+        with pytest.warns(tu.BoundWarning, match="too small for its noise"):
+            made.append(tu.ratio(table, pay="s/n", **options))
+    found, expected = read(made[0]), made[1].sort("key").to_dict(as_series=False)
+    assert list(found) == list(expected)
+    for name in expected:
+        for got, wanted in zip(found[name], expected[name], strict=True):
+            assert got == wanted if isinstance(wanted, (str, int)) else same(got, wanted, 1e-12)
+
+
+def both_laplace():
+    return {"s": tu.Laplace(2), "n": tu.Laplace(2)}

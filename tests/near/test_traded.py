@@ -61,6 +61,21 @@ def test_a_ratio_trades_variance_for_the_bias_that_is_allowed(bias, better):
     assert est.expectation(s=pay, n=5) == pytest.approx(pay * mean[4], rel=1e-9)
 
 
+@pytest.mark.parametrize(("bias", "better"), [(0.2, 2.4), (0.5, 5.7)])
+def test_what_is_gained_where_the_noise_of_s_is_large(bias, better):
+    """At s = n the noise of s times E h² counts, h in place of 1/n, at least ((1 − bias)/n)²."""
+    n, noise = np.arange(1, 11), 2 * SCALE**2
+    total = []
+    for h in (unbiased, one_over_n(bias)):
+        mean, variance = moments(h, n)
+        total.append(n**2 * variance + noise * (variance + mean**2))
+    gained = np.sqrt(total[0] / total[1])
+    most = np.sqrt(total[0] / noise) / ((1 - bias) / n)
+    assert (gained >= better).all()
+    assert (gained <= most).all()
+    assert bias < 0.5 or most[0] < 7  # so 7 times, as s ≫ n gains, is out of reach at n = 1
+
+
 def test_what_cannot_be_bounded_stays_unbiased():
     """|s|·β has no bound of its own, and log(n) no bias relative to it at n = 1."""
     noise, domain = {"s": tu.Laplace(SCALE), "n": N}, {"n": (1, None)}

@@ -135,6 +135,30 @@ def report_job(job: Job) -> Report:
             return _Run(job, requests, source, csv, None, Path(folder) / "spill").report()
 
 
+def ratios(cells: Any, statement: Statement, job: Job) -> tuple[Any, list[str]]:
+    """Return ratios of sums over the cells of a statement, and what to warn of."""
+    totals = job.totals or Totals()
+    estimators: dict[str, Any] = {r.name: r.estimator for r in statement.requests}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BoundWarning)
+        made = ratio(
+            cells,
+            list(totals.by),
+            *statement.named,
+            missing="skip",
+            stderr="stderr" in job.outputs,
+            interval=totals.level,
+            **estimators,
+        )
+    told = [w.message for w in caught if issubclass(w.category, BoundWarning)]
+    return made, [f"trueup: warning: {message}" for message in told]
+
+
+def counted(rows: int, groups: int) -> str:
+    """Return how many rows made how many ratios, in words."""
+    return f"{rows:,} row{'s' * (rows != 1)} in {groups:,} group{'s' * (groups != 1)}"
+
+
 def _target_format(job: Job, source: Source) -> Format:
     if not job.to_pipe:
         force = job.force or job.dry_run  # which writes nothing
@@ -228,29 +252,14 @@ class _Run:
     def _write_ratios(self, statement: Statement, totals: Totals) -> list[str]:
         """Write ratios of sums: the engine adds up, the ratios of its groups are computed here."""
         job, duck = self.job, self.duck
-        helpers = self._helpers(statement)
-        query = statement.over(helpers, map(quote, totals.by))
+        query = statement.cells(totals.by)
         if job.dry_run:
             print(query + ";")
             return []
-        numbers = " OR ".join(f"{name} IS NULL" for name in helpers.values())
-        found = duck.ask(f"SELECT COUNT(*), COUNT(*) FILTER (WHERE {numbers}) FROM (\n{query}\n)")[
-            0
-        ]
-        rows, missing = (int(n) for n in found)
+        count = f"COUNT(*), COUNT(*) FILTER (WHERE {statement.incomplete()})"
+        rows, missing = (int(n) for n in duck.ask(f"SELECT {count} FROM (\n{query}\n)")[0])
         job.check_missing(missing, rows - missing)
-        estimators: dict[str, Any] = {r.name: r.estimator for r in self.requests}
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", BoundWarning)
-            made = ratio(
-                duck.connection.sql(query),
-                list(totals.by),
-                *self._named(statement),
-                missing="skip",
-                stderr="stderr" in job.outputs,
-                interval=totals.level,
-                **estimators,
-            )
+        made, told = ratios(duck.connection.sql(query), statement, job)
         duck.connection.register(_TOTALS, made.to_arrow_table())
         order = f" ORDER BY {', '.join(map(quote, totals.by))}" if totals.by else ""
         results = f"SELECT * FROM {_TOTALS}{order}"
@@ -260,26 +269,12 @@ class _Run:
             self.target.commit()
         else:
             groups = duck.stream(results, sys.stdout.buffer, self.form, job.compression, kinds)
-        told = [f"{rows:,} row{'s' * (rows != 1)} in {groups:,} group{'s' * (groups != 1)}"]
-        told += [f"trueup: warning: {warning.message}" for warning in caught]
-        return [] if job.quiet else told
+        return [] if job.quiet else [counted(rows, groups), *told]
 
     def _report(self, statement: Statement) -> Report:
-        cells = self.duck.connection.sql(statement.over(self._helpers(statement)))
+        cells = self.duck.connection.sql(statement.cells())
         estimators: dict[str, Any] = {r.name: r.estimator for r in self.requests}
-        return report(cells, *self._named(statement), **estimators)
-
-    def _helpers(self, statement: Statement) -> dict[str, str]:
-        """Return the columns of numbers that are read, by the names that they have on the way."""
-        names = (*statement.numbers.values(), *statement.scales.values())
-        return {name: quote(name) for name in names}
-
-    def _named(self, statement: Statement) -> tuple[dict[str, str], dict[str, str]]:
-        """Return which of them holds each statistic, and each noise scale."""
-        return (
-            {s: statement.numbers[c] for r in self.requests for s, c in r.columns.items()},
-            {s: statement.scales[c] for r in self.requests for s, c in r.scales.items()},
-        )
+        return report(cells, *statement.named, **estimators)
 
     def _computed(self, query: str, statement: Statement, totals: Totals) -> tuple[str, int]:
         """Compute totals; return the query that reads them, groups in order, and all rows."""

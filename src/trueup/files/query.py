@@ -251,6 +251,24 @@ class Statement:
         return totals.sql(over, self.requests, p, self.quote, add)
 
     @property
+    def named(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The helper column of each statistic, and of each noise scale."""
+        return (
+            {s: self.numbers[c] for r in self.requests for s, c in r.columns.items()},
+            {s: self.scales[c] for r in self.requests for s, c in r.scales.items()},
+        )
+
+    def cells(self, by: Iterable[str] = ()) -> str:
+        """Return the query for the numbers and scales alone, beside keys."""
+        helpers = (*self.numbers.values(), *self.scales.values())
+        return self.over({name: self.quote(name) for name in helpers}, map(self.quote, by))
+
+    def incomplete(self) -> str:
+        """Return the condition that a row of the cells misses a number."""
+        helpers = (*self.numbers.values(), *self.scales.values())
+        return " OR ".join(f"{self.quote(name)} IS NULL" for name in helpers)
+
+    @property
     def missing(self) -> str:
         """The column of totals that counts the rows left out."""
         return f"{self.prefix}missing"

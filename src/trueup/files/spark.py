@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from trueup.errors import TrueupError
 from trueup.extras import optional
 from trueup.files import formats, targets
+from trueup.files.job import counted, ratios
 from trueup.files.paths import exact
 from trueup.files.query import MARK, Statement
 from trueup.files.sources import Source, check_names, checked_delimiter, find, locate
@@ -61,10 +62,6 @@ def spark_frame(
 def _check(job: Job) -> None:
     if "-" in (job.input, job.output):
         raise TrueupError("spark reads and writes files, not pipes", "use --engine duckdb")
-    if job.totals is not None and job.totals.ratio:
-        raise TrueupError(
-            "--ratio is not for the engine spark", "use --engine duckdb, or tu.ratio in Python"
-        )
 
 
 @contextlib.contextmanager
@@ -112,6 +109,7 @@ class _Run:
 
     def __init__(self, job: Job, spark: Any) -> None:
         self.job, self.spark = job, spark
+        self.told: list[str] | None = None
 
     def lines(self) -> list[str]:
         """Run, and return the summary."""
@@ -123,7 +121,10 @@ class _Run:
         statement = Statement(
             requests, _VIEW, kinds, nulls=job.nulls, dialect="spark", decimal=job.decimal
         )
-        query = statement.query(job.totals)
+        ratio = job.totals is not None and job.totals.ratio
+        query = (
+            statement.cells(job.totals.by) if job.totals and ratio else statement.query(job.totals)
+        )
         if job.dry_run:
             print(query + ";")
             return []
@@ -199,17 +200,24 @@ class _Run:
 
     def _checked(self, statement: Statement, query: str) -> Any:
         """Return the frame to write; of totals the rows left out are looked at first."""
-        frame = self.spark.sql(query)
-        if self.job.totals is None:
+        frame, totals = self.spark.sql(query), self.job.totals
+        if totals is None:
             return frame
+        if totals.ratio:
+            return self._ratios(frame, statement)
         frame = frame.cache()
         sums = frame.groupBy().sum(statement.missing, "rows").collect()[0]
         self.job.check_missing(*(int(n or 0) for n in sums))
-        return (
-            frame.drop(statement.missing)
-            .orderBy(*map(statement.quote, self.job.totals.by))
-            .coalesce(1)
-        )
+        return frame.drop(statement.missing).orderBy(*map(statement.quote, totals.by)).coalesce(1)
+
+    def _ratios(self, cells: Any, statement: Statement) -> Any:
+        """Return ratios of sums; what is said of them stands in the place of the summary."""
+        rows, missing = cells.count(), cells.where(statement.incomplete()).count()
+        self.job.check_missing(missing, rows - missing)
+        made, told = ratios(cells, statement, self.job)
+        self.told = [counted(rows, made.count()), *told]
+        by = self.job.totals.by if self.job.totals else ()
+        return made.orderBy(*map(statement.quote, by)).coalesce(1)
 
     def _save(self, frame: Any, path: str, form: str) -> None:
         writer = frame.write.mode("overwrite" if self.job.force else "errorifexists")
@@ -220,8 +228,8 @@ class _Run:
             writer.option("compression", compression).parquet(path)
 
     def _summary(self, statement: Statement) -> list[str]:
-        if self.job.quiet:
-            return []
+        if self.job.quiet or self.told is not None:
+            return [] if self.job.quiet else self.told or []
         rows = self.spark.sql(f"SELECT COUNT(*) FROM {statement.source}").collect()[0][0]
         tally = Tally(statement, rows)
         row = self.spark.sql(tally.sql()).collect()[0]

@@ -22,6 +22,10 @@ class Column(NamedTuple):
     values: NDArray[Any]
     null: NDArray[np.bool_] | None = None
 
+    def at(self, rows: NDArray[np.intp]) -> Column:
+        """Return some rows."""
+        return Column(self.values[rows], None if self.null is None else self.null[rows])
+
 
 class Piece(NamedTuple):
     """Consecutive rows of some columns, from row ``start`` on."""

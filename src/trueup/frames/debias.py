@@ -43,7 +43,8 @@ def debias(
     scales
         ``{"n": "emp_scale"}``: the columns with the noise scale of each row, in place of the scale
         of the estimator's noise. A scale that is missing, zero or negative is refused in memory;
-        an engine gives null for that row.
+        an engine gives null for that row. A nearly unbiased estimator is made anew for each scale,
+        up to 20, in memory only.
     stderr
         False leaves out the standard errors. A standard error is null where the unbiased variance
         is negative, which can happen with several statistics.

@@ -12,7 +12,7 @@ import numpy as np
 
 from trueup.errors import BoundWarning, TrueupError
 from trueup.formula.text import text
-from trueup.frames.columns import Column, either
+from trueup.frames.columns import Column, Piece, either
 from trueup.inverse.closed_ends import ENDS
 from trueup.kernels.grid import columns
 from trueup.tables.bounds import SAMPLE, bounds_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from trueup.frames.columns import Eager, Piece
+    from trueup.frames.columns import Eager
     from trueup.tables.request import Request
 
 _DOUBLE = np.dtype(float)
@@ -63,6 +63,8 @@ def compute(w: Request, piece: Piece, outputs: Sequence[str]) -> list[Column]:
 
     A standard error is null, too, where the unbiased variance is negative.
     """
+    if w.by_level:
+        return _by_level(w, piece, outputs)
     inputs = [piece.columns[c] for c in w.inputs]
     variance = w.variance if needs_variance(outputs) else None
     arrays = [c.values for c in inputs]
@@ -82,6 +84,26 @@ def compute(w: Request, piece: Piece, outputs: Sequence[str]) -> list[Column]:
         gone = _negative(values, results[0], null) if doubtful else null
         found.append(Column(values, gone))
     return found
+
+
+def _by_level(w: Request, piece: Piece, outputs: Sequence[str]) -> list[Column]:
+    """Return the outputs, each noise level computed by an estimator of its own."""
+    check_whole(w, piece)
+    scales = np.stack([piece.columns[c].values.astype(float) for c in w.scales.values()], axis=1)
+    known = np.flatnonzero((scales > 0).all(axis=1))
+    levels, which = np.unique(scales[known], axis=0, return_inverse=True)
+    values = [np.full(len(scales), np.nan) for _ in outputs]
+    null = np.ones((len(outputs), len(scales)), bool)
+    for i, level in enumerate(levels.tolist()):
+        rows = known[which.ravel() == i]
+        some = {c: piece.columns[c].at(rows) for c in w.columns.values()}
+        found = compute(w.at_level(level), Piece(piece.start, some), outputs)
+        for column, into, gone in zip(found, values, null, strict=True):
+            into[rows] = column.values
+            gone[rows] = False if column.null is None else column.null
+    return [
+        Column(into, gone if gone.any() else None) for into, gone in zip(values, null, strict=True)
+    ]
 
 
 def _negative(
@@ -128,9 +150,9 @@ def _bad_scale(w: Request, statistic: str, name: Any, scale: float, row: int) ->
 
 def check_whole(w: Request, piece: Piece) -> None:
     """Raise with column and row where integer noise has left a broken number."""
-    for i, (statistic, name) in enumerate(w.columns.items()):
+    for statistic, name in w.columns.items():
         values = piece.columns[name].values
-        if i in w.value.whole and values.dtype.kind == "f":
+        if w.estimator.noise[statistic].lattice and values.dtype.kind == "f":
             broken = np.flatnonzero((np.floor(values) != values) & ~np.isnan(values))
             if len(broken):
                 row = int(broken[0])

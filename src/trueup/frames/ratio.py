@@ -209,6 +209,7 @@ def _in_engine(
     known = [nw.col(n).count().alias(f"{n}#") for n in numbers]
     rows = nw.len().alias(ROWS)
     table = _summed(cells, keys, [rows, *sums, *known])
+    table = table.sort(*keys) if keys else table  # engines return groups in any order
     groups = {name: table[name].to_list() for name in table.columns}
     order = {key: i for i, key in enumerate(zip(*(groups[k] for k in keys), strict=True))}
     counts = np.array(groups[ROWS], float)
@@ -222,7 +223,8 @@ def _in_engine(
         levels = {s: _engine_levels(cells, keys, f"{c}#", order) for s, c in r.scales.items()}
         found = computed(r, counts, total, levels)
         known = np.logical_and.reduce([~np.isnan(v) for v in total.values()])
-        _warn(r, found, counts * known, list(order) if keys else [])
+        named = [", ".join(map(str, key)) for key in order] if keys else []
+        _warn(r, found, counts * known, named)
         new |= {name: found[output] for name, output in r.written.items()}
     return _returned(frame, table.select(*keys), keys, counts, new)
 

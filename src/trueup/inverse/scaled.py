@@ -65,6 +65,7 @@ class Scaled:
         for component in self.components:
             _check_waves(component)
         self._grids: dict[str, Grid] = {}
+        self._largest: dict[str, dict[str, float]] = {}
 
     def grid(self, what: str) -> Grid:
         """Return the ``value`` or the ``variance`` as a function of statistics and scales."""
@@ -90,6 +91,11 @@ class Scaled:
         Under Laplace noise e^{cq} on a side where it grows has an estimator for b < 1/|c|, and that
         has a variance for b < 1/(2|c|); other functions have no such limit.
         """
+        if what not in self._largest:
+            self._largest[what] = self._found_largest(what)
+        return self._largest[what]
+
+    def _found_largest(self, what: str) -> dict[str, float]:
         limits = dict.fromkeys(self.names, math.inf)
         for component in self.components:
             for symbol, limit in self._limits(component, 2.0 if what == "variance" else 1.0):

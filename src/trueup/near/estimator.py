@@ -10,6 +10,7 @@ from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.exact import number
 from trueup.formula.text import text
+from trueup.inverse.projection import scaled_noise
 from trueup.inverse.solve import Inverse
 from trueup.near import explain
 from trueup.near.answer import Answer, answer
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from trueup.inverse.scaled import Scaled
     from trueup.kernels.grid import Grid
     from trueup.noise.base import Noise
+
+
+MOST_LEVELS = 20
+"""Noise scales in a table: each takes about a second."""
 
 
 def nearly_unbiased(
@@ -109,6 +114,7 @@ class NearlyUnbiased(Estimator):
             )
         self.prior = prior
         self._wish = Wish(self.max_bias, self.cells, relative, prior)
+        self._levels: dict[tuple[tuple[str, float], ...], NearlyUnbiased] = {}
         super().__init__(f, noise, domain)
         recipe = (f, noise, domain, max_bias, relative, prior, cells)
         self._recipe = recipe  # type: ignore[assignment]
@@ -234,9 +240,27 @@ class NearlyUnbiased(Estimator):
 
     def _scaled(self, names: tuple[str, ...]) -> Scaled:
         raise TrueupError(
-            "a nearly unbiased estimator is made for one noise scale",
-            "make one for each scale, or use unbiased() where that exists",
+            "a nearly unbiased estimator is made for one noise scale, and has no formula in it",
+            "collect the table: in memory one is made for each scale; or split it by scale, or use "
+            "unbiased() where that exists",
         )
+
+    def _at_scales(self, scales: Mapping[str, float]) -> NearlyUnbiased:
+        """Return the estimator for other noise scales, made once for each."""
+        key = tuple(scales.items())
+        if key not in self._levels:
+            if len(self._levels) == MOST_LEVELS:
+                raise TrueupError(
+                    f"more than {MOST_LEVELS} different noise scales: a nearly unbiased estimator "
+                    "is the solution of a programme for each",
+                    "round the scales up to fewer levels, or use unbiased() where that exists",
+                )
+            recipe: Any = self._recipe
+            f, noise, *rest = recipe
+            given = noise if isinstance(noise, Mapping) else dict.fromkeys(self.statistics, noise)
+            own = {n: scaled_noise(z, scales[n]) if n in scales else z for n, z in given.items()}
+            self._levels[key] = NearlyUnbiased(f, own, *rest)
+        return self._levels[key]
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return (NearlyUnbiased, self._recipe)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from trueup.errors import InfiniteVariance, TrueupError
 from trueup.estimator import Estimator
 from trueup.inverse.closed_ends import ENDS
 from trueup.inverse.component import Component
+from trueup.near import NearlyUnbiased
 from trueup.noise.discrete_laplace import DiscreteLaplace
 from trueup.noise.laplace import Laplace
 
@@ -89,6 +91,17 @@ class Request:
         return tuple(self.scales)
 
     @property
+    def by_level(self) -> bool:
+        """Whether there is one estimator for each noise scale, and no formula in it."""
+        return bool(self.scaled) and isinstance(self.estimator, NearlyUnbiased)
+
+    def at_level(self, scales: Sequence[float]) -> Request:
+        """Return what is asked of the rows with these noise scales."""
+        found: Any = self.estimator
+        own = found._at_scales(dict(zip(self.scaled, scales, strict=True)))
+        return dataclasses.replace(self, estimator=own, scales={})
+
+    @property
     def value(self) -> Grid:
         """The estimator as a function of the inputs."""
         return self._scaled("value") if self.scaled else self.estimator._value
@@ -137,8 +150,8 @@ class Request:
     @property
     def largest(self) -> dict[str, float]:
         """Below which scale the results are valid, for each statistic that is scaled."""
-        if not self.scaled:
-            return {}
+        if not self.scaled or self.by_level:
+            return dict.fromkeys(self.scaled, math.inf)
         what = "variance" if self.has_errors else "value"
         limits = self.estimator._scaled(self.scaled).largest(what)
         return {name: limits[name] for name in self.scaled}
