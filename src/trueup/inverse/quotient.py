@@ -2,8 +2,8 @@
 
 At the true ratio A − r·B is 0 whatever A and B are, and its published value is noise. The ratios
 that this leaves are those of the points of x − K, K a region of the noise
-(:mod:`trueup.noise.half_planes`): an interval, everything, or what is outside of an interval, of
-which the hull is given. Bounds add two things: the ratio stays within its range on the domain, and
+(:mod:`trueup.noise.half_planes`): from each known end of the ratio on, the first one that K does
+not exclude. Bounds add two things: the ratio stays within its range on the domain, and
 a denominator that is bounded away from 0 bounds the ratio by a box, for which a small share
 of the probability of error is kept. Of a ratio with a value where B = 0, an empty cell, the
 interval for B ≥ 1 is given, with that value in it where an empty cell could be published so.
