@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 import sympy
 
+import misprints
 import trueup as tu
 import trueup.paper
+from newton_step import NewtonStep, Slips, over_priors
 from trueup.cli import main
 from trueup.paper import excess, files, per_record, published
-from trueup.paper.newton import NewtonStep, Slips, over_priors
-from trueup.paper.report import report
+from trueup.paper.report import documented, report
 from trueup.plots import paper_figures, style
 
 HAS_PLOTS = find_spec("matplotlib") is not None or bool(os.environ.get("TRUEUP_REQUIRE_ALL"))
 needs_plots = pytest.mark.skipif(not HAS_PLOTS, reason="matplotlib is not installed")
-INVERSE = 1 / sympy.Symbol("q")
 
 THEORY = {  # theory.md, section 5: n → sds
     "m_ss": {1: "6.000", 5: "5.079", 13: "3.639", 20: "2.719", 115: "0.05217"},
@@ -135,7 +135,7 @@ def test_excess_by_degree_is_that_of_theory(run, k, expected):
 
 @pytest.mark.parametrize("k", [3, 4, 5, 10])
 def test_correct_newton_step_agrees_with_the_closed_form(run, k):
-    step = NewtonStep(INVERSE, low=1, scale=2, degree=k)
+    step = NewtonStep(misprints.INVERSE, low=1, scale=2, degree=k)
     for prior in (sympy.Rational(1, 7), sympy.Rational(9, 10)):
         left = step.left(prior)
         assert left.mean == 3
@@ -143,27 +143,46 @@ def test_correct_newton_step_agrees_with_the_closed_form(run, k):
 
 
 def test_printed_constraints_are_biased():
-    mean, _ = over_priors(NewtonStep(INVERSE, 1, 2, 10, Slips(powers=True)))
+    mean, _ = over_priors(NewtonStep(misprints.INVERSE, 1, 2, 10, Slips(powers=True)))
     assert (round(mean[0], 2), round(mean[1], 2)) == (2.00, 2.19)
 
 
 def test_range_over_priors_holds_between_its_samples():
-    step = NewtonStep(INVERSE, 1, 2, 10, Slips(half=True, short=True, sign=True))
+    step = NewtonStep(misprints.INVERSE, 1, 2, 10, Slips(half=True, short=True, sign=True))
     _, (low, high) = over_priors(step)
     values = [float(step.left(sympy.Rational(i, 16)).excess) for i in range(17)]
     assert low <= min(values)
     assert max(values) <= high * (1 + 1e-15)
 
 
-def test_printed_step_with_its_powers_reproduces_the_published_numbers(run):
-    s = run.results.scenarios[-1]
+@pytest.fixture(scope="module")
+def scenarios(run):
+    return misprints.scenarios(run.results.curves)
+
+
+@pytest.fixture(scope="module")
+def mixtures(run):
+    return misprints.mixtures(excess.interval(run.results.bounds))
+
+
+def test_printed_step_with_its_powers_reproduces_the_published_numbers(run, scenarios, mixtures):
+    s = scenarios[-1]
     low, high = excess.interval(run.results.bounds)
     assert low < s.excess[0] <= s.excess[1] < high
     assert s.facts[:2] == (published.AHEAD_FROM, published.BOTH_ABOVE_ONE_UP_TO)
     assert round(s.facts.peak, 1) == published.PEAK_RATIO
-    mixtures = run.results.mixtures
     assert (mixtures.tried, len(mixtures.fitting)) == (32, 6)
     assert mixtures.shared == {"half", "twice"}
+
+
+def test_what_is_told_of_the_newton_step_is_computed(run, scenarios, mixtures):
+    assert documented("newton_step") == misprints.newton_text(scenarios, mixtures)
+    assert documented("newton_step") in run.text
+
+
+def test_what_is_told_of_other_misprints_is_computed(run):
+    assert documented("misprints") == misprints.misprints_text()
+    assert documented("misprints") in run.text
 
 
 # -- the Remark, the Example, per-record sums, misprints -----------------------------------------
@@ -209,8 +228,8 @@ def test_per_record_rows_against_the_definitions(run):
     assert sds == sorted(sds)
 
 
-def test_misprints_come_with_evidence(run):
-    evidence = {m.where: m.evidence for m in run.results.misprints}
+def test_misprints_come_with_evidence():
+    evidence = {m.where: m.evidence for m in misprints.misprints()}
     assert "loss 5, printed 10" in evidence["Section 6, policy of roots"]
     found = [float(x) for x in re.findall(r"0\.\d{5}", evidence["Section 5, Var M_U"])]
     exact, printed, right = found

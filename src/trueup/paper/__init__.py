@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trueup.paper import curves, examples, excess, misprints, per_record
+from trueup.paper import curves, examples, excess, per_record
 
 __all__ = ["Results", "reproduce"]
 
@@ -21,15 +21,12 @@ class Results:
     far: dict[float, list[float]]
     bounds: list[excess.Bound]
     by_degree: dict[int, float]
-    scenarios: list[excess.Scenario]
-    mixtures: excess.Mixtures
     bias: examples.Bias
     powers: list[examples.Power]
     multiples: list[examples.Multiple]
     curved: str
     population: per_record.Population
     per_record: list[per_record.Row]
-    misprints: list[misprints.Misprint]
 
 
 def reproduce() -> Results:
@@ -43,13 +40,10 @@ def reproduce() -> Results:
         curves.far(found),
         bounds,
         excess.by_degree(found, (2, 3, 4, 5, 10, 20, 50)),
-        excess.scenarios(found),
-        excess.mixtures(excess.interval(bounds)),
         examples.absolute_bias(),
         examples.powers(),
         examples.multiples(),
         examples.self_unbiased_curve(),
         population,
         rows,
-        misprints.misprints(),
     )

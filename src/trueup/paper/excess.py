@@ -7,23 +7,16 @@ published fact bounds it from one side.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
-from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import sympy
 
 from trueup.paper import published
 from trueup.paper.contenders import paper_mean
 from trueup.paper.curves import Curves, Facts, facts
-from trueup.paper.newton import NewtonStep, Slips, over_priors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_INVERSE = 1 / sympy.Symbol("q")
 
 
 class Bound(NamedTuple):
@@ -33,25 +26,6 @@ class Bound(NamedTuple):
     n: int
     at_least: bool
     excess: float
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """What a Newton step with some misprints would have published."""
-
-    name: str
-    left_mean: tuple[float, float]
-    excess: tuple[float, float]
-    facts: Facts | None
-
-
-@dataclass(frozen=True)
-class Mixtures:
-    """The mixtures of misprints that agree with the published facts, and what they share."""
-
-    tried: int
-    fitting: list[Slips]
-    shared: set[str]
 
 
 def sd_with(found: Curves, excess: float) -> NDArray[np.float64]:
@@ -93,52 +67,6 @@ def by_degree(found: Curves, degrees: tuple[int, ...]) -> dict[int, float]:
     """Return the excess of the exact optimum of each degree."""
     n, m = published.LEAST_COUNT, published.MEAN
     return {k: implied(found, n, paper_mean(k).sd(n, m)) for k in degrees}
-
-
-def scenarios(found: Curves) -> list[Scenario]:
-    """Return what the appendix gives as printed, in part and not at all."""
-    step = {"half": True, "short": True, "square": True, "twice": True, "sign": True}
-    rows = [
-        ("no misprint: the exact optimum", Slips()),
-        ("only ½ missing in ∂a₂/∂aᵢ", Slips(half=True)),
-        ("only ∂a₁/∂aᵢ a term short", Slips(short=True)),
-        ("only 2 + L² in ∂a₀/∂aᵢ", Slips(square=True)),
-        ("only α = β counted twice", Slips(twice=True)),
-        ("only the sign of the f(q) terms", Slips(sign=True)),
-        ("only the b^2l missing", Slips(powers=True)),
-        ("as printed", Slips(powers=True, **step)),
-        ("as printed, with the b^2l", Slips(**step)),
-    ]
-    return [_scenario(found, name, slips) for name, slips in rows]
-
-
-def mixtures(allowed: tuple[float, float]) -> Mixtures:
-    """Try every mixture of the misprints that leave g unbiased, under all priors."""
-    names = [f.name for f in fields(Slips) if f.name != "powers"]
-    tried = [
-        Slips(**dict(zip(names, choice, strict=True)))
-        for choice in product((False, True), repeat=len(names))
-    ]
-    ranges = [over_priors(_step(slips))[1] for slips in tried]
-    fit = [
-        slips
-        for slips, (low, high) in zip(tried, ranges, strict=True)
-        if allowed[0] <= low and high <= allowed[1]
-    ]
-    shared = {name for name in names if fit and all(getattr(s, name) for s in fit)}
-    return Mixtures(len(tried), fit, shared)
-
-
-def _scenario(found: Curves, name: str, slips: Slips) -> Scenario:
-    mean, excess = over_priors(_step(slips))
-    unbiased = all(math.isclose(m, left_mean()) for m in mean)
-    middle = facts_with(found, sum(excess) / 2) if unbiased else None
-    return Scenario(name, mean, excess, middle)
-
-
-def _step(slips: Slips) -> NewtonStep:
-    scale = int(1 / published.EPSILON_COUNT)
-    return NewtonStep(_INVERSE, published.LEAST_COUNT, scale, published.DEGREE, slips)
 
 
 def left_mean() -> float:

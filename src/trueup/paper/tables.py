@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import zip_longest
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -35,17 +34,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
     return "\n".join(map(line, [head, *rows]))
 
 
-def wrapped(head: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
-    """Lay out rows of text, each cell wrapped to the width of its column."""
-    lines = []
-    for row in [head, *rows]:
-        cells = [wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
-        for parts in zip_longest(*cells, fillvalue=""):
-            padded = (part.ljust(width) for part, width in zip(parts, widths, strict=True))
-            lines.append(("  " + "  ".join(padded)).rstrip())
-    return "\n".join(lines)
-
-
 def paragraph(text: str) -> str:
     """Wrap a paragraph to the width of the page, not at an equals sign."""
     tied = " ".join(text.split()).replace(" = ", "\u00a0=\u00a0")
@@ -71,9 +59,3 @@ def digits(value: float, figures: int = 4) -> str:
         return "0"
     decimals = max(0, figures - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{decimals}f}"
-
-
-def span(low: float, high: float, figures: int = 4) -> str:
-    """Write a range, or one number if its ends look the same."""
-    ends = digits(low, figures), digits(high, figures)
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} – {ends[1]}"
