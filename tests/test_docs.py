@@ -41,6 +41,11 @@ def test_every_block_is_of_a_kind_that_is_run(page):
     assert all(">>>" in block for block in blocks(page, "python"))
 
 
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_every_page_has_a_picture_or_an_example(page):
+    assert blocks(page, "python", "console", "{image}")
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "toml", "sql")], ids=names)
 def test_data_blocks_parse(page):
     for block in blocks(page, "toml"):

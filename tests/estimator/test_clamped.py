@@ -90,6 +90,32 @@ def test_what_is_not_constant_beyond_the_bound_must_not_be_clamped() -> None:
     assert np.ptp(near(below)) > 1
 
 
+OTHERS = [
+    tu.Gaussian(2),
+    tu.DiscreteGaussian(2),
+    tu.RoundedGaussian(2),
+    tu.Staircase(0.5),
+    tu.Uniform(8),
+    tu.Laplace(2) + tu.Laplace(1),
+]
+
+
+@pytest.mark.parametrize("noise", OTHERS, ids=repr)
+def test_other_noises_bear_a_clamp_only_out_of_their_reach(noise: tu.Noise) -> None:
+    """As the guide says: at a bound of the domain it costs a bias, ten sds beyond it none."""
+    est, sd = tu.unbiased("n**2", noise), math.sqrt(float(noise.variance))
+    if noise.lattice:
+        z = np.arange(-60, 61)
+        weights = np.asarray(noise.pmf(z))
+    else:
+        edges = np.linspace(-60, 60, 48_001)  # 1/400 wide: what is left is far below 1e-4
+        z, weights = (edges[1:] + edges[:-1]) / 2, np.diff(np.asarray(noise.cdf(edges)))
+    low = 20
+    for q, clamp, harmless in ((low, low, False), (low, low - round(10 * sd), True)):
+        off = weights @ (est(np.maximum(q + z, clamp)) - est(q + z)) / est.sd(float(q))
+        assert (abs(off) < 1e-4) == harmless
+
+
 def test_a_clamped_gaussian_count_is_biased_as_the_guide_says() -> None:
     """At σ = 3 a count of 2 that is clamped at 0 has the mean 2.44."""
     k = np.arange(-60, 61)
