@@ -63,14 +63,14 @@ REFUSED = {
     "too little budget": ({"epsilon": 1e-300}, r"."),
 }
 ROWS = {
-    "missing": ({"wage": [1.0, None]}, r"1 rows: wage is missing"),
-    "nan": ({"wage": [math.nan, 1.0]}, r"1 rows: wage is missing"),
-    "infinite": ({"wage": [math.inf, 1.0]}, r"1 rows: wage is infinite"),
-    "a strange category": ({"sex": ["f", "x"]}, r"1 rows: sex is not one of its categories"),
-    "a missing category": ({"sex": ["f", None]}, r"1 rows: sex is missing"),
-    "negative": ({"pay": [-1.0, 3.0]}, r"1 rows: pay is negative"),
-    "overflow": ({"pay": [2.0**43, 3.0]}, r"1 rows: pay is negative, or above"),
-    "no unit": ({"id": [1, None]}, r"1 rows: id is missing"),
+    "missing": ({"wage": [1.0, None]}, r"1 row: wage is missing"),
+    "nan": ({"wage": [math.nan, 1.0]}, r"1 row: wage is missing"),
+    "infinite": ({"wage": [math.inf, 1.0]}, r"1 row: wage is infinite"),
+    "a strange category": ({"sex": ["f", "x"]}, r"1 row: sex is not one of its categories"),
+    "a missing category": ({"sex": ["f", None]}, r"1 row: sex is missing"),
+    "negative": ({"pay": [-1.0, 3.0]}, r"1 row: pay is negative"),
+    "overflow": ({"pay": [2.0**43, 3.0]}, r"1 row: pay is negative, or above"),
+    "no unit": ({"id": [1, None]}, r"1 row: id is missing"),
 }
 
 
@@ -111,7 +111,7 @@ def test_rows_are_refused_before_noise(what, kind, no_noise, tmp_path):
 
 def test_text_in_a_column_of_numbers_of_a_csv_file_is_refused(no_noise, tmp_path):
     (tmp_path / "rows.csv").write_text("state,wage\nA,1\nA,many\n")
-    with pytest.raises(tu.TrueupError, match="1 rows: wage is text that is no number"):
+    with pytest.raises(tu.TrueupError, match="1 row: wage is text that is no number"):
         tu.release(tmp_path / "rows.csv", **ASKED)
 
 
