@@ -214,7 +214,7 @@ def debias(request: Mapping[str, Any], watch: Callable[[float], None]) -> dict[s
             **preview(Path(request["target"])),
             "kept": len(request["by"]) if request["sums"] else None,
             "summary": told,
-            "report": expected_errors(request, job.estimators),
+            "report": expected_errors(job),
         }
 
     return _named(request, work)
