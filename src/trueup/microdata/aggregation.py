@@ -13,9 +13,7 @@ each unit are used.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
@@ -137,19 +135,17 @@ class Aggregation:
         if total.category is not None:
             return f"CASE WHEN {value} = {literal(total.category, self.dialect)} THEN 1 ELSE 0 END"
         inside = self._on_grid(value, total.grid) if total.grid else self._fine(value)
-        return f"CASE WHEN {self._is_finite(value)} THEN CAST({inside} AS BIGINT) ELSE 0 END"
+        return f"CAST({inside} AS BIGINT)"
 
     def _on_grid(self, value: str, grid: Grid) -> str:
         """Return :meth:`Grid.whole` of a value, in the same steps of doubles.
 
-        The value is clipped beside the bounds first, so that nothing overflows; that moves no
-        whole number, as the ends of the grid are within.
+        What is missing, infinite or no number is clipped like any other value: such rows are
+        refused. In DuckDB a cast rounds halves to even, like ``rint``.
         """
         near, rest = split(grid.origin)
-        low, high = (split(Fraction(b))[0] for b in grid.bounds)
-        low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
-        clipped = f"LEAST(GREATEST({value}, {_double(low)}), {_double(high)})"
-        distance = f"(({clipped} - {_double(near)}) + {_double(-rest)})"
+        distance = value if not near else f"({value} - {_double(near)})"
+        distance = distance if not rest else f"({distance} + {_double(-rest)})"
         multiple = f"{distance} / {_double(float(grid.reach))} * {_double(float(grid.steps))}"
         first, last = (_double(float(end)) for end in grid.ends)
         return f"LEAST(GREATEST({self._rint(multiple)}, {first}), {last})"
@@ -160,17 +156,13 @@ class Aggregation:
         return self._rint(f"{clipped} * {_double(float(FINE))}")
 
     def _rint(self, value: str) -> str:
-        return f"rint({value})" if self.dialect == "spark" else f"round_even({value}, 0)"
-
-    def _is_finite(self, value: str) -> str:
-        top = _double(1.7976931348623157e308)
-        return f"{value} IS NOT NULL AND NOT isnan({value}) AND abs({value}) <= {top}"
+        return f"rint({value})" if self.dialect == "spark" else value
 
     def _sum(self, what: str) -> str:
         """Return the sum of whole numbers of 64 bits, in 128."""
         if self.dialect == "spark":
             return f"SUM(CAST({what} AS DECIMAL(28, 0)))"
-        return f"SUM(CAST({what} AS BIGINT))"
+        return "COUNT(*)" if what == "1" else f"SUM({what})"
 
     # -- what must not be there --------------------------------------------------------------------
 
@@ -252,7 +244,7 @@ class Aggregation:
         by = range(len(self.design.by))
         same = " AND ".join(f"g.k{i} = p.c{i}" for i in by)
         totals = [self._sum(self.added(total)) for total in self.design.totals]
-        wrong = [self._sum(f"CASE WHEN {bad} THEN 1 ELSE 0 END") for _, bad in self.faults()]
+        wrong = [f"COUNT(*) FILTER (WHERE {bad})" for _, bad in self.faults()]
         sums = ", ".join(f"{what} AS s{i}" for i, what in enumerate([*totals, *wrong]))
         rows = self._rows(source, keys)
         if not by:
