@@ -1,16 +1,27 @@
-# Two commands: `make demo` and `make test`. Everything is set up in .venv on first use.
+# Three commands: `make demo`, `make quick` and `make test`. Everything is set up in .venv on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ADAPTERS := .venv-adapters
 
-.PHONY: demo test prove mutants matrix lint docs screenshots bench clean
+.PHONY: demo test quick prove mutants matrix lint docs screenshots bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/developed $(ADAPTERS)/installed lint
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# Under a minute on two cores: lint, and the tests that notice most mistakes
+QUICK := formula tables cli/test_columns.py cli/test_explain.py cli/test_hints.py cli/test_sidecar.py \
+	estimator/test_binding.py estimator/test_clamped.py estimator/test_digits.py \
+	estimator/test_factors.py estimator/test_inputs.py frames/test_arguments.py frames/test_types.py \
+	mechanisms/test_bad_input.py mechanisms/test_privacy.py mechanisms/test_sampling.py \
+	near/test_cells.py near/test_distance.py near/test_programme.py near/test_series.py \
+	near/test_smoothing.py near/test_zone.py noise/test_discrete_laplace.py noise/test_law.py \
+	noise/test_mass.py noise/test_sampling.py
+quick: $(VENV)/developed lint
+	$(BIN)/python -m pytest -q -n auto --dist worksteal $(addprefix tests/,$(QUICK))
 
 # Half an hour on two cores: 20,000 drawn cases against an oracle, a million texts; RELIABILITY.md
 prove: $(VENV)/developed

@@ -6,6 +6,7 @@ import pytest
 import scipy.stats
 import sympy
 
+import depth
 import oracle
 import trueup as tu
 from trueup.inverse import spectral
@@ -164,8 +165,7 @@ def named(est, values):
     return dict(zip(est.statistics, values, strict=True))
 
 
-@pytest.mark.parametrize("sabotage", SABOTAGES)
-@pytest.mark.parametrize("case", AXES)
+@pytest.mark.parametrize(("case", "sabotage"), depth.crossed([*AXES], [*SABOTAGES]))
 def test_the_sd_is_that_of_the_estimates(monkeypatch, case, sabotage):
     """The expected variance estimate is the same for an intact estimator, and for no other."""
     f, noise, domain, q = LAPLACE[case]

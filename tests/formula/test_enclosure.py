@@ -7,6 +7,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import depth
 from formula.drawn import FUNCTIONS, NAMES, SYMBOLS, texts, value
 from trueup.errors import FormulaError, TrueupError
 from trueup.formula.enclosure import enclose, sign
@@ -41,7 +42,7 @@ def on(expr, *cells):
     return list(zip(*(end.tolist() for end in enclose(expr, {q: (low, high)})), strict=True))
 
 
-@settings(max_examples=500)
+@settings(max_examples=depth.examples(500))
 @given(texts, st.lists(_boxes, min_size=1, max_size=4), st.lists(_places, min_size=1, max_size=3))
 def test_holds_every_value(text, boxes, places):
     try:
@@ -65,7 +66,7 @@ def test_holds_every_value(text, boxes, places):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(max_examples=60)
+@settings(max_examples=depth.examples(60))
 @given(st.floats(-30, 30), st.floats(0, 3))
 def test_one_function_is_sharp_to_the_last_places(name, low, width):
     (found,) = on(f"{name}(q)", (low, low + width))
@@ -80,7 +81,7 @@ def test_one_function_is_sharp_to_the_last_places(name, low, width):
             assert found[1] <= max(reference) + slack
 
 
-@settings(max_examples=100)
+@settings(max_examples=depth.examples(100))
 @given(st.floats(-5, 5), st.floats(0, 3))
 def test_agrees_with_the_intervals_of_mpmath(low, width):
     expr = parse("(q**2 - 3*q + 1)/(q**2 + 1) + exp(-q/2)")

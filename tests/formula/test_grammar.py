@@ -5,6 +5,7 @@ import pytest
 import sympy
 from hypothesis import given, settings
 
+import depth
 from formula.drawn import direct, points, texts, value
 from trueup.errors import FormulaError
 from trueup.formula import limits
@@ -13,7 +14,7 @@ from trueup.formula.grammar import parse
 q, s, n = sympy.symbols("q s n", real=True)
 
 
-@settings(max_examples=600)
+@settings(max_examples=depth.examples(600))
 @given(texts, points)
 def test_means_what_python_means(text, point):
     try:

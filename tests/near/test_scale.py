@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import depth
 import trueup as tu
 
 X = np.arange(-3.0, 60.0, 2.5)
 
 
-@pytest.mark.parametrize("noise", [tu.DiscreteGaussian(2), tu.Gaussian(2)], ids=repr)
-@pytest.mark.parametrize("unit", [1e-12, 1e12])
-@pytest.mark.parametrize("relative", [True, False])
+@pytest.mark.parametrize(
+    ("noise", "unit", "relative"),
+    depth.crossed([tu.DiscreteGaussian(2), tu.Gaussian(2)], [1e-12, 1e12], [True, False]),
+)
 def test_a_multiple_of_f_has_the_multiple_of_the_estimator(
     noise: tu.Noise, unit: float, relative: bool
 ) -> None:

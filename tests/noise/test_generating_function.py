@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sympy
 
+import depth
 from trueup.errors import TrueupError
 from trueup.noise import (
     DiscreteGaussian,
@@ -65,7 +66,7 @@ def test_mgf_at_zero_is_one(law):
     assert law.noise.mgf(0) == law.noise.mgf(0.0) == law.noise.mgf(0j) == 1
 
 
-TILTS = [sympy.I * 2, sympy.I / 3, sympy.Float(-0.7) * sympy.I]
+TILTS = depth.few([sympy.Float(-0.7) * sympy.I, sympy.I * 2, sympy.I / 3], 1)
 
 
 def test_tilted_moments(light_law):

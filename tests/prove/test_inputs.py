@@ -1,28 +1,37 @@
 """A few of the million texts, those that once went wrong, and readers with planted faults."""
 
 import dataclasses
-import random
+import json
+import os
 
 import pytest
 
 from prove import inputs
 from prove.inputs import Fault, Tally, examine, of_seeds, shrunk, smallest
+from prove.kept import DISAGREEMENT
 from prove.readers import READERS, Reader
 from trueup.errors import TrueupError
 
-COUNT = 3_000
+COUNT = 1_500
+FEW = 2
+"""Faults of fresh texts that do not fail a run: they are told at its end, and kept."""
 
 
-def test_fresh_texts_are_read_or_refused(capsys, monkeypatch):
+def test_fresh_texts_are_read_or_refused(record_property, monkeypatch):
+    """``python -m prove.inputs --processes 1 --count 1500 --seed …`` reads them again."""
     monkeypatch.setattr(inputs, "SECONDS", 30.0)  # what ends at all: the second is make prove's
-    seed = random.SystemRandom().randrange(10**6)
-    tallies = inputs.run(seed, COUNT)
+    tallies = inputs.run(int(os.environ["TRUEUP_SEED"]), COUNT)
     found = [f for tally in tallies.values() for f in tally.faults]
-    with capsys.disabled():
-        print(
-            f"\n{COUNT} texts, python -m prove.inputs --processes 1 --count {COUNT} --seed {seed}"
-        )
-    assert not found
+    certain = [f for f in found if examine(inputs.by_name(f.reader), f.text)]
+    for fault in certain:
+        record_property(DISAGREEMENT, json.dumps(fault._asdict(), ensure_ascii=False))
+    assert len(certain) <= FEW, certain
+
+
+def test_the_same_texts_are_read_or_refused_every_time(monkeypatch):
+    monkeypatch.setattr(inputs, "SECONDS", 30.0)
+    tallies = inputs.run(1, COUNT)
+    assert not [f for tally in tallies.values() for f in tally.faults]
     assert all(
         tally.taken < tally.texts or name in _NEVER_REFUSED for name, tally in tallies.items()
     )
