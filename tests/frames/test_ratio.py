@@ -146,7 +146,7 @@ def test_a_simulated_table():
 def test_a_denominator_that_is_too_small_is_missing_and_has_an_interval():
     frame = pl.DataFrame({"g": ["a"] * 20 + ["b"] * 20, "s": [5.0] * 40, "n": [1] * 20 + [90] * 20})
     noise = {"s": tu.Laplace(5), "n": tu.DiscreteLaplace(5)}
-    with pytest.warns(tu.BoundWarning, match=r"1 of 2 groups \(that of row 0\) is too small"):
+    with pytest.warns(tu.BoundWarning, match=r"1 of 2 groups \(a\) is too small"):
         found = tu.ratio(frame, by="g", noise=noise, domain={"n": (1, None)}, interval=0.9, r="s/n")
     assert found["r"].is_null().to_list() == [True, False]
     assert found["r_low"].is_finite().all()
@@ -162,6 +162,51 @@ def test_missing_numbers(constructor):
             tu.ratio(frame, noise=LAPLACE, pay="s/n")
     else:
         assert constructor.read(tu.ratio(frame, noise=LAPLACE, pay="s/n"))["pay"] == [None]
+
+
+@pytest.mark.parametrize("scale", [None, math.nan, 0.0, -5.0])
+def test_a_scale_that_is_missing_or_not_positive(constructor, scale):
+    frame = constructor(DATA | {"b": [3.0, 3.0, scale, 3.0, 3.0, 3.0, 3.0]})
+    options = {"noise": LAPLACE, "scales": {"n": "b"}, "pay": "s/n"}
+    if scale is not None and scale <= 0:
+        for missing in ("raise", "skip"):
+            with pytest.raises(
+                tu.TrueupError, match=f"scale of n is {scale:g} .*'b'.*positive\nHint"
+            ):
+                tu.ratio(frame, by="state", missing=missing, **options)
+        return
+    skipped = constructor.read(tu.ratio(frame, by="state", missing="skip", **options))
+    assert sorted(skipped["rows"]) == [2, 2, 2]
+    if constructor.eager:
+        with pytest.raises(tu.TrueupError, match="1 of 7 rows miss a number"):
+            tu.ratio(frame, by="state", **options)
+        return
+    found = constructor.read(tu.ratio(frame, by="state", **options))
+    gone = dict(zip(found["state"], [v is None for v in found["pay"]], strict=True))
+    assert gone == {"A": False, "B": True, None: False}
+
+
+def test_groups_by_a_number_that_may_be_nan(constructor):
+    frame = constructor(DATA | {"g": [1.0, math.nan, 1.0, math.nan, 1.0, 1.0, math.nan]})
+    found = constructor.read(
+        tu.ratio(frame, "g", scales={"n": "b"}, noise=LAPLACE, pay="s/n", stderr=False)
+    )
+    expected = [
+        under_laplace(sum(map(Fraction, s)), sum(n), len(n), (2, 3))[0]
+        for s, n in (
+            ([51.5, -22.5, 7, 31], [1030, 700, 600, 330]),
+            ([13, 12, 9.25], [250, 800, 110]),
+        )
+    ]
+    assert sorted(found["rows"]) == [3, 4]
+    assert sorted(found["pay"]) == pytest.approx(sorted(expected), rel=1e-9)
+
+
+def test_groups_without_a_ratio_are_named(constructor):
+    data = {"g": ["a", "a", "b", "b"], "h": [1, 2, 1, 1], "s": [5.0] * 4, "n": [1, 9000, 9000, 9]}
+    frame = constructor(data)
+    with pytest.warns(tu.BoundWarning, match=r"the denominator of 1 of 3 groups \(a 1\) is too"):
+        constructor.read(tu.ratio(frame, by=["g", "h"], noise=LAPLACE, r="s/n"))
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,12 @@ from trueup.frames.columns import Column, joined
 from trueup.frames.debias import engine_of
 from trueup.frames.same_kind import same_kind
 from trueup.frames.total import group_sums, groups_of, present_rows
-from trueup.tables.ratios import RatioOfSums, RatioRequest, computed, too_small
+from trueup.tables.ratios import SHOWN, RatioOfSums, RatioRequest, computed, too_small
 from trueup.tables.request import level_of, outputs_of, read_requests
 from trueup.tables.totals import ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -143,7 +143,7 @@ def _in_memory(
         sums = {s: group_sums(codes, values[c], groups) for s, c in r.columns.items()}
         levels = {s: _levels(codes, values[c], groups) for s, c in r.scales.items()}
         found = computed(r, rows.astype(float), sums, levels)
-        _warn(r, found, rows, [f"that of row {i}" for i in first] if keys else [])
+        _warn(r, found, rows, lambda few: _keys(backend, frame, keys, first[few]))
         for name, output in r.written.items():
             gone = np.isnan(found[output])
             new[name] = Column(found[output], gone if gone.any() else None)
@@ -165,11 +165,21 @@ def _check_numbers(request: RatioRequest, inputs: Mapping[Any, Floats]) -> None:
     for statistic, column in request.scales.items():
         bad = np.flatnonzero(inputs[column] <= 0)
         if len(bad):
-            raise TrueupError(
-                f"the noise scale of {statistic} is {inputs[column][bad[0]]:g} at row {bad[0]} "
-                f"(column {column!r}), it must be positive",
-                "give every published number the scale of its noise, or leave these rows out",
-            )
+            raise _not_positive(statistic, column, inputs[column][bad[0]], f" at row {bad[0]}")
+
+
+def _not_positive(statistic: str, column: Any, scale: float, where: str) -> TrueupError:
+    return TrueupError(
+        f"the noise scale of {statistic} is {scale:g}{where} (column {column!r}), "
+        "it must be positive",
+        "give every published number the scale of its noise, or leave these rows out",
+    )
+
+
+def _keys(backend: Eager, frame: Any, keys: Sequence[Any], rows: NDArray[Any]) -> list[Any]:
+    """Return the keys of a few groups, given a row of each."""
+    made = backend.make(frame, list(keys), rows, {})
+    return list(zip(*(map(str, made[key]) for key in keys), strict=True))
 
 
 def _levels(codes: NDArray[np.intp], scale: Floats, groups: int) -> list[list[tuple[float, int]]]:
@@ -182,12 +192,16 @@ def _levels(codes: NDArray[np.intp], scale: Floats, groups: int) -> list[list[tu
 
 
 def _warn(
-    r: RatioRequest, found: Mapping[str, Floats], rows: NDArray[Any], named: Sequence[Any]
+    r: RatioRequest,
+    found: Mapping[str, Floats],
+    rows: NDArray[Any],
+    keys: Callable[[NDArray[np.intp]], list[Any]],
 ) -> None:
     gone = np.flatnonzero(np.isnan(found["value"]) & (rows > 0))
     if len(gone):
-        shown = [named[i] for i in gone.tolist()] if named else [r.name]
-        warnings.warn(f"{r.name}: {too_small(shown, len(rows))}", BoundWarning, stacklevel=4)
+        named = keys(gone[:SHOWN]) if len(rows) > 1 else []
+        said = too_small(named, len(gone), len(rows))
+        warnings.warn(f"{r.name}: {said}", BoundWarning, stacklevel=4)
 
 
 # -- lazy frames and engines -----------------------------------------------------------------------
@@ -211,20 +225,17 @@ def _in_engine(
     table = _summed(cells, keys, [rows, *sums, *known])
     table = table.sort(*keys) if keys else table  # engines return groups in any order
     groups = {name: table[name].to_list() for name in table.columns}
-    order = {key: i for i, key in enumerate(zip(*(groups[k] for k in keys), strict=True))}
+    order = {_key(key): i for i, key in enumerate(zip(*(groups[k] for k in keys), strict=True))}
     counts = np.array(groups[ROWS], float)
+    total = {n: np.array(groups[f"{n}#"], float) for n in names}  # None becomes NaN
+    whole = {n: (np.array(groups[f"{n}##"], float) == counts) & ~np.isnan(total[n]) for n in names}
     new: dict[str, Floats] = {}
     for r in requests:
-        total = {}
-        for statistic, column in r.columns.items():
-            whole = np.array(groups[f"{column}##"], float) == counts
-            values = np.array([math.nan if v is None else v for v in groups[f"{column}#"]], float)
-            total[statistic] = np.where(whole, values, math.nan)
-        levels = {s: _engine_levels(cells, keys, f"{c}#", order) for s, c in r.scales.items()}
-        found = computed(r, counts, total, levels)
-        known = np.logical_and.reduce([~np.isnan(v) for v in total.values()])
-        named = [", ".join(map(str, key)) for key in order] if keys else []
-        _warn(r, found, counts * known, named)
+        usable = np.logical_and.reduce([whole[column] for column in r.inputs])
+        published = {s: np.where(usable, total[c], math.nan) for s, c in r.columns.items()}
+        levels = {s: _engine_levels(cells, keys, (s, c), order) for s, c in r.scales.items()}
+        found = computed(r, counts, published, levels)
+        _warn(r, found, counts * usable, lambda few: [[*order][i] for i in few])
         new |= {name: found[output] for name, output in r.written.items()}
     return _returned(frame, table.select(*keys), keys, counts, new)
 
@@ -234,13 +245,26 @@ def _summed(cells: Any, keys: Sequence[str], made: Sequence[nw.Expr]) -> Any:
     return found.collect("pyarrow")
 
 
-def _engine_levels(cells: Any, keys: Sequence[str], scale: str, order: Mapping[Any, int]) -> Any:
+def _key(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the key of a group such that it equals itself: NaN is a group too."""
+    return tuple("nan" if value != value else value for value in values)
+
+
+def _engine_levels(
+    cells: Any, keys: Sequence[str], scaled: tuple[str, str], order: Mapping[Any, int]
+) -> Any:
+    """Return the scales in each group, and how many cells have each; missing ones are left out."""
+    statistic, column = scaled
+    scale = f"{column}#"
     table = _summed(cells, [*keys, scale], [nw.len().alias(ROWS)])
     found: list[list[tuple[float, int]]] = [[] for _ in range(max(1, len(order)))]
     columns = [table[name].to_list() for name in (*keys, scale, ROWS)]
     for *key, value, count in zip(*columns, strict=True):
-        if value is not None and value > 0:
-            found[order[tuple(key)] if keys else 0].append((value, int(count)))
+        if value is None or math.isnan(value):
+            continue
+        if value <= 0:
+            raise _not_positive(statistic, column, value, f" in {count} row{'s' * (count != 1)}")
+        found[order[_key(key)] if keys else 0].append((value, int(count)))
     return found
 
 

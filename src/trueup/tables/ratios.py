@@ -53,6 +53,9 @@ CHANCE = 1e-12
 FEW = 16
 """So many cells at most have a polygon of their own law on the integers."""
 
+SHOWN = 3
+"""So many groups are named where some have no ratio."""
+
 _NO_POLES = 6.0  # standard deviations of 1/t: e^{−6·B/σ} is nothing as soon as B > 5σ
 _PANELS = (0.0, 2.0, 6.0, 14.0, 30.0, 60.0)  # e^{−60} is beyond the last digit
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
@@ -186,11 +189,10 @@ def check_noises(ratio: Quotient) -> None:
             check_generating(statistic.noise)
 
 
-def too_small(groups: Sequence[Any], of: int) -> str:
-    """Return what is said of groups whose denominator is too small for its noise."""
-    keys = [" ".join(map(str, g)) if isinstance(g, tuple) else str(g) for g in groups[:3]]
-    shown = ", ".join(keys) + (", …" if len(groups) > 3 else "")
-    which = f"{len(groups)} of {of} groups ({shown})" if of > 1 else "the table"
+def too_small(groups: Sequence[Any], gone: int, of: int) -> str:
+    """Return what is said of groups whose denominator is too small, given the first of them."""
+    shown = ", ".join(" ".join(map(str, key)) for key in groups) + (", …" * (gone > len(groups)))
+    which = f"{gone} of {of} groups ({shown})" if of > 1 else "the table"
     return (
         f"the denominator of {which} is too small for its noise: no ratio with a bias below 1e-9 "
         "of the standard error. It is missing there; intervals are given\n"
