@@ -76,8 +76,10 @@ def ratio(
 
     Notes
     -----
-    The estimate is unbiased up to 1e-9 of its standard error. Where the denominator is so small for
-    its noise that there is none of that kind it is missing, with a warning; the interval is not.
+    The estimate is unbiased up to 1e-9 of its standard error. Where the denominator is too small
+    for its noise, groups of one cell or a few (up to eight, discrete Laplace noise of scale 5 four)
+    have an exact estimate if its domain allows one, as a cell has. In other groups it is missing,
+    with a warning; the interval is not.
 
     Examples
     --------

@@ -70,7 +70,7 @@ def beyond(summands: tuple[Summand, ...], u: tuple[float, float], chance: float)
         return mean(summands, u)
     t = min(*ends, 40 / sd, math.inf) * np.geomspace(1e-3, 1.0, 40)
     total = sum(
-        s.cells * cumulants(s.noise, w * t)[0] for s, w in zip(summands, weights, strict=True)
+        s.cells * cumulants(s.noise, w * t)[0] for s, w in zip(summands, weights, strict=True) if w
     )
     return float(np.min((total - math.log(chance)) / t))
 

@@ -9,8 +9,8 @@ directions,
 is unbiased for A/B, and T[A²/B²] has t·((x_A − κ_A)² − κ_AA) in place of the last factor; κ_A and
 κ_AA are derivatives in the direction of A. The integral is cut off at the c up to which M and the
 variance exist: that is the whole error, exactly e^{−cB} of A/B. It must be below 1e-9 of the
-standard error at every B that the published one leaves possible, otherwise the ratio is refused:
-B is too small for its noise.
+standard error at every B that the published one leaves possible. Otherwise B is small for its
+noise: over few cells the exact inverse is taken (:mod:`~.few_cells`), over more it is missing.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from trueup.inverse.quotient import BOX, corners, directions, hull, linear
 from trueup.noise.cumulant_function import check_generating, cumulants, limit
 from trueup.noise.many import Summand, beyond, height, region, spread
 from trueup.noise.noiseless import Noiseless
+from trueup.tables import few_cells
+from trueup.tables.few_cells import FewCells
 from trueup.tables.request import Readable, Request
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from trueup.formula.linear import Condition
     from trueup.inverse.quotient import Quotient
     from trueup.inverse.solve import Statistic
+    from trueup.noise.base import Noise
 
     Floats = NDArray[np.float64]
 
@@ -100,6 +103,10 @@ def estimate(summands: tuple[Summand, ...], a: float, b: float) -> Estimate:
     t, weight = end * _V / b, end * _W / b
     log, shift, curve = -t * b, np.full(t.shape, a), np.zeros(t.shape)
     for noise, top, bottom, count in summands:
+        if not bottom:  # of the numerator mean and variance are enough
+            shift = shift - count * top * float(noise.moment(1))
+            curve = curve + count * top**2 * float(noise.variance)
+            continue
         k0, k1, k2 = cumulants(noise, -bottom * t)
         log, shift, curve = log - count * k0, shift - count * top * k1, curve + count * top**2 * k2
     kernel = weight * np.exp(log)
@@ -195,7 +202,7 @@ def too_small(groups: Sequence[Any], gone: int, of: int) -> str:
     which = f"{gone} of {of} groups ({shown})" if of > 1 else "the table"
     return (
         f"the denominator of {which} is too small for its noise: no ratio with a bias below 1e-9 "
-        "of the standard error. It is missing there; intervals are given\n"
+        "of the standard error is known. It is missing there; intervals are given\n"
         "Hint: take larger groups, or tu.total of debiased cells"
     )
 
@@ -235,6 +242,9 @@ class RatioOfSums(Readable):
                 "give a quotient of sums of statistics such as s/n; tu.total sums other estimates",
             )
         self.quotient = made
+        self.formula, self.known, self.tied = f, statistics, tied
+        self.own: Estimator | None = None
+        self.few: dict[Any, FewCells | None] = {}
         self.statistics = tuple(s.symbol.name for s in statistics)
         self.noise = {s.symbol.name: s.noise for s in statistics}
         check_noises(made)
@@ -242,7 +252,9 @@ class RatioOfSums(Readable):
     @classmethod
     def of(cls, estimator: Estimator) -> RatioOfSums:
         """Return the ratio of sums for the formula of an estimator."""
-        return cls(estimator.estimand, estimator._statistics, estimator._tied)
+        made = cls(estimator.estimand, estimator._statistics, estimator._tied)
+        made.own = estimator if type(estimator) is Estimator else None
+        return made
 
     @classmethod
     def read(cls, f: object, noise: object, domain: object) -> RatioOfSums:
@@ -257,6 +269,20 @@ class RatioOfSums(Readable):
         box, tied = read_known(domain, noise)
         source, statistics = read_arguments(f, noise, box, None)
         return cls(source.expr, statistics, used_conditions(tied, statistics))
+
+    def of_few(self, noises: Mapping[str, Sequence[Noise]], cells: int) -> FewCells | None:
+        """Return the exact ratio of sums over few cells with these noises, None for others."""
+        key = (cells, *(tuple(sorted(noises[name], key=repr)) for name in self.statistics))
+        if key not in self.few:
+            alone = {name: [self.noise[name]] for name in self.statistics}
+            if self.own is not None and alone == noises:
+                self.few[key] = FewCells(self.own, {})
+            else:
+                f = self.formula
+                if self.quotient.top[0] or self.quotient.bottom[0]:  # of a cell: cells times
+                    f = f.xreplace({s.symbol: s.symbol / cells for s in self.known})
+                self.few[key] = few_cells.of_sums(f, self.known, self.tied, noises, cells)
+        return self.few[key]
 
 
 class RatioRequest(Request):
@@ -282,17 +308,22 @@ def computed(
     request: RatioRequest, cells: Floats, sums: Mapping[str, Floats], levels: Levels
 ) -> dict[str, Floats]:
     """Return the outputs for every group, from its number of cells and its published sums."""
-    quotient = request.ratio.quotient
-    names = request.ratio.statistics
+    ratio = request.ratio
+    quotient = ratio.quotient
     found: dict[str, list[float]] = {output: [] for output in request.outputs}
     for i, count in enumerate(cells.astype(int).tolist()):
-        published = np.array([count, *(float(sums[name][i]) for name in names)])
-        a, b = float(quotient.top @ published), float(quotient.bottom @ published)
+        published = {name: float(sums[name][i]) for name in ratio.statistics}
+        a, b = (
+            float(form @ [count, *published.values()]) for form in (quotient.top, quotient.bottom)
+        )
         if not (count and math.isfinite(a) and math.isfinite(b)):
             row = dict.fromkeys(found, math.nan)
         else:
-            summands = _summands(request.ratio, count, {n: rows[i] for n, rows in levels.items()})
+            noises = _noises(ratio, count, {n: rows[i] for n, rows in levels.items()})
+            summands = _summands(ratio, noises)
             made = estimate(summands, a, b)
+            if math.isnan(made.value):
+                made = _exactly(ratio, noises, count, published)
             row = {"value": made.value, "stderr": made.stderr, "variance": made.variance}
             if "low" in found:
                 ends = interval(quotient, summands, count, (a, b), request.level)
@@ -302,17 +333,36 @@ def computed(
     return {output: np.array(values, float) for output, values in found.items()}
 
 
-def _summands(
+Noises = Mapping[str, Sequence[tuple["Noise", int]]]
+"""For each statistic the noises of the cells of a group, and how many have each."""
+
+
+def _noises(
     ratio: RatioOfSums, count: int, levels: Mapping[str, Sequence[tuple[float, int]]]
-) -> tuple[Summand, ...]:
+) -> Noises:
+    found = {name: [(noise, count)] for name, noise in ratio.noise.items()}
+    for name, each in levels.items():
+        found[name] = [(scaled_noise(ratio.noise[name], scale), cells) for scale, cells in each]
+    return found
+
+
+def _summands(ratio: RatioOfSums, noises: Noises) -> tuple[Summand, ...]:
     """Return the noises of the sums over the cells of a group."""
-    found = []
-    for name, top, bottom in zip(
-        ratio.statistics, ratio.quotient.top[1:], ratio.quotient.bottom[1:], strict=True
-    ):
-        noise = ratio.noise[name]
-        each = [(noise, count)]
-        if name in levels:
-            each = [(scaled_noise(noise, scale), cells) for scale, cells in levels[name]]
-        found += [Summand(law, float(top), float(bottom), cells) for law, cells in each]
-    return tuple(s for s in found if not isinstance(s.noise, Noiseless))
+    forms = (form[1:].tolist() for form in (ratio.quotient.top, ratio.quotient.bottom))
+    return tuple(
+        Summand(law, top, bottom, cells)
+        for name, top, bottom in zip(ratio.statistics, *forms, strict=True)
+        for law, cells in noises[name]
+        if not isinstance(law, Noiseless)
+    )
+
+
+def _exactly(
+    ratio: RatioOfSums, noises: Noises, count: int, published: Mapping[str, float]
+) -> Estimate:
+    """Return the ratio over few cells, however small the denominator, where one is known."""
+    if count > few_cells.FEW:
+        return UNKNOWN
+    each = {name: [law for law, n in laws for _ in range(n)] for name, laws in noises.items()}
+    exact = ratio.of_few(each, count)
+    return UNKNOWN if exact is None else Estimate(*exact.at(published))
