@@ -45,15 +45,22 @@ def spread(summands: tuple[Summand, ...], u: tuple[float, float]) -> float:
     >>> spread((Summand(Laplace(1), 1.0, 0.0, 8),), (1.0, 0.0))
     4.0
     """
-    parts = (n * float(z.variance) * (u[0] * a + u[1] * b) ** 2 for z, a, b, n in summands)
+    parts = (n * moments(z)[1] * (u[0] * a + u[1] * b) ** 2 for z, a, b, n in summands)
     return math.sqrt(sum(parts))
+
+
+@lru_cache(maxsize=4096)
+def moments(noise: Noise) -> tuple[float, float]:
+    """Return the mean and the variance; many groups have the same noise."""
+    return float(noise.moment(1)), float(noise.variance)
 
 
 def mean(summands: tuple[Summand, ...], u: tuple[float, float]) -> float:
     """Return the mean of u·Z."""
-    return sum(n * float(z.moment(1)) * (u[0] * a + u[1] * b) for z, a, b, n in summands)
+    return sum(n * moments(z)[0] * (u[0] * a + u[1] * b) for z, a, b, n in summands)
 
 
+@lru_cache(maxsize=4096)
 def beyond(summands: tuple[Summand, ...], u: tuple[float, float], chance: float) -> float:
     """Return a number that u·Z exceeds with probability ``chance`` at most (Chernoff).
 

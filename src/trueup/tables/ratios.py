@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from trueup.formula.text import text
 from trueup.inverse.projection import scaled_noise
 from trueup.inverse.quotient import BOX, corners, directions, hull, linear
 from trueup.noise.cumulant_function import check_generating, cumulants, limit
-from trueup.noise.many import Summand, beyond, height, region, spread
+from trueup.noise.many import Summand, beyond, height, moments, region, spread
 from trueup.noise.noiseless import Noiseless
 from trueup.tables import few_cells
 from trueup.tables.few_cells import FewCells
@@ -104,8 +105,8 @@ def estimate(summands: tuple[Summand, ...], a: float, b: float) -> Estimate:
     log, shift, curve = -t * b, np.full(t.shape, a), np.zeros(t.shape)
     for noise, top, bottom, count in summands:
         if not bottom:  # of the numerator mean and variance are enough
-            shift = shift - count * top * float(noise.moment(1))
-            curve = curve + count * top**2 * float(noise.variance)
+            mean, variance = moments(noise)
+            shift, curve = shift - count * top * mean, curve + count * top**2 * variance
             continue
         k0, k1, k2 = cumulants(noise, -bottom * t)
         log, shift, curve = log - count * k0, shift - count * top * k1, curve + count * top**2 * k2
@@ -114,6 +115,7 @@ def estimate(summands: tuple[Summand, ...], a: float, b: float) -> Estimate:
     return Estimate(value, value**2 - float(kernel @ (t * (shift**2 - curve))))
 
 
+@lru_cache(maxsize=4096)
 def _cut(summands: tuple[Summand, ...]) -> float:
     """Return c: what the tails of all noises of the denominator allow."""
     ends = [limit(s.noise) / abs(s.bottom) for s in summands if s.bottom]
@@ -154,6 +156,7 @@ def interval(
     return float(np.clip(low, *ratio.range)), float(np.clip(high, *ratio.range))
 
 
+@lru_cache(maxsize=256)
 def _polygon(summands: tuple[Summand, ...], tail: float) -> Floats:
     """Return the corners of the noise of the sums: of few cells exactly, of many by frequencies."""
     if sum(s.cells for s in summands) > 2 * FEW:
