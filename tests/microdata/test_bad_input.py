@@ -136,6 +136,26 @@ def test_missing_values_are_dropped_or_named(missing, count, total, tmp_path):
         assert made.columns["x"][0] == pytest.approx(total, abs=0.1)
 
 
+def test_rows_of_nobody_are_not_one_unit(tmp_path):
+    polars = needs("polars")
+    ids = [[1.0, math.nan], ["a", " "], ["a", "NaN"]]
+    frames = [polars.DataFrame({"state": ["A", "A"], "wage": [1, 2], "id": i}) for i in ids]
+    frames.append(frames[1].cast({"id": polars.Categorical}))
+    (tmp_path / "rows.csv").write_text('state,wage,id\nA,1,a\nA,2,""\n')
+    for data in (*frames, tmp_path / "rows.csv"):
+        asked = {"epsilon": 1000, "unit": "id", "at_most": 1, "n": "count", "rng": 1}
+        with pytest.raises(tu.TrueupError, match="1 row: id is missing"):
+            tu.release(data, **asked)
+        assert tu.release(data, **asked, missing="drop").columns["n_noisy"] == [1]
+
+
+def test_what_is_wrong_in_a_row_that_would_not_be_used_is_refused_too(no_noise):
+    rows = {"state": ["A"] * 3, "wage": [1.0, None, 2.0], "id": [1, 1, 1]}
+    for seed in range(6):
+        with pytest.raises(tu.TrueupError, match="1 row: wage is missing"):
+            tu.release(needs("polars").DataFrame(rows), **ASKED, unit="id", at_most=1, rng=seed)
+
+
 def test_keys_of_every_kind_find_their_rows(tmp_path):
     day = datetime.date(2024, 3, 1)
     frame = needs("polars").DataFrame(

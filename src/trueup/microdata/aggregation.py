@@ -112,6 +112,10 @@ class Aggregation:
         kind = self.types[name].upper()
         return f"({column} IS NULL{f' OR isnan({column})' * any(f in kind for f in _FLOATS)})"
 
+    def _is_nobody(self, unit: str) -> str:
+        """Return the condition that a row says not whose it is: all such are not one unit."""
+        return f"COALESCE(LOWER(TRIM({self.text(unit)})) IN ('', 'nan'), TRUE)"
+
     def _is_nan(self, name: str) -> str:
         return f"COALESCE(isnan({self._number(name)}), FALSE)"
 
@@ -172,8 +176,8 @@ class Aggregation:
         for name in self.design.columns:
             found += self._faults(name)
         unit = self.design.unit
-        if unit is not None and unit not in self.missing:
-            found.append((_no_value(unit), "mu"))
+        if unit is not None and not self._is_dropped(unit):
+            found.append((_nobody(unit), "mu"))
         return found
 
     def _faults(self, name: str) -> list[tuple[Fault, str]]:
@@ -268,7 +272,7 @@ class Aggregation:
             helpers.append(f"{self._is_missing(name)} AS {self._helper_missing(name)}")
         if design.unit is not None:
             unit = self.quote(design.unit)
-            helpers += [f"{unit} AS u", f"{self.text(design.unit)} IS NULL AS mu"]
+            helpers += [f"{unit} AS u", f"{self._is_nobody(design.unit)} AS mu"]
             helpers.append(f"{self._numbered()} AS o")
         rows = f"SELECT {', '.join(helpers) or '1 AS one'} FROM {source}"
         rows = self._without_missing(rows)
@@ -290,7 +294,7 @@ class Aggregation:
         return "monotonically_increasing_id()" if spark else "row_number() OVER ()"
 
     def _at_most(self, rows: str, keys: str) -> str:
-        """Return at most so many rows of each unit, of those in public groups."""
+        """Return at most so many rows of each unit in public groups, and all with a fault."""
         by = range(len(self.design.by))
         if by:
             same = " AND ".join(f"{self._as_text(f'w.b{i}')} = p.c{i}" for i in by)
@@ -303,7 +307,9 @@ class Aggregation:
         )
         rank = f"row_number() OVER (PARTITION BY u ORDER BY {mixed})"
         ranked = f"SELECT *, {rank} AS rank_in_unit FROM ({rows}) AS q"
-        return f"SELECT * FROM ({ranked}) AS z WHERE rank_in_unit <= {self.design.at_most} OR mu"
+        chosen = [f"rank_in_unit <= {self.design.at_most}", *(bad for _, bad in self.faults())]
+        used = " OR ".join(f"({condition})" for condition in chosen)
+        return f"SELECT * FROM ({ranked}) AS z WHERE {used}"
 
     def totals(self, rows: Sequence[Sequence[Any]], groups: int) -> list[list[int]]:
         """Return what was added up in every group; refuse what must not be."""
@@ -343,6 +349,10 @@ def _no_value(column: str) -> Fault:
         f"{column} is missing",
         f"missing='drop' leaves such rows out, missing={{{column!r}: …}} names a value",
     )
+
+
+def _nobody(unit: str) -> Fault:
+    return Fault(unit, f"{unit} is missing: whose are they?", "missing='drop' leaves such rows out")
 
 
 def _no_number(column: str) -> Fault:

@@ -62,7 +62,9 @@ class Privacy:
             total = f"epsilon = {self.epsilon:.6g} in total"
             lines.append(f"Pure differential privacy with {total}: {each}.")
         for name, source in self.free.items():
-            lines.append(f"{name} costs nothing: it is the sum of the noisy counts of {source}.")
+            lines.append(
+                f"{name} costs nothing: it is estimated from the noisy counts of {source}."
+            )
         for name, words in self.per_record.items():
             lines.append(
                 f"{'In addition, through' if self.measures else 'Through'} {name}: {words}."

@@ -44,7 +44,7 @@ def method(design: Design, name: str) -> str:
     measure = design.measures[name]
     what = words(measure)
     if isinstance(measure, Count) and design.counted_by is not None:
-        return f"{what}: the sum of the noisy counts of {design.counted_by}, at no further cost"
+        return f"{what}: estimated from the noisy counts of {design.counted_by}, at no further cost"
     statistic = design.of(name)[0]
     kind = "discrete Laplace" if statistic.noise.lattice else "Laplace"
     drawn = f"{kind} noise of scale {statistic.scale:.6g}"
