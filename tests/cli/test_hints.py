@@ -67,7 +67,7 @@ WRONG = {
     f"debias c.csv out.csv m=1/n {ON_N} --scale n=sc": "correct their scale",
     "debias c.csv out.csv m=exp(n/3) --noise laplace(2)": "--no-stderr",
     f"debias c.csv out.csv m=1/q {ON_N.replace('n>', 'q>')}": "--column q=",
-    f"debias c.csv out.csv m=s/n {ON_N} --ratio --by g": "--total",
+    "debias c.csv out.csv m=s/n --noise laplace(2) --ratio --by g": "--total",
     "debias far.csv out.csv m=s/n --noise discrete_laplace(2) --domain n>=1": "check it",
     f"{PEOPLE} n=count m=mean(wage,0,40)": "--missing drop",
     PEOPLE: '"n = count"',

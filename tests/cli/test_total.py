@@ -179,6 +179,43 @@ def test_ratios_of_sums_are_those_of_python(table, tmp_path, debias):
             assert float(same[name]) == pytest.approx(row[name], rel=1e-9)
 
 
+def test_a_ratio_needs_no_bound_of_the_cells(table, tmp_path, run):
+    noise = ["--noise", "s=laplace(2)", "--noise", "n=discrete_laplace(2)"]
+    start = ("debias", str(tmp_path / "cells.parquet"), "-", "mean = s/n", *noise)
+    expected = tu.ratio(table, noise=MEAN, domain={"n": (0, None)}, mean="s/n").to_pylist()[0]
+    scaled = ["--scale", "n=w"]
+    other = tu.ratio(table, scales={"n": "w"}, noise=MEAN, mean="s/n").to_pylist()[0]
+    for options, law in (([], expected), (["--domain", "n>=0"], expected), (scaled, other)):
+        done = run(*start, "--ratio", *options)
+        assert done.code == 0, done.err
+        assert done.err == "3,000 rows in 1 group\n"
+        (found,) = rows(done.out)
+        assert float(found["mean"]) == pytest.approx(law["mean"], rel=1e-9)
+        assert float(found["mean_stderr"]) == pytest.approx(law["mean_stderr"], rel=1e-9)
+    spec = tmp_path / "spec.toml"
+    spec.write_text("[cells]\nmean = 400\n")
+    done = run(*start, "--ratio", "--spec", str(spec))
+    assert "warning: mean: [cells] is left out" in done.err
+    assert float(rows(done.out)[0]["mean"]) == pytest.approx(expected["mean"], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "hint"),
+    [
+        (["--ratio", "--cells", "400"], "--cells and --ratio do not go", "leave out --cells"),
+        (["--ratio", "--max-bias", "0.1"], "--max-bias and --ratio do", "leave out --max-bias"),
+        (["--ratio", "--total", "--variance"], "--total, --variance and", "leave out --total"),
+        (["--by", "state"], "--by and --skip-missing go with --total or --ratio", "or --ratio"),
+    ],
+    ids=["cells", "max_bias", "total", "by"],
+)
+def test_what_does_not_go_together(options, message, hint, debias):
+    done = debias("cells.parquet", "-", *options)
+    assert done.code == 2
+    assert message in done.err
+    assert hint in done.err.split("Hint: ")[1]
+
+
 def test_intervals_of_rows_are_those_of_python(cells, debias, run):
     done = debias(cells, "-", "--interval", "0.9", "--no-stderr")
     assert done.code == 0, done.err

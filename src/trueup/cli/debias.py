@@ -71,7 +71,9 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
         "--interval", metavar="LEVEL", type=float, help="e.g. 0.95: add NAME_low, NAME_high"
     )
     group.add_argument(
-        "--by", metavar="COLUMNS", help="with --total: one for each group, e.g. state,industry"
+        "--by",
+        metavar="COLUMNS",
+        help="with --total, --ratio: one for each group, e.g. state,industry",
     )
     group.add_argument(
         "--weights", metavar="COLUMN", help="with --total: weigh the rows by a column"
@@ -80,7 +82,9 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
         "--average", action="store_true", help="with --total: (weighted) averages in place of sums"
     )
     group.add_argument(
-        "--skip-missing", action="store_true", help="with --total: leave out rows without a number"
+        "--skip-missing",
+        action="store_true",
+        help="with --total, --ratio: leave out rows without a number",
     )
 
 
@@ -126,9 +130,12 @@ def run(args: argparse.Namespace) -> int:
     release = read_release(args, args.formulas)
     if not release.estimates:
         raise WrongUsage("there is no formula", 'give one after OUT, e.g. "mean = s/n"')
-    if args.ratio and (args.total or args.weights or args.average or args.variance):
+    others = ("total", "weights", "average", "variance", "max_bias", "cells")
+    if args.ratio and (given := [name for name in others if getattr(args, name)]):
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise WrongUsage(
-            "--total, --weights, --average and --variance do not go with --ratio", "leave them out"
+            f"{named} and --ratio do not go together",
+            f"leave out {named}, or --ratio",
         )
     if args.interval is not None and args.total:
         raise WrongUsage("--interval does not go with --total", "use --ratio, or leave it out")
@@ -136,7 +143,9 @@ def run(args: argparse.Namespace) -> int:
         args.by or args.weights or args.average or args.skip_missing
     ):
         raise WrongUsage(
-            "--by, --weights, --average and --skip-missing go with --total", "add --total"
+            "--by and --skip-missing go with --total or --ratio, --weights and --average with "
+            "--total",
+            "add --total, or --ratio",
         )
     job = read_job(args, release)
     if args.engine == "spark":
@@ -156,7 +165,7 @@ def read_job(args: argparse.Namespace, release: Release) -> Job:
     from trueup.tables.request import level_of
     from trueup.tables.totals import Totals
 
-    estimators = release.estimators()
+    estimators = release.ratios() if args.ratio else release.estimators()
     statistics = {s for e in estimators.values() for s in e.statistics}
     totals = None
     if args.total:

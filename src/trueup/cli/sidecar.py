@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
     from trueup.estimator import Estimator
     from trueup.noise import Noise
+    from trueup.tables.ratios import RatioOfSums
 
 _OWN = ("family", "bounds", "column", "scale_column")
 _ALIKE = 0.8  # one letter of six, as bound for bounds; scale is no scale_column
@@ -101,8 +102,17 @@ class Release:
         self.options.add(name)
         return self.statistics.setdefault(name, Statistic())
 
-    def estimators(self) -> dict[str, Estimator]:
+    def estimators(self) -> dict[str, Any]:
         """Return one estimator for each formula."""
+        self._check_names()
+        return {name: self.estimator(f, name) for name, f in self.estimates.items()}
+
+    def ratios(self) -> dict[str, Any]:
+        """Return what is summed for each formula: a ratio of sums needs no bound of the cells."""
+        self._check_names()
+        return {name: self._ratio(f, name) for name, f in self.estimates.items()}
+
+    def _check_names(self) -> None:
         self.check_used(self.estimates.values())
         for given, purpose in (
             (self.empty, "a value in empty cells"),
@@ -115,10 +125,27 @@ class Release:
                     f"there is no estimate {quoted(strange[0])} to be given {purpose}",
                     f"the estimates are {', '.join(self.estimates)}",
                 )
-        return {name: self.estimator(f, name) for name, f in self.estimates.items()}
 
     def estimator(self, formula: str, estimate: str = "") -> Estimator:
         """Return the estimator of a formula."""
+        return _made(formula, *self._known_of(formula, estimate))
+
+    def _ratio(self, formula: str, estimate: str) -> RatioOfSums:
+        """Return the ratio of sums for a formula; it has no bias to allow, and that is told."""
+        from trueup.tables.ratios import RatioOfSums
+
+        noises, domain, asked = self._known_of(formula, estimate)
+        unused = sorted(asked.keys() - {"empty"})
+        if unused:
+            left = " and ".join(f"[{name}]" for name in unused)
+            said = f"{estimate}: {left} is left out, a ratio of sums is unbiased"
+            print(f"trueup: warning: {said}", file=sys.stderr)
+        if "empty" in asked:
+            return RatioOfSums.of(_made(formula, noises, domain, {"empty": asked["empty"]}))
+        return RatioOfSums.read(formula, noises, domain)
+
+    def _known_of(self, formula: str, estimate: str) -> tuple[Any, Any, dict[str, Number]]:
+        """Return the noises and the domain of a formula, and what else is asked of its estimate."""
         from trueup.formula.denominators import denominators
         from trueup.formula.grammar import parse
 
@@ -138,13 +165,7 @@ class Release:
             for name, for_all in wide.items()
             if (given := getattr(self, name))
         }
-        asked = {name: value for name, value in asked.items() if value is not None}
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", BoundWarning)
-            made = _made(formula, noises, domain, asked)
-        for warning in caught:
-            print(f"trueup: warning: {told(str(warning.message))}", file=sys.stderr)
-        return made
+        return noises, domain, {name: v for name, v in asked.items() if v is not None}
 
     def _known_together(self, names: list[str], noises: dict[str, Noise]) -> dict[str, Any]:
         """Return the domain with the conditions that speak of some statistics, and their noises."""
@@ -211,6 +232,16 @@ class Release:
 
 
 def _made(formula: str, noises: Any, domain: Any, asked: dict[str, Number]) -> Estimator:
+    """Return the estimator that is asked for; its warnings are told."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BoundWarning)
+        made = _chosen(formula, noises, domain, asked)
+    for warning in caught:
+        print(f"trueup: warning: {told(str(warning.message))}", file=sys.stderr)
+    return made
+
+
+def _chosen(formula: str, noises: Any, domain: Any, asked: dict[str, Number]) -> Estimator:
     """Return the unbiased estimator, or the one with the bias that is allowed."""
     from trueup.estimator import unbiased
     from trueup.near import nearly_unbiased

@@ -22,17 +22,18 @@ from trueup.files.sources import found, opened
 from trueup.files.summary import Summary, Tally
 from trueup.frames.ratio import ratio
 from trueup.frames.report import report
+from trueup.tables.ratios import RatioRequest
 from trueup.tables.request import check_new, needs_variance, read_requests
 from trueup.tables.totals import ROWS, Totals, check_weights, missing_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trueup.estimator import Estimator
     from trueup.files.formats import Format
     from trueup.files.sources import Source
     from trueup.frames.report import Report
-    from trueup.tables.request import Request
+    from trueup.tables.ratios import RatioRequest
+from trueup.tables.request import Request
 
 _TOTALS = "trueup_totals"
 _Made = TypeVar("_Made")
@@ -42,13 +43,14 @@ _Made = TypeVar("_Made")
 class Job:
     """What is asked of a file; the options of ``trueup debias``.
 
-    ``columns`` and ``scales`` name the columns of statistics and of their noise scales;
-    ``totals`` are written in place of the rows; ``watch`` is told how much is done, in percent.
+    ``estimators`` are ratios of sums where these are asked for; ``columns`` and ``scales`` name
+    the columns of statistics and of their noise scales; ``totals`` are written in place of the
+    rows; ``watch`` is told how much is done, in percent.
     """
 
     input: str
     output: str
-    estimators: Mapping[str, Estimator]
+    estimators: Mapping[str, Any]
     columns: Mapping[str, str]
     scales: Mapping[str, str]
     outputs: tuple[str, ...] = ("value", "stderr")
@@ -70,7 +72,7 @@ class Job:
 
     def __post_init__(self) -> None:
         """Refuse errors that are infinite before any file is read."""
-        if not needs_variance(self.outputs):
+        if not needs_variance(self.outputs) or (self.totals and self.totals.ratio):
             return
         for name, estimator in self.estimators.items():
             try:
@@ -101,6 +103,8 @@ class Job:
             fold=str.lower,
             find=lambda column, kind, statistic: found(column, f"--{kind} {statistic}=", source),
         )
+        if totals is not None and totals.ratio:
+            requests = [RatioRequest(**vars(request)) for request in requests]
         if totals is not None and totals.weights is not None:
             check_weights(totals.weights, requests, str.lower)
         return requests, dataclasses.replace(self, totals=totals, keep_text=tuple(text))

@@ -262,6 +262,8 @@ class RatioOfSums(Readable):
     @classmethod
     def read(cls, f: object, noise: object, domain: object) -> RatioOfSums:
         """Return the ratio of sums for a formula, noises and bounds."""
+        if isinstance(f, RatioOfSums):
+            return f
         if isinstance(f, Estimator):
             return cls.of(f)
         if noise is None:
