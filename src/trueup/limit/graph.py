@@ -181,7 +181,12 @@ def wrong_pair(
     >>> wrong_pair(masses, np.array([[0, 1]]), Fraction(2))
     (1, 0)
     """
+    rise, fall = ratio.as_integer_ratio()
     for one, two in [*edges.tolist(), *edges[:, ::-1].tolist()]:
-        if any(p > ratio * q for p, q in zip(masses[one], masses[two], strict=True)):
+        pairs = zip(masses[one], masses[two], strict=True)  # p > ratio·q, without any division
+        if any(
+            p.numerator * q.denominator * fall > rise * q.numerator * p.denominator
+            for p, q in pairs
+        ):
             return one, two
     return None

@@ -107,6 +107,14 @@ class TwoCounts:
             nothing,
         )
 
+    def stencil(self, size: int) -> Floats:
+        """Return T of functions of one count in floats: a row for each noisy count up to a size."""
+        matrix = np.zeros((size + 1, size + 2))
+        for y in range(size + 1):
+            for k, weight in self._positive if y else self._zero:
+                matrix[y, y + k] = float(weight)
+        return matrix
+
     def continued(self, f: Function, least: int) -> Function:
         """Return f, and its continuation by the far rule below ``least`` records."""
         weights = (Fraction(1), -(1 + self.alpha), self.alpha)
