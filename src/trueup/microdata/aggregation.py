@@ -3,7 +3,8 @@
 Every value becomes a whole number of steps within its bounds before anything is added, and whole
 numbers are added as such (HUGEINT in DuckDB, DECIMAL(38) in Spark): no sum of floats decides how
 far one row moves a total. What cannot be used (missing, infinite, text in a column of numbers,
-values that are no category) is counted in the same pass, and refused before any noise is drawn.
+values that are no category) is counted in the same pass, and refused before any noise is drawn; a
+second pass then tells what it is.
 
 With a privacy unit, rows are put in an order by a keyed hash of their number, with a key that is
 drawn for this release: that order is independent of all values, and the first ``at_most`` rows of
@@ -13,8 +14,9 @@ each unit are used.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from trueup.errors import TrueupError
 from trueup.files.query import literal, quote
@@ -23,7 +25,6 @@ from trueup.microdata.measures import Share
 from trueup.microdata.published import FINE, LARGEST
 
 if TYPE_CHECKING:
-    from trueup.mechanisms.whole_numbers import Grid
     from trueup.microdata.design import Design
     from trueup.microdata.published import Total
 
@@ -41,6 +42,15 @@ _NUMBERS = (
     "LONG",
 )
 _FLOATS = ("FLOAT", "DOUBLE", "REAL")
+_FINE_ENDS = 0, LARGEST * FINE
+
+
+def _double(value: SupportsFloat) -> str:
+    """Return a double as it is, whatever its size."""
+    return f"CAST('{float(value)!r}' AS DOUBLE)"
+
+
+_TOP = _double(sys.float_info.max)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,42 +141,37 @@ class Aggregation:
         stands = literal(str(given), self.dialect) if categorical else _double(float(given))
         return f"CASE WHEN {self._is_missing(name)} THEN {stands} ELSE {value} END"
 
-    def added(self, total: Total) -> str:
+    def _added(self, i: int, total: Total) -> str:
         """Return what is added up for one row, as a whole number."""
         if total.column is None:
             return "1"
-        value = self._helper(total.column)
         if total.category is not None:
-            return f"CASE WHEN {value} = {literal(total.category, self.dialect)} THEN 1 ELSE 0 END"
-        inside = self._on_grid(value, total.grid) if total.grid else self._fine(value)
-        return f"CAST({inside} AS BIGINT)"
+            chosen = f"{self._helper(total.column)} = {literal(total.category, self.dialect)}"
+            return f"CASE WHEN {chosen} THEN 1 ELSE 0 END"
+        first, last = (_double(end) for end in (total.grid.ends if total.grid else _FINE_ENDS))
+        near = f"rint(y{i})" if self.dialect == "spark" else f"y{i}"
+        inside = f"CASE WHEN y{i} >= {last} THEN {last} WHEN y{i} <= {first} THEN {first}"
+        return f"CAST({inside} ELSE {near} END AS BIGINT)"
 
-    def _on_grid(self, value: str, grid: Grid) -> str:
-        """Return :meth:`Grid.whole` of a value, in the same steps of doubles.
+    def _multiple(self, total: Total) -> str:
+        """Return a value in steps, in the same operations on doubles as :meth:`Grid.whole`.
 
-        What is missing, infinite or no number is clipped like any other value: such rows are
-        refused. In DuckDB a cast rounds halves to even, like ``rint``.
+        It is clipped (to whole numbers) and rounded where it is added up: in DuckDB a cast rounds
+        halves to even, like ``rint``. CASE takes a third of the time of LEAST and GREATEST.
         """
+        value, grid = self._helper(str(total.column)), total.grid
+        if grid is None:
+            return f"{value} * {_double(FINE)}"
         near, rest = split(grid.origin)
         distance = value if not near else f"({value} - {_double(near)})"
         distance = distance if not rest else f"({distance} + {_double(-rest)})"
-        multiple = f"{distance} / {_double(float(grid.reach))} * {_double(float(grid.steps))}"
-        first, last = (_double(float(end)) for end in grid.ends)
-        return f"LEAST(GREATEST({self._rint(multiple)}, {first}), {last})"
-
-    def _fine(self, value: str) -> str:
-        """Return a value of any size in steps of 1/FINE, within what a whole number holds."""
-        clipped = f"LEAST(GREATEST({value}, {_double(0.0)}), {_double(float(LARGEST))})"
-        return self._rint(f"{clipped} * {_double(float(FINE))}")
-
-    def _rint(self, value: str) -> str:
-        return f"rint({value})" if self.dialect == "spark" else value
+        return f"{distance} / {_double(grid.reach)} * {_double(grid.steps)}"
 
     def _sum(self, what: str) -> str:
         """Return the sum of whole numbers of 64 bits, in 128."""
         if self.dialect == "spark":
-            return f"SUM(CAST({what} AS DECIMAL(28, 0)))"
-        return "COUNT(*)" if what == "1" else f"SUM({what})"
+            return f"COALESCE(SUM(CAST({what} AS DECIMAL(28, 0))), 0)"
+        return "COUNT(*)" if what == "1" else f"COALESCE(SUM({what}), 0)"
 
     # -- what must not be there --------------------------------------------------------------------
 
@@ -189,12 +194,29 @@ class Aggregation:
             return [*found, (_strange(name), strange)]
         if self.is_text(name):
             found.append((_no_number(name), f"NOT {missing} AND {value} IS NULL"))
-        top = _double(1.7976931348623157e308)
-        found.append((_infinite(name), f"NOT {missing} AND abs({value}) > {top}"))
+        found.append((_infinite(name), f"NOT {missing} AND abs({value}) > {_TOP}"))
         if self._is_of_any_size(name):
-            wild = f"{value} < 0 OR {value} > {_double(float(LARGEST))}"
+            wild = f"{value} < 0 OR {value} > {_double(LARGEST)}"
             found.append((_wild(name), f"NOT {missing} AND ({wild})"))
         return found
+
+    def _unusable(self) -> str:
+        """Return the condition that a row has any fault: of numbers, in as few steps as can be.
+
+        Of text it stays as it is: where DuckDB needs a column of a CSV file as numbers only, it
+        reads it as such, in spite of TRY_CAST, and fails.
+        """
+        columns = self.design.columns
+        plain = [c for c in columns if not self.is_categorical(c) and not self.is_text(c)]
+        good = [f"abs({self._helper(c)}) <= {_TOP}" for c in plain]
+        good += [
+            f"{self._helper(c)} BETWEEN 0 AND {_double(LARGEST)}"
+            for c in plain
+            if self._is_of_any_size(c)
+        ]
+        bad = [f"({' AND '.join(good)}) IS NOT TRUE"] if good else []
+        bad += [condition for fault, condition in self.faults() if fault.column not in plain]
+        return " OR ".join(f"({condition})" for condition in bad) or "FALSE"
 
     def _categories(self, name: str) -> list[str]:
         of = [m for m in self.design.measures.values() if isinstance(m, Share) and m.column == name]
@@ -240,23 +262,25 @@ class Aggregation:
             f"the column {name!r} holds {kind}, not numbers", f"convert it first; {_SPENT}"
         )
 
-    def sql(self, source: str, keys: str) -> str:
-        """Return the query: the number of a public group, its totals, and faults.
+    def sql(self, source: str, keys: str, *, faults: bool = False) -> str:
+        """Return the query: the number of a public group, its totals, how many rows are unusable.
 
-        ``keys`` is a table of text c0, c1, … with the number ``i`` of the group.
+        Or, in place of the totals, how many rows have each fault. ``keys`` is a table of text
+        c0, c1, … with the number ``i`` of the group.
         """
         by = range(len(self.design.by))
         same = " AND ".join(f"g.k{i} = p.c{i}" for i in by)
-        totals = [self._sum(self.added(total)) for total in self.design.totals]
-        wrong = [f"COUNT(*) FILTER (WHERE {bad})" for _, bad in self.faults()]
-        sums = ", ".join(f"{what} AS s{i}" for i, what in enumerate([*totals, *wrong]))
+        totals = enumerate(() if faults else self.design.totals)
+        added = [self._sum(self._added(i, total)) for i, total in totals]
+        wrong = [bad for _, bad in self.faults()] if faults else [self._unusable()]
+        added += [f"COUNT(*) FILTER (WHERE {bad})" for bad in wrong]
+        sums = ", ".join(f"{what} AS s{i}" for i, what in enumerate(added))
         rows = self._rows(source, keys)
         if not by:
             return f"SELECT 0 AS i, t.* FROM (SELECT {sums} FROM ({rows}) AS r) AS t"
         groups = ", ".join(f"b{i}" for i in by)
         texts = ", ".join(f"{self._as_text(f'b{i}')} AS k{i}" for i in by)
-        size = len(totals) + len(wrong)
-        kept = ", ".join(f"g.s{i}" for i in range(size))
+        kept = ", ".join(f"g.s{i}" for i in range(len(added)))
         grouped = f"SELECT {texts}, {sums} FROM ({rows}) AS r GROUP BY {groups}"
         return f"SELECT p.i, {kept} FROM ({grouped}) AS g JOIN {keys} AS p ON {same}"
 
@@ -276,7 +300,13 @@ class Aggregation:
             helpers.append(f"{self._numbered()} AS o")
         rows = f"SELECT {', '.join(helpers) or '1 AS one'} FROM {source}"
         rows = self._without_missing(rows)
-        return rows if design.unit is None else self._at_most(rows, keys)
+        rows = rows if design.unit is None else self._at_most(rows, keys)
+        steps = [
+            f"{self._multiple(total)} AS y{i}"
+            for i, total in enumerate(design.totals)
+            if total.column is not None and total.category is None
+        ]
+        return f"SELECT {', '.join(['*', *steps])} FROM ({rows}) AS e" if steps else rows
 
     def _without_missing(self, rows: str) -> str:
         dropped = [f"m{i}" for i, c in enumerate(self.design.columns) if self._is_dropped(c)]
@@ -311,26 +341,32 @@ class Aggregation:
         used = " OR ".join(f"({condition})" for condition in chosen)
         return f"SELECT * FROM ({ranked}) AS z WHERE {used}"
 
-    def totals(self, rows: Sequence[Sequence[Any]], groups: int) -> list[list[int]]:
+    def totals(
+        self, ask: Callable[[str], Sequence[Sequence[Any]]], source: str, keys: str, groups: int
+    ) -> list[list[int]]:
         """Return what was added up in every group; refuse what must not be."""
-        size = len(self.design.totals)
-        sums = [[0] * groups for _ in range(size)]
-        wrong = [0] * len(self.faults())
-        for i, *values in rows:
-            whole = [int(v or 0) for v in values]
-            for into, value in zip(sums, whole[:size], strict=True):
-                into[int(i)] += value
-            wrong = [w + v for w, v in zip(wrong, whole[size:], strict=True)]
-        for (fault, _), count in zip(self.faults(), wrong, strict=True):
-            if count:
-                rows = f"{count:,} row{'s' * (count != 1)}"
-                raise TrueupError(f"{rows}: {fault.problem}", f"{fault.hint}; {_SPENT}")
+        rows = ask(self.sql(source, keys))
+        sums = [[0] * groups for _ in self.design.totals]
+        if not rows:
+            return sums
+        numbers, *found, unusable = zip(*rows, strict=True)
+        if any(unusable):
+            raise self._refusal(ask(self.sql(source, keys, faults=True)))
+        for into, values in zip(sums, found, strict=True):
+            for i, value in zip(numbers, values, strict=True):
+                into[i] += int(value)
         return sums
 
-
-def _double(value: float) -> str:
-    """Return a double as it is, whatever its size."""
-    return f"CAST('{value!r}' AS DOUBLE)"
+    def _refusal(self, rows: Sequence[Sequence[Any]]) -> TrueupError:
+        """Return the error, from the number of rows with each fault in every group."""
+        _, *counts = (sum(column) for column in zip(*rows, strict=True))
+        for (fault, _), count in zip(self.faults(), counts, strict=False):
+            if count:
+                many = f"{count:,} row{'s' * (count != 1)}"
+                return TrueupError(f"{many}: {fault.problem}", f"{fault.hint}; {_SPENT}")
+        return TrueupError(
+            "rows have missing or infinite values", f"clean the data first; {_SPENT}"
+        )
 
 
 def _no_column(name: str, columns: Sequence[str]) -> TrueupError:

@@ -141,10 +141,9 @@ def _answered(duck: Duck, asked: Aggregation, table: str, keys: Keys) -> list[li
         columns["i"] = pyarrow.array(range(len(keys)), pyarrow.int64())
         duck.connection.register(_KEYS, pyarrow.table(columns))
     try:
-        rows = duck.ask(asked.sql(table, _KEYS))
+        return asked.totals(duck.ask, table, _KEYS, len(keys))
     except duck.duckdb.Error as error:
         raise _engine_error(error) from None
-    return asked.totals(rows, len(keys))
 
 
 def _of_relation(
@@ -156,10 +155,11 @@ def _of_relation(
     asked.check_types()
     duckdb = optional("duckdb", "tables", "a DuckDB relation")
     try:
-        rows = data.query(_ROWS, asked.sql(_ROWS, _values(keys))).fetchall()
+        return asked.totals(
+            lambda sql: data.query(_ROWS, sql).fetchall(), _ROWS, _values(keys), len(keys)
+        )
     except duckdb.Error as error:
         raise _engine_error(error) from None
-    return asked.totals(rows, len(keys))
 
 
 def _of_spark(
@@ -181,11 +181,11 @@ def _of_spark(
     )
     listed.createOrReplaceTempView(_KEYS)
     try:
-        rows = data.sparkSession.sql(asked.sql(_ROWS, _KEYS)).collect()
+        session = data.sparkSession
+        return asked.totals(lambda sql: session.sql(sql).collect(), _ROWS, _KEYS, len(keys))
     finally:
         for view in (_ROWS, _KEYS):
             data.sparkSession.catalog.dropTempView(view)
-    return asked.totals([tuple(row) for row in rows], len(keys))
 
 
 def _values(keys: Keys) -> str:

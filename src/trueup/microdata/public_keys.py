@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ class Keys:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @property
+    @cached_property
     def texts(self) -> list[tuple[str, ...]]:
         """The keys as engines write them."""
         return [tuple(key_text(v) for v in row) for row in self.rows]
