@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--path", type=Path)
     args = parser.parse_args()
     if args.step:
-        import pandas  # noqa: F401, ICN001  (imports are no part of a step; pyarrow does this one)
+        import pandas  # noqa: F401  (imports are no part of a step; pyarrow does this one)
 
         import trueup.microdata.engines  # noqa: F401
 

@@ -174,10 +174,11 @@ def say(text: str) -> None:
 
 
 def show(rows: Table) -> None:
-    """Print the first rows of a table."""
+    """Print the first rows of a table; – is a standard error that an empty group may not have."""
     print("\n  " + "  ".join(f"{name:>14}" for name in rows.column_names))
     for row in rows.slice(0, 4).to_pylist():
-        print("  " + "  ".join(f"{x:>{max(14, len(name))}.6g}" for name, x in row.items()))
+        texts = {name: "–" if x is None else f"{x:.6g}" for name, x in row.items()}
+        print("  " + "  ".join(f"{text:>{max(14, len(name))}}" for name, text in texts.items()))
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("input", metavar="IN", help="file, 'pattern', folder, or - for a pipe")
-    parser.add_argument("output", metavar="OUT", help="table to write; its sidecar is OUT.toml")
+    parser.add_argument("output", metavar="OUT", help="table to write; its sidecar ends in .toml")
     parser.add_argument(
         "formulas", metavar="MEASURE", nargs="*", help='e.g. "wage = mean(wage, 0, 120000)"'
     )
@@ -97,7 +97,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
         "--engine", choices=("duckdb", "spark"), default="duckdb", help="what adds up; duckdb"
     )
     add_formats(group)
-    group.add_argument("--force", action="store_true", help="replace OUT and OUT.toml")
+    group.add_argument("--force", action="store_true", help="replace OUT and its sidecar")
     group.add_argument(
         "--report", type=Path, metavar="HTML", help="write the report as a page with pictures"
     )
