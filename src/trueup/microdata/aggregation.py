@@ -215,7 +215,7 @@ class Aggregation:
             if self._is_of_any_size(c)
         ]
         bad = [f"({' AND '.join(good)}) IS NOT TRUE"] if good else []
-        bad += [condition for fault, condition in self.faults() if fault.column not in plain]
+        bad += [what for of, what in self.faults() if what == "mu" or of.column not in plain]
         return " OR ".join(f"({condition})" for condition in bad) or "FALSE"
 
     def _categories(self, name: str) -> list[str]:
