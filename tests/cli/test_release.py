@@ -73,6 +73,18 @@ def test_a_reader_gets_the_same_numbers(here, run, secure):
     }
 
 
+def test_a_reader_finds_the_categories_by_the_names_of_their_columns(here, run):
+    lines = ["c", *["0"] * 12, *["1"] * 3, *["a\tb"] * 7]
+    (here / "c.csv").write_text("\n".join(lines))
+    asked = ("c = share(c, ['0', '1', 'a\tb'])", "--epsilon", "1000", "--seed", "1", "--quiet")
+    assert run("release", "c.csv", "s.csv", *asked).code == 0
+    counts = "ones = c_1_noisy", "none = c_0_noisy", "rest = c_category3_noisy"
+    done = run("debias", "s.csv", "t.csv", *counts, "--spec", "s.toml", "--quiet")
+    assert done.code == 0, done.err
+    (row,) = rows(here / "t.csv")
+    assert [float(row[k]) for k in ("none", "ones", "rest")] == [12, 3, 7]
+
+
 def test_the_report_is_a_page_of_its_own(here, run):
     asked = ("n = count", "wage = mean(wage, 0, 9)", "--epsilon", "1", "--seed", "1", "--quiet")
     done = run("release", "people.csv", "t.csv", *asked, "--report", "page.html")
@@ -119,7 +131,29 @@ def test_options_are_enough(here, run):
     assert told["measures"]["wage"]["epsilon"] == 0.375
 
 
+def test_a_run_that_fails_leaves_the_files_of_another_run(here, run, monkeypatch):
+    from trueup.microdata import writing
+
+    def meanwhile(*given, **named):
+        (here / "t.csv").write_text("theirs")
+        (here / "t.toml").write_text("theirs")
+        return released(*given, **named)
+
+    released = writing.run
+    monkeypatch.setattr(writing, "run", meanwhile)
+    done = run("release", "people.csv", "t.csv", "n=count", "--epsilon", "1", "--seed", "1")
+    assert "t.toml exists already" in done.err
+    assert (here / "t.csv").read_text() == (here / "t.toml").read_text() == "theirs"
+
+
+LEDGER = ("n=count", "--epsilon", "1", "--dataset", "d", "--cap", "3", "--ledger")
 REFUSED = {
+    "a new ledger as the sidecar": (["t.csv", *LEDGER, "t.toml"], "t.toml would be written over"),
+    "a new ledger as the page": (
+        ["t.csv", *LEDGER, "l.html", "--report", "l.html"],
+        "l.html would be written over",
+    ),
+    "a link to a ledger": (["t.csv", *LEDGER, "link"], "t.toml would be written over"),
     "an existing table": (["table.csv", "--spec", "plan.toml"], "table.csv exists already"),
     "an existing sidecar": (["other.csv", "--spec", "plan.toml"], "other.toml exists already"),
     "the plan": (["plan.csv", "--spec", "plan.toml", "--force"], "plan.toml would be written over"),
@@ -151,13 +185,14 @@ def test_what_is_refused_leaves_nothing_behind(here, run, what):
     (here / "other.toml").write_text("mine")
     (here / "wrong.toml").write_text("epsilom = 1")
     (here / "damaged.toml").write_text("epsilon = ")
-    before = {p.name: p.read_bytes() for p in here.iterdir()}
+    (here / "link").symlink_to("t.toml")
+    before = {p.name: p.is_file() and p.read_bytes() for p in here.iterdir()}
     argv, message = REFUSED[what]
     done = run("release", "people.csv", *argv)
     assert done.code == 1
     assert message in done.err
     assert "Hint: " in done.err
-    assert {p.name: p.read_bytes() for p in here.iterdir()} == before
+    assert {p.name: p.is_file() and p.read_bytes() for p in here.iterdir()} == before
 
 
 def test_a_ledger_in_the_plan_is_kept_beside_it(here, run):

@@ -2,6 +2,7 @@
 
 import datetime
 import math
+import tomllib
 
 import pytest
 
@@ -54,6 +55,18 @@ REFUSED = {
     "missing of nothing": ({"missing": {"pay": 0}}, r"missing names 'pay'"),
     "missing text": ({"missing": "skip"}, r"missing must be a number"),
     "two counts": ({"n": "count", "m": "count"}, r"counted twice"),
+    "keys of two kinds": ({"keys": ["a", 1]}, r"could not be written"),
+    "keys beyond 64 bits": ({"keys": [1, 2**70]}, r"could not be written"),
+    "keys that are no text": ({"keys": ["\ud800"]}, r"could not be written"),
+    "categories that are no text": ({"wage": "share(sex, ['\ud800', b])"}, r"could not be written"),
+    "a name for two numbers": (
+        {"wage": "share(sex, [category2, 'a b'])"},
+        r"would be called 'wage_category2_noisy'",
+    ),
+    "a divisor that is a measure": (
+        {"n": "count", "n_positive": "sum(wage, 0, 1)", "wage": "share(sex, [a, b, c])"},
+        r"would be called 'n_positive'",
+    ),
     "names alike": ({"by": "state", "STATE": "count"}, r"two columns .* 'STATE'"),
     "a name": ({"a b": "count"}, r"a measure cannot be called 'a b'"),
     "text for numbers": ({"wage": "mean(sex, 0, 9)"}, r"'sex' holds VARCHAR, not numbers"),
@@ -154,6 +167,14 @@ def test_what_is_wrong_in_a_row_that_would_not_be_used_is_refused_too(no_noise):
     for seed in range(6):
         with pytest.raises(tu.TrueupError, match="1 row: wage is missing"):
             tu.release(needs("polars").DataFrame(rows), **ASKED, unit="id", at_most=1, rng=seed)
+
+
+def test_names_with_control_characters_leave_the_sidecar_toml():
+    frame = needs("pandas").DataFrame({"x\ny\x01": ["a\nb\x00", "\x7f"], "id\x02": [1, 2]})
+    asked = {"c": "share(`x\ny\x01`, ['a\nb\x00', '\x7f'])", "unit": "id\x02", "at_most": 1}
+    told = tomllib.loads(tu.release(frame, epsilon=1000, rng=1, **asked).spec)
+    assert told["noise"]["c_category1_noisy"]["column"] == "c_a\nb\x00_noisy"
+    assert told["privacy"]["unit"] == "id\x02"
 
 
 def test_keys_of_every_kind_find_their_rows(tmp_path):

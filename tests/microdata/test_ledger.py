@@ -40,6 +40,19 @@ def test_releases_add_up_in_decimals_until_the_cap(book):
     assert spent(book) == [0.1, 0.1, 0.1]
 
 
+def test_a_link_to_a_ledger_is_the_same_ledger(book, tmp_path):
+    (tmp_path / "folder").mkdir()
+    linked = {**book, "file": tmp_path / "folder" / "link.toml"}
+    linked["file"].symlink_to(book["file"])
+    for given in (linked, book, linked):
+        released(given)
+    assert linked["file"].is_symlink()
+    assert spent(book) == [0.1, 0.1, 0.1]
+    for given in (linked, book):
+        with pytest.raises(tu.TrueupError, match=r"0\.3 is spent"):
+            released(given)
+
+
 def test_a_budget_is_spent_before_noise_is_drawn(book, monkeypatch):
     def killed(*_):
         assert spent(book) == [0.2]

@@ -78,7 +78,7 @@ def test_the_errors_to_expect_of_means_and_shares_are_those_of_the_exact_law():
         assert found["wage"][i] == pytest.approx(np.sqrt(worst), rel=1e-6)
         shares = []
         for s in {0, round(n / 8), round(n / 4), n // 2}:
-            x = design.estimators["sex_a"](sex_1_noisy=s + a, sex_2_noisy=n - s + b)
+            x = design.estimators["sex_a"](sex_a_noisy=s + a, sex_b_noisy=n - s + b)
             shares.append((x - s / n) ** 2 @ p)
         assert found["sex"][i] == pytest.approx(np.sqrt(max(shares)), rel=1e-6)
 
@@ -87,7 +87,7 @@ def test_the_errors_to_expect_of_means_and_shares_are_those_of_the_exact_law():
 def test_shares_are_unbiased_and_sum_to_one(counts):
     design = Design.read({"sex": "share(sex, [f, m])"}, 1)
     a, b, p = pairs(noise_of(design, "sex").scale)
-    given = {"sex_1_noisy": counts[0] + a, "sex_2_noisy": counts[1] + b}
+    given = {"sex_f_noisy": counts[0] + a, "sex_m_noisy": counts[1] + b}
     f, m = (design.estimators[name](**given) for name in ("sex_f", "sex_m"))
     right = counts[0] / sum(counts) if sum(counts) else 0.5
     assert f @ p == pytest.approx(right, abs=1e-9)
@@ -130,8 +130,13 @@ def test_the_size_of_groups_decides_whether_a_count_is_shared():
 
 def test_the_errors_to_expect_over_a_shared_count_are_those_of_the_exact_law():
     design = Design.read({"n": "count", "sex": "share(sex, [a, b, c])"}, 3)
-    at = {"sex_1_noisy": 5, "sex_2_noisy": 0, "sex_3_noisy": 0, "n_positive": 5}
+    at = {"sex_a_noisy": 5, "sex_b_noisy": 0, "sex_c_noisy": 0, "n_positive": 5}
     assert expected(design, (5,))["sex"] == [pytest.approx(design.estimators["sex_a"].sd(**at))]
+
+
+def test_hardly_any_noise_leaves_hardly_any_error():
+    design = Design.read({"n": "count", "sex": "share(sex, [a, b, c])"}, 3000)
+    assert expected(design, (1, 5))["sex"] == [0, 0]
 
 
 def test_counts_and_sums_use_that_they_are_not_negative():

@@ -132,7 +132,7 @@ def check(text: str, given: str | None, source: Source, *, force: bool, folder: 
     form = formats.Format(given or "parquet") if folder else formats.named(given, path, "--to")
     if not path.parent.is_dir():
         raise TrueupError(f"there is no folder {path.parent}", f"make it: mkdir -p {path.parent}")
-    if any(_same(path, file) for file in source.files) or _same(path, Path(source.name)):
+    if any(same(path, file) for file in source.files) or same(path, Path(source.name)):
         raise TrueupError(
             f"the output {path} is the input", "write to another file; the input is never changed"
         )
@@ -160,7 +160,7 @@ def _exists(path: Path) -> TrueupError:
     return TrueupError(f"{path} exists already", _FORCE)
 
 
-def _same(one: Path, other: Path) -> bool:
+def same(one: Path, other: Path) -> bool:
     """Whether two paths lead to one file, also through links."""
     try:
         return one.samefile(other)

@@ -34,9 +34,9 @@ def inverse_moments(n: float, noise: Noise, at_least: float) -> tuple[float, flo
 
         centre = 1 / n if n >= at_least else expect(g, n, b, 1, at_least)
         return centre, expect(lambda u: (g(u) - centre) ** 2, n, b, 1, at_least)
-    a, low = math.exp(-1 / float(noise.scale)), math.ceil(at_least)  # type: ignore[attr-defined]
-    reach = math.ceil(-40 / math.log(a))
-    k, w = nodes(-reach, reach, (0, low - int(n)), -1 / math.log(a), int(n))
+    scale, low = float(noise.scale), math.ceil(at_least)  # type: ignore[attr-defined]
+    a, reach = math.exp(-1 / scale), math.ceil(40 * scale)
+    k, w = nodes(-reach, reach, (0, low - int(n)), scale, int(n))
     y, p = np.maximum(n + k, low), w * a ** np.abs(k) * (1 - a) / (1 + a)
     lam, safe = a / (1 - a) ** 2, np.maximum(y, low + 1)
     inside = 1 / safe - 2 * lam / (safe * (safe**2 - 1))

@@ -110,11 +110,11 @@ class Design:
 
         quotients = frozenset(n for n, m in found.items() if isinstance(m, (Mean, Share)))
         design = made(frozenset(n for n in quotients if _is_large(found[n])))
-        design.check_names()
         if records is not None and quotients:
             from trueup.microdata.expected import better
 
             design = better(design, made(quotients), records)
+        design.check_names()
         for statistic in design.statistics:
             statistic.noise.variance  # noqa: B018  (refuses a noise beyond doubles)
         return design
@@ -242,12 +242,14 @@ class Design:
     def check_names(self) -> None:
         """Refuse columns that have the same name, upper or lower case alike."""
         names = [*self.by, *(s.column for s in self.statistics)]
+        names += [s.name for s in self.statistics if s.name != s.column]  # else formulas mislead
+        names += [self.divisor] if self.shared else []
         names += [f"{e.name}{end}" for e in self.estimates for end in ("", "_stderr")]
         seen: dict[str, str] = {}
         for name in [*names, SIMULATION]:
             if name.casefold() in seen:
                 raise TrueupError(
-                    f"two columns of the table would be called {name!r}",
+                    f"two columns of the table, or numbers in formulas, would be called {name!r}",
                     "give the measures other names, or rename the categories or key columns",
                 )
             seen[name.casefold()] = name

@@ -55,7 +55,7 @@ class Ledger:
     Parameters
     ----------
     path
-        The file; it comes into being with the first release.
+        The file itself, not a link to it; it comes into being with the first release.
     dataset
         The name of the data set.
     cap
@@ -78,7 +78,9 @@ class Ledger:
         if not isinstance(dataset, str) or not _NAME.fullmatch(dataset):
             raise TrueupError(f"a ledger needs the name of the data set, got {dataset!r}", hint)
         cap = given.get("cap")
-        return cls(Path(path), dataset, None if cap is None else _decimal(cap, "cap"))
+        return cls(
+            Path(os.path.realpath(path)), dataset, None if cap is None else _decimal(cap, "cap")
+        )
 
     def check(self, design: Design) -> None:
         """Refuse a release that may not be made; nothing is written."""

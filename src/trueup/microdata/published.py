@@ -19,6 +19,7 @@ n, and the estimate of x/n that is made for n ≥ 1 has mean 0 there too.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ FINE = 2**20
 """Values for a per-record sum are read in steps of 1/FINE: a millionth of their unit."""
 LARGEST = 2**42
 """And must not exceed this: then they are whole numbers of 62 bits, and so is nothing lost."""
+_WORD = re.compile(r"[A-Za-z0-9_]+")
 MOST_OWN = 2
 """Categories whose shares are made from their counts alone: for three the formula, with branches
 for every count, is too long for SQL, and a noisy count divides."""
@@ -200,11 +202,25 @@ def mean_formula(name: str, bounds: Bounds, noise: DiscreteLaplace) -> str:
     )
 
 
+def category_names(name: str, measure: Share) -> list[str]:
+    """Return what the counts of a share are called in formulas: like their columns, if that can be.
+
+    Examples
+    --------
+    >>> category_names("size", Share("size", ("1", "0", "10 and more")))
+    ['size_1_noisy', 'size_0_noisy', 'size_category3_noisy']
+    """
+    return [
+        f"{name}_{c if _WORD.fullmatch(c) else f'category{i}'}_noisy"
+        for i, c in enumerate(measure.categories, start=1)
+    ]
+
+
 def categories(name: str, measure: Share, noise: DiscreteLaplace, sides: Sides) -> list[Statistic]:
     """Return the counts of a share."""
     return [
         Statistic(
-            f"{name}_{i}_noisy",
+            called,
             f"{name}_{category}_noisy",
             name,
             Total(measure.column, category=category),
@@ -212,14 +228,14 @@ def categories(name: str, measure: Share, noise: DiscreteLaplace, sides: Sides) 
             sides,
             f"number of records with {measure.column} = {category}",
         )
-        for i, category in enumerate(measure.categories, start=1)
+        for called, category in zip(category_names(name, measure), measure.categories, strict=True)
     ]
 
 
 def share_formulas(name: str, measure: Share, divisor: str | None) -> list[Estimate]:
     """Return the shares, from their counts alone or over a count that divides."""
     k = len(measure.categories)
-    each = [f"{name}_{i}_noisy" for i in range(1, k + 1)]
+    each = category_names(name, measure)
     total = " + ".join(each)
 
     def formula(x: str) -> str:

@@ -23,7 +23,7 @@ from trueup.microdata.private_table import PrivateTable, check_noise, columns, n
 from trueup.microdata.public_keys import Keys, read_by, read_keys
 from trueup.microdata.published import truths
 from trueup.microdata.statement import Privacy, sidecar
-from trueup.microdata.words import report
+from trueup.microdata.words import plan_lines, report
 
 _KINDS = (bool, int, float, str)
 
@@ -134,16 +134,31 @@ def run(
     _ = design.estimators
     if not simulated:
         check_noise(design)
+    privacy = Privacy.of(design, simulated=simulated)
+    spec, errors = sidecar(design, privacy), plan_lines(design)
+    _check_writable(data, keys, spec)
     totals = engines.totals(data, design, keys, missing, _secret(source))
     wholes = truths(design.statistics, dict(zip(design.totals, totals, strict=True)), source)
     if spend is not None:
         spend()
     published = noisy(design, wholes, source)
     found = columns(design, keys, published, simulated=simulated)
-    privacy = Privacy.of(design, simulated=simulated)
-    words = report(design, keys, found, privacy)
-    spec = sidecar(design, privacy)
+    words = report(design, keys, found, privacy, errors)
     return PrivateTable(like(data, found), spec, privacy, words, design, found)
+
+
+def _check_writable(data: Any, keys: Keys, spec: str) -> None:
+    """Refuse keys that make no column of a table, and text that makes no file."""
+    try:
+        spec.encode()
+        if keys.by:
+            like(data, keys.columns())
+    except (ValueError, TypeError, OverflowError) as error:
+        reason = str(error).split("\n", 1)[0]
+        raise TrueupError(
+            f"the table could not be written: {reason}",
+            "make the keys of a column of one kind, e.g. all text; nothing was released",
+        ) from None
 
 
 def _secret(rng: np.random.Generator | None) -> str:

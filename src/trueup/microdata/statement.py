@@ -108,7 +108,7 @@ def policy_of(measure: PerRecord) -> str:
 def sidecar(design: Design, privacy: Privacy) -> str:
     """Return the TOML that ``trueup debias --spec`` reads: noise, bounds, formulas, privacy."""
     lines = ["# The noise of a private table, for `trueup debias TABLE OUT --spec THIS`"]
-    lines += [f"# {line}" for line in str(privacy).splitlines()]
+    lines += [f"# {text(line)[1:-1]}" for line in str(privacy).splitlines()]
     for statistic in design.statistics:
         lines += _noise(statistic.name, statistic, statistic.bounds, statistic.about)
         if statistic.measure == design.count and design.shared:
@@ -130,7 +130,7 @@ def _noise(name: str, statistic: Statistic, bounds: Sides, about: str) -> list[s
     known = [] if bounds == (None, None) else [f"bounds = [{low}, {high}]"]
     return [
         "",
-        f"# {about}",
+        f"# {text(about)[1:-1]}",
         f"[noise.{key(name)}]",
         *_law(statistic.noise),
         *known,

@@ -19,9 +19,16 @@ _CLASSES = (0, *SIZES, math.inf)
 
 
 def report(
-    design: Design, keys: Keys, columns: Mapping[str, Sequence[Any]], privacy: Privacy
+    design: Design,
+    keys: Keys,
+    columns: Mapping[str, Sequence[Any]],
+    privacy: Privacy,
+    errors: str,
 ) -> str:
-    """Return how the table was made, what it promises, and how sure its numbers are."""
+    """Return how the table was made, what it promises, and how sure its numbers are.
+
+    ``errors`` are the :func:`plan_lines`, which are made before anything is spent.
+    """
     groups = f"{len(keys)} groups of {', '.join(design.by)}" if design.by else "one group"
     lines = [f"A private table of {groups}.", "", str(privacy), "", "Method"]
     lines += [f"  {name}: {method(design, name)}" for name in design.measures]
@@ -30,7 +37,7 @@ def report(
         f"Bias: none, over the noise, in every group, for {_used(design)} and values clipped to "
         "their bounds. The mean of no records is the middle of the bounds, their shares are equal.",
         "",
-        plan_lines(design),
+        errors,
     ]
     return "\n".join([*lines, *_achieved(design, columns)])
 

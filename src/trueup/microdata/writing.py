@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,11 +80,13 @@ class Release:
 
     def _commit(self, written: list[targets.Target]) -> None:
         """Put all files in their places, the table last, or none of them."""
+        done: list[Path] = []
         try:
             for target in written:
                 target.commit()
+                done.append(target.path)
         except BaseException:
-            for path in self._texts:
+            for path in done:  # another run may have written the others meanwhile
                 path.unlink(missing_ok=True)
             raise
 
@@ -105,15 +108,15 @@ class Release:
         for path in self._texts:
             targets.check(str(path), "csv", source, force=self.force, folder=False)
         places = [Path(self.output), *self._texts]
-        if len({p.absolute() for p in places}) < len(places):
+        if len({os.path.realpath(p) for p in places}) < len(places):
             raise TrueupError(
                 f"the report {self.page} is the table or its sidecar", "give it another name"
             )
         for path in places:
             for other in self.kept:
-                if path.exists() and other.exists() and path.samefile(other):
+                if os.path.realpath(path) == os.path.realpath(other) or targets.same(path, other):
                     raise TrueupError(
-                        f"{path} would be written over, and this release reads it",
+                        f"{path} would be written over, and this release reads or keeps it",
                         "give the table another name: the sidecar has the name of the table",
                     )
         return form
