@@ -125,8 +125,9 @@ def test_the_plan_of_a_table_has_the_errors_of_its_noise():
     a = math.exp(-4 / 9)  # discrete Laplace noise of scale 3/(4/3) on each of two counts
     variance = 2 * a / (1 - a) ** 2
     assert by_name["n"]["errors"] == pytest.approx([math.sqrt(2 * variance)] * 4)
-    # the delta method at an eighth of the range, where it is largest, and the rounding
-    large = 100 * math.sqrt(variance * (7**2 + 1) / 8**2 + 1 / 12) / 10_000
+    # the delta method where one count is near 0 and yet far beyond the noise, and the rounding
+    part = 6 * 9 / 4 / 10_000
+    large = 100 * math.sqrt(variance * ((1 - part) ** 2 + part**2) + 1 / 12) / 10_000
     assert by_name["wage"]["errors"][-1] == pytest.approx(large, rel=1e-3)
     i = shown["counts"].index(shown["sizes"][0])
     assert by_name["sex"]["curve"][i] == by_name["sex"]["errors"][0]

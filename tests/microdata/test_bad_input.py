@@ -53,6 +53,11 @@ REFUSED = {
     "a weight of nothing": ({"weights": {"pay": 1}}, r"no measure 'pay'"),
     "a weight zero": ({"weights": {"wage": 0}}, r"the weight of wage must be positive"),
     "missing of nothing": ({"missing": {"pay": 0}}, r"missing names 'pay'"),
+    "missing beyond the bounds": ({"missing": 1e9}, r"1000000000 would stand for a missing wage"),
+    "missing negative": (
+        {"missing": {"id": -5}, "pay": "per_record(id, root:3, 1)"},
+        r"-5 would stand for a missing id, beyond the bounds 0 and",
+    ),
     "missing text": ({"missing": "skip"}, r"missing must be a number"),
     "two counts": ({"n": "count", "m": "count"}, r"counted twice"),
     "keys of two kinds": ({"keys": ["a", 1]}, r"could not be written"),

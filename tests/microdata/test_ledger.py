@@ -25,7 +25,7 @@ def spent(book):
 
 
 def released(book, epsilon=0.1, **asked):
-    frame = needs("pandas").DataFrame({"x": [1.0], "id": [1]})
+    frame = needs("pandas").DataFrame({"x": [1.0], "id": [1], "row": [1]})
     return tu.release(frame, epsilon=epsilon, ledger=book, **{**COUNT, **asked})
 
 
@@ -33,7 +33,9 @@ def test_releases_add_up_in_decimals_until_the_cap(book):
     for _ in range(3):
         released(book)
     assert spent(book) == [0.1, 0.1, 0.1]
-    with pytest.raises(tu.TrueupError, match=r"0.3 to spend, 0.3 is spent, and 0.1 more"):
+    with pytest.raises(
+        tu.TrueupError, match=r"0.3 to spend, 0.3 is spent, and 0.1 more.*\n.*nothing is left"
+    ):
         released(book)
     assert spent(book) == [0.1, 0.1, 0.1]
     released({**book, "dataset": "another"})
@@ -108,6 +110,8 @@ def test_another_unit_or_cap_is_refused(book):
     released(book)
     with pytest.raises(tu.TrueupError, match="such budgets do not add up"):
         released(book, unit="id", at_most=1)
+    with pytest.raises(tu.TrueupError, match=r"protect one row \(a column\)"):
+        released(book, unit="row", at_most=1)
     with pytest.raises(tu.TrueupError, match=r"has the cap 0.3 .* not 5"):
         released({**book, "cap": 5})
     released({**book, "cap": None})

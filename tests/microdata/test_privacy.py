@@ -5,6 +5,7 @@ every output is a fraction. At worst it is ε and no less, and with half the noi
 """
 
 import dataclasses
+import tomllib
 from fractions import Fraction
 
 import pytest
@@ -136,12 +137,33 @@ def test_rows_of_a_unit_are_chosen_at_random_whatever_their_values():
     assert all(abs(n - people / 3) < 4 * (people * 2 / 9) ** 0.5 for n in counts)
 
 
+def test_a_loss_that_depends_on_the_record_is_no_epsilon():
+    frame = needs("pandas").DataFrame({"x": [1.0, 2.0], "firm": [1, 1]})
+    asked = {"epsilon": 1, "rng": 1, "p": "per_record(x, root:3, 1)"}
+    alone = tu.release(frame, **asked)
+    assert alone.privacy.epsilon is None
+    assert "epsilon" not in repr(alone)
+    assert "per-record loss through p" in repr(alone)
+    assert "epsilon" not in tomllib.loads(alone.spec)["privacy"]
+    assert "add up" not in str(alone.privacy)
+    both = tu.release(frame, **asked, n="count", unit="firm", at_most=2)
+    assert "epsilon 1 + per-record loss through p" in repr(both)
+    told = tomllib.loads(both.spec)["privacy"]
+    assert (told["epsilon_of_the_others"], told["per_record"]) == (1, ["p"])
+    assert "epsilon" not in told
+    assert "the losses of the rows of one firm add up" in str(both.privacy)
+    assert "in total" not in str(both.privacy)
+
+
 def test_simulations_say_so_everywhere():
     pandas = needs("pandas")
     frame = pandas.DataFrame({"x": [1.0, 2.0]})
     made = tu.release(frame, epsilon=1, rng=1, m="mean(x, 0, 9)")
     assert set(made.table["simulation"]) == {private_table.NOT_PRIVATE}
-    assert "not private" in repr(made)
+    assert repr(made).startswith("<simulation of a private table: 1 group, epsilon 1")
+    assert made.report.startswith("NOT private")
+    needs("matplotlib")
+    assert "<title>NOT private" in made.page()
     assert all("NOT private" in text for text in (made.spec, made.report, str(made.privacy)))
     needs("opendp")
     real = tu.release(frame, epsilon=1, m="mean(x, 0, 9)")

@@ -2,12 +2,14 @@
 
 import dataclasses
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import trueup as tu
 from microdata.people import KEYS, MEASURES, people
+from trueup.mechanisms.shares import Shares
 from trueup.microdata.design import Design
 from trueup.microdata.expected import expected
 
@@ -81,6 +83,15 @@ def test_the_errors_to_expect_of_means_and_shares_are_those_of_the_exact_law():
             x = design.estimators["sex_a"](sex_a_noisy=s + a, sex_b_noisy=n - s + b)
             shares.append((x - s / n) ** 2 @ p)
         assert found["sex"][i] == pytest.approx(np.sqrt(max(shares)), rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 6), Fraction(3)])
+def test_the_errors_to_expect_are_the_largest(epsilon):
+    design = Design.read({"sex": "share(sex, [a, b])"}, epsilon)
+    for n in (10, 1000):
+        shares = Shares(epsilon, range(2))
+        worst = max(shares.sd(n, Fraction(k, n)) for k in range(min(n // 2, 60) + 1))
+        assert 0.99 < expected(design, (n,))["sex"][0] / worst < 1 + 1e-9
 
 
 @pytest.mark.parametrize("counts", [(0, 0), (1, 0), (3, 9)])

@@ -4,7 +4,7 @@
 
     [survey-2026]                   # the data set, by the name that the user gives it
     cap = 3                         # what all releases together may spend
-    unit = "person_id"              # whose privacy is counted; "row" for rows
+    unit = "person_id"              # the column that tells whose privacy is counted; "" for rows
     releases = [
       { epsilon = 1, table = "wages.csv" },
     ]
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 _SPENT = "nothing was released, no privacy was spent"
 _HEAD = "# Privacy budgets that are spent, kept by trueup: each is written before noise is drawn\n"
-_ROW = "row"
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 
 
@@ -120,12 +119,12 @@ class Ledger:
                 "a ledger counts ε, and the loss through a per-record sum depends on the record",
                 f"release it without a ledger, and add its policy up by yourself; {_SPENT}",
             )
-        unit = design.unit or _ROW
+        unit = design.unit or ""
         entry = dict(whole.get(self.dataset, {"unit": unit, "releases": []}))
         if entry["unit"] != unit:
             raise TrueupError(
-                f"the ledger counts the privacy of one {entry['unit']} of {self.dataset}, and this "
-                f"release would protect one {unit}: such budgets do not add up",
+                f"the ledger counts the privacy of one {_who(entry['unit'])} of {self.dataset}, "
+                f"and this release would protect one {_who(unit)}: such budgets do not add up",
                 f"use the same unit, or another name for the data set; {_SPENT}",
             )
         cap = self._cap(entry)
@@ -135,7 +134,7 @@ class Ledger:
             raise TrueupError(
                 f"{self.dataset} has {float(cap):g} to spend, {float(spent):g} is spent, and "
                 f"{float(amount):g} more would exceed it",
-                f"ask for at most {float(cap - spent):g}; {_SPENT}",
+                f"{_left(cap - spent)}; {_SPENT}",
             )
         releases = [*entry["releases"], {"epsilon": amount, "table": table}]
         return {"cap": cap, "unit": unit, "releases": releases}
@@ -154,6 +153,14 @@ class Ledger:
                 f"leave the cap out; to change it, change the ledger {self.path}; {_SPENT}",
             )
         return Fraction(known) if known is not None else self.cap or Fraction(0)
+
+
+def _who(unit: str) -> str:
+    return f"{unit} (a column)" if unit else "row"
+
+
+def _left(budget: Fraction) -> str:
+    return f"ask for at most {float(budget):g}" if budget > 0 else "nothing is left"
 
 
 def _decimal(value: Any, name: str) -> Fraction:

@@ -57,9 +57,9 @@ class PrivateTable:
 
     def __repr__(self) -> str:
         size = len(next(iter(self.columns.values())))
-        note = "; simulation: not private" if self.simulated else ""
-        kind = "group" if size == 1 else "groups"
-        return f"<private table of {size} {kind}, epsilon {self.privacy.epsilon:g}{note}>"
+        kind, note = ("simulation of a ", "; not private") if self.simulated else ("", "")
+        groups = f"{size} group{'s' * (size != 1)}"
+        return f"<{kind}private table: {groups}, {self.privacy.loss}{note}>"
 
     def _repr_html_(self) -> str:
         rows = list(itertools.islice(zip(*self.columns.values(), strict=True), _SHOWN))
@@ -103,7 +103,7 @@ def columns(
             if e.measure == name:
                 estimator = design.estimators[e.name]
                 values = {n: known[n] for n in estimator.statistics}
-                found[e.name] = np.asarray(estimator(**values), float).tolist()
+                found[e.name] = (np.asarray(estimator(**values), float) + 0.0).tolist()  # no -0
                 found[f"{e.name}_stderr"] = _numbers(estimator.stderr(**values))
     if simulated:
         found[SIMULATION] = [NOT_PRIVATE] * len(keys)

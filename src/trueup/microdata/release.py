@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from narwhals import dependencies
@@ -21,9 +21,12 @@ from trueup.microdata.ledger import Ledger
 from trueup.microdata.measures import Share
 from trueup.microdata.private_table import PrivateTable, check_noise, columns, noisy
 from trueup.microdata.public_keys import Keys, read_by, read_keys
-from trueup.microdata.published import truths
+from trueup.microdata.published import LARGEST, truths
 from trueup.microdata.statement import Privacy, sidecar
 from trueup.microdata.words import plan_lines, report
+
+if TYPE_CHECKING:
+    from trueup.exact import Exact
 
 _KINDS = (bool, int, float, str)
 
@@ -86,7 +89,7 @@ def release(
     >>> out = release(people, by="state", keys=["A", "B", "C"], epsilon=2, rng=1,
     ...               n="count", wage="mean(wage, 0, 100)")
     >>> out
-    <private table of 3 groups, epsilon 2; simulation: not private>
+    <simulation of a private table: 3 groups, epsilon 2; not private>
     >>> list(out.table.columns)[:5]
     ['state', 'n', 'n_stderr', 'wage_low_noisy', 'wage_high_noisy']
     """
@@ -97,7 +100,7 @@ def release(
     if rng is not None:
         raise TrueupError("a simulation spends no budget for a ledger to count", "leave one out")
     book.check(design)
-    return run(data, design, listed, gaps, None, lambda: book.spend(design, ""))
+    return run(data, design, listed, gaps, None, lambda: book.spend(design, "in Python"))
 
 
 def read(
@@ -185,6 +188,8 @@ def read_missing(missing: Any, design: Design) -> dict[str, Any]:
                 f"the columns are {', '.join(design.columns) or 'none'}",
             )
         found[name] = value if value == "drop" else _filling(name, value, categorical)
+        if value != "drop" and name not in categorical:
+            _check_filling(name, found[name], design)
     return found
 
 
@@ -197,6 +202,19 @@ def _filling(name: str, value: Any, categorical: Mapping[str, Share]) -> Any:
             f"they are {', '.join(categorical[name].categories)}; or 'drop'",
         )
     return str(value)
+
+
+def _check_filling(name: str, value: Exact, design: Design) -> None:
+    """Refuse a number that no measure would take as it is."""
+    for measure in design.measures.values():
+        if getattr(measure, "column", None) != name:
+            continue
+        low, high = getattr(measure, "bounds", (0, LARGEST))
+        if not low <= value <= high:
+            raise TrueupError(
+                f"{value} would stand for a missing {name}, beyond the bounds {low} and {high}",
+                "name a value within the bounds, or 'drop'",
+            )
 
 
 def like(data: Any, found: Mapping[str, list[Any]]) -> Any:

@@ -26,7 +26,7 @@ class Privacy:
     """The privacy of a table: the neighbouring relation, and the loss of each measure.
 
     ``epsilon`` is the total over all measures but those of ``per_record``, whose loss is a function
-    of the record.
+    of the record; None if there are no others.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Privacy:
     """
 
     neighbours: str
-    epsilon: float
+    epsilon: float | None
     measures: dict[str, float]
     per_record: dict[str, str]
     simulated: bool
@@ -49,17 +49,26 @@ class Privacy:
         """Return what a design promises."""
         budget = {n: float(e) for n, e in design.budget.items()}
         sums = {n: m for n, m in design.measures.items() if isinstance(m, PerRecord)}
-        policies = {name: policy_of(measure) for name, measure in sums.items()}
-        total = float(Fraction(design.epsilon)) if budget else 0.0
+        policies = {name: policy_of(measure, design) for name, measure in sums.items()}
+        total = float(Fraction(design.epsilon)) if budget else None
         source = design.counted_by
         free = {} if source is None or design.count is None else {design.count: source}
         return cls(neighbours(design), total, budget, policies, simulated, free)
 
+    @property
+    def loss(self) -> str:
+        """The loss of the whole table, in short."""
+        through = f"per-record loss through {', '.join(self.per_record)}"
+        parts = [] if self.epsilon is None else [f"epsilon {self.epsilon:g}"]
+        return " + ".join([*parts, *[through] * bool(self.per_record)])
+
     def __str__(self) -> str:
         lines = [f"Neighbours differ by {self.neighbours}."]
-        if self.measures:
+        if self.epsilon is None:
+            lines.append("No measure has a part of epsilon: the loss depends on the record.")
+        else:
             each = ", ".join(f"{name} {e:.6g}" for name, e in self.measures.items())
-            total = f"epsilon = {self.epsilon:.6g} in total"
+            total = f"epsilon = {self.epsilon:.6g}{' in total' * (not self.per_record)}"
             lines.append(f"Pure differential privacy with {total}: {each}.")
         for name, source in self.free.items():
             lines.append(
@@ -85,7 +94,7 @@ def neighbours(design: Design) -> str:
     )
 
 
-def policy_of(measure: PerRecord) -> str:
+def policy_of(measure: PerRecord, design: Design) -> str:
     """Return the loss of a record through a per-record sum, in words."""
     mechanism = measure.mechanism
     loss = ", ".join(f"{mechanism.policy(size):.3g} at {size:,}" for size in _SIZES)
@@ -96,10 +105,8 @@ def policy_of(measure: PerRecord) -> str:
         return f"log({x})" if measure.transform == "log" else f"({x})^(1/{root})"
 
     moved = f"({phi(f'r + {a}')} − {phi(f'{a}')})" if a else phi("r")
-    return (
-        f"a row with {measure.column} = r loses {moved} / {scale:g} ({loss}), and the losses of "
-        "several rows of one person add up"
-    )
+    rows = f", and the losses of the rows of one {design.unit} add up" * (design.at_most > 1)
+    return f"a row with {measure.column} = r loses {moved} / {scale:g} ({loss}){rows}"
 
 
 # -- the sidecar -----------------------------------------------------------------------------------
@@ -152,7 +159,11 @@ def _privacy(design: Design, privacy: Privacy) -> list[str]:
         f"simulation = {_bool(privacy.simulated)}",
         f"neighbours = {text(privacy.neighbours)}",
     ]
-    lines += [f"epsilon = {_number(privacy.epsilon)}"]
+    if privacy.per_record:
+        lines.append(f"per_record = [{', '.join(map(text, privacy.per_record))}]")
+    if privacy.epsilon is not None:
+        total = "epsilon_of_the_others" if privacy.per_record else "epsilon"
+        lines.append(f"{total} = {_number(privacy.epsilon)}")
     if design.unit is not None:
         lines += [f"unit = {text(design.unit)}", f"at_most = {design.at_most}"]
     lines += [f"by = [{', '.join(map(text, design.by))}]", "", "[privacy.measures]"]
@@ -174,7 +185,7 @@ def words(measure: object) -> str:
         low, high = (_number(b) for b in measure.bounds)
         return f"{type(measure).__name__.lower()}({_argument(measure.column)}, {low}, {high})"
     if isinstance(measure, Share):
-        listed = ", ".join(f'"{c}"' for c in measure.categories)
+        listed = ", ".join(map(_quoted, measure.categories))
         return f"share({_argument(measure.column)}, [{listed}])"
     if isinstance(measure, PerRecord):
         offset = f", offset={_number(measure.offset)}" if measure.offset else ""
@@ -184,7 +195,13 @@ def words(measure: object) -> str:
 
 
 def _argument(column: str) -> str:
-    return column if column.isidentifier() else f"`{column}`"
+    return column if column.isidentifier() else _quoted(column)
+
+
+def _quoted(value: str) -> str:
+    """Return text in quotes that it does not hold itself: measures know no escapes."""
+    mark = next((m for m in "\"'`" if m not in value), '"')
+    return f"{mark}{value}{mark}"
 
 
 def _number(value: int | float | Fraction) -> str:

@@ -30,7 +30,8 @@ def report(
     ``errors`` are the :func:`plan_lines`, which are made before anything is spent.
     """
     groups = f"{len(keys)} groups of {', '.join(design.by)}" if design.by else "one group"
-    lines = [f"A private table of {groups}.", "", str(privacy), "", "Method"]
+    kind = "NOT private, a simulation: a table" if privacy.simulated else "A private table"
+    lines = [f"{kind} of {groups}.", "", str(privacy), "", "Method"]
     lines += [f"  {name}: {method(design, name)}" for name in design.measures]
     lines += [
         "  The groups were listed beforehand; rows of other groups were left out.",

@@ -30,7 +30,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     --------
     >>> shown = answer({"measures": "n = count\nwage = mean(wage, 0, 100)", "epsilon": "2"})
     >>> [(m["name"], m["epsilon"], round(m["errors"][1], 2)) for m in shown["measures"]]
-    [('n', None, 0.85), ('wage', 2.0, 0.61)]
+    [('n', None, 0.85), ('wage', 2.0, 0.65)]
     >>> shown["weights"]
     'wage = 1'
     """
