@@ -97,6 +97,20 @@ def test_a_number_repeated_in_many_cells_is_one_draw():
     assert not warned(DISCRETE, np.floor(n).astype(int))
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("law", [tu.DiscreteLaplace(2), tu.DiscreteGaussian(3)], ids=repr)
+def test_equal_numbers_of_a_sorted_table_are_draws_of_their_own(law, order):
+    """Counts sorted by size: a third of the true ones 0, or all of them as the bound says."""
+    rng = np.random.default_rng(8)
+    estimator = tu.unbiased("2*q", law, (1, None))
+    true = np.where(rng.random(6000) < 1 / 3, 0, 1 + rng.geometric(0.3, 6000))
+    noise = law.sample(6000, rng)
+    for shift, expected in ((-3, True), (0, False)):
+        values = np.sort(np.maximum(true, 1) + shift + noise)[::order]
+        assert bool(warned(estimator, values)) == expected
+    assert not warned(estimator, np.repeat([-8, *range(40, 59)], 1000)[::order])  # of 20 states
+
+
 def test_clamped_releases_do_not_warn():
     values = np.maximum(1, 1 + tu.Laplace(2).sample(10_000, 3))
     assert not warned(LAPLACE, values)

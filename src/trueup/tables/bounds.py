@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy
@@ -33,6 +33,8 @@ SAMPLE = 2**16
 """Rows looked at: a share of 1 % is then known to 4 % of itself, in a millisecond."""
 
 _LEVELS = (0.1, 0.01, 0.001, 1e-4, 1e-5)  # 1e-5 of the sample is one row
+_NEXT: tuple[tuple[int, Literal["left", "right"]], ...] = ((-1, "left"), (1, "right"))
+_BY_CHANCE = 0.001  # of a sorted table's values one in a thousand then counts for too little
 _MOST_SCALES = 1000  # laws to set up, one for each scale: some milliseconds
 
 
@@ -78,7 +80,7 @@ class Bound:
         if not count:
             return None
         beyond = np.flatnonzero(self.side * (x - self.value) > 0)
-        drawn = np.isin(beyond, _drawn_anew(x, beyond, self.noise))
+        drawn = np.isin(beyond, self._drawn_anew(x, beyond, scale))
         try:
             u = self._tail(x[beyond] - self.value, None if scale is None else scale[beyond])
             alone = u.min(initial=1.0)
@@ -98,6 +100,36 @@ class Bound:
         if known * alone >= ODDS:
             return None
         return self._words(len(u) if known == count else 1, 1, known, alone)
+
+    def _drawn_anew(
+        self, x: Floats, rows: NDArray[np.intp], scale: Floats | None
+    ) -> NDArray[np.intp]:
+        """Return the rows that are draws of their own: cells may repeat the number of their state.
+
+        Whole numbers are also equal by chance: a run of them is one draw, unless sorting made it.
+        """
+        if not self.noise.lattice:
+            return np.asarray(rows[np.unique(x[rows], return_index=True)[1]])
+        new = (rows == 0) | (x[rows] != x[rows - 1])
+        steps = np.diff(x[~np.isnan(x)])
+        if scale is None and (np.all(steps >= 0) or np.all(steps <= 0)):
+            new |= self._equal_by_chance(x, x[rows])
+        return np.asarray(rows[new])
+
+    def _equal_by_chance(self, x: Floats, values: Floats) -> NDArray[np.bool_]:
+        """Return whether draws of their own can have hit each value as often as x has it.
+
+        Draws around any truth fall on a value, rather than on the two next to it, at most as often
+        as where the truth is that value: P(0) of P(−1) + P(0) + P(1).
+        """
+        step = self.noise.lattice
+        low, middle, high = np.diff(np.asarray(self.noise.cdf(step * np.arange(-2.0, 2))))
+        found, where, counts = np.unique(values, return_inverse=True, return_counts=True)
+        all_ = np.sort(x)
+        first, last = (np.searchsorted(all_, found + k * step, side) for k, side in _NEXT)
+        near = last - first
+        odds = scipy.special.betainc(counts, near - counts + 1, middle / (low + middle + high))
+        return np.asarray((odds > _BY_CHANCE)[where])
 
     def _tail(self, z: Floats, scale: Floats | None = None) -> Floats:
         """Return P(Z as far out as z), under the scale of each number if they differ."""
@@ -128,15 +160,6 @@ class Bound:
             f"were at the bound, {self.noise!r} would take {expected} of them there\n"
             "Hint: estimates are biased beyond a wrong bound; check it, and the noise"
         )
-
-
-def _drawn_anew(x: Floats, rows: NDArray[np.intp], noise: Noise) -> NDArray[np.intp]:
-    """Return the rows that are draws of their own: cells may repeat the number of their state."""
-    if noise.lattice:
-        new = (rows == 0) | (x[rows] != x[rows - 1])
-    else:
-        new = np.unique(x[rows], return_index=True)[1]
-    return np.asarray(rows[new])
 
 
 def bounds_of(requests: Iterable[Request]) -> list[Bound]:
