@@ -87,6 +87,11 @@ def test_what_cannot_be_used_is_refused_with_reason_and_remedy(name):
         ("census-nmf-2020", "census-2020-nmf"),
         ("wikimedia", "wikimedia-pageviews"),
         ("Facebook_URLs", "facebook-urls"),
+        ("census", "'census-2020-nmf' or 'census-2020-gls' or"),
+        ("2020 census", "'census-2020-nmf' or 'census-2020-gls' or"),
+        ("google", "did you mean 'google-mobility' or 'google-search-symptoms'?"),
+        ("LinkedIn", "did you mean 'linkedin-labour-market'?"),
+        ("pseo", "did you mean 'pseo-earnings'?"),
         ("nothing like it", ", ".join(RELEASES)),
         (3, ", ".join(RELEASES)),
     ],
@@ -95,6 +100,12 @@ def test_unknown_names_are_refused_with_near_ones(name, near):
     with pytest.raises(tu.TrueupError, match="no public data set is known as") as caught:
         tu.published(name)
     assert near in caught.value.hint
+
+
+def test_a_long_name_is_not_said_again_whole():
+    with pytest.raises(tu.TrueupError, match="no public data set is known as 'xxx") as caught:
+        tu.published("x" * 5000)
+    assert len(str(caught.value).splitlines()[0]) < 200
 
 
 def row(name):

@@ -396,6 +396,9 @@ RELEASES = {
 }
 
 
+_LONGEST = 80  # letters of a name that are read and said again: more than the longest has
+
+
 def published(name: str, domain: Any = None) -> Any:
     """Return the noise of a public data set, as its publisher states it.
 
@@ -439,10 +442,16 @@ def published(name: str, domain: Any = None) -> Any:
 def _found(name: object) -> Release:
     if isinstance(name, str) and name in RELEASES:
         return RELEASES[name]
-    near = difflib.get_close_matches(str(name).lower(), RELEASES, 3)
+    asked = str(name)[:_LONGEST].casefold().replace("_", "-").replace(" ", "-")
+    words = {*asked.split("-")}
+    held = {key: len(words.intersection(key.split("-"))) for key in RELEASES}
+    most = max(held.values())
+    near = [key for key, count in held.items() if most and count == most]
+    near = near or difflib.get_close_matches(asked, RELEASES, 3)
     hint = (
         f"did you mean {' or '.join(map(repr, near))}?"
         if near
         else f"known are {', '.join(RELEASES)}"
     )
-    raise TrueupError(f"no public data set is known as {name!r}", hint)
+    shown = repr(name) if len(repr(name)) <= _LONGEST else repr(name)[:_LONGEST] + "…"
+    raise TrueupError(f"no public data set is known as {shown}", hint)
