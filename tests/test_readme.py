@@ -81,17 +81,24 @@ def small_cells():
     (scale,) = re.findall(r"noise of scale (\d+) on s and n", report)
     (group,) = re.findall(r"of the (\d+) cells of a group", report)
     (cells,) = re.findall(r"; ([\d,]+) cells in", report)
-    yield f"noise of scale {scale}, error"
-    yield f"| | {group} small cells | {cells} cells |"
-    found = {row[0].split(" ")[0]: [float(x.rstrip("%")) for x in row[1:]]
-             for row in rows(report.split("## ")[1])[2:]}  # fmt: skip
-    two = {name: [f"{x:#.2g}".rstrip(".") for x in values] for name, values in found.items()}
+    (sizes,) = re.findall(r"sizes log-uniform from ([\d,]+ to [\d,]+),", report)
+    yield f"over cells of {sizes} with noise of scale {scale}, error"
+    yield f"| | pay: {group} cells | {cells} cells | a share: {group} cells | {cells} cells |"
+    found, bounds = {}, set()
+    for kind in report.split("\n## ")[1:]:
+        for name, *errors in rows(kind)[2:]:
+            found.setdefault(name.split(" ")[0], []).extend(float(x.rstrip("%")) for x in errors)
+            bounds.update(re.findall(rf"^cells={group} \(bias ≤ ([\d.]+)%\)", name))
     for name, words in {
+        "naive": "naive, x/y",
         "clipped": "clipped, x/max(y, 1)",
         "unbiased": "unbiased",
-        f"cells={group}": f"made for {group} cells, bias certified:",
+        f"cells={group}": f"made for {group} cells:",
     }.items():
-        yield f"| {words} | {two[name][0]} % | {two[name][1]} % |"
+        shown = (f"{x:.0f}" if x >= 10 else f"{x:.1f}" for x in found[name])
+        yield " | ".join((f"| {words}", *(f"{x} %" for x in shown)))
+    (bound,) = bounds
+    yield f"certified to be at most {bound} % in any cell"
 
 
 def joint():
@@ -126,7 +133,7 @@ def shipped():
     assert len(ours) == len(tools)
     assert {bias[i][at].split(" ±")[0] for i in ours} == {"0"}
     errors = [float(average[i][at]) for i in ours]
-    yield f"numerator and denominator | 0 | {min(errors):#.2g} to {max(errors):#.2g} |"
+    yield f"a sum and a count of each library | 0 | {min(errors):#.2g} to {max(errors):#.2g} |"
 
 
 def against_google():
