@@ -108,7 +108,8 @@ def add_numbers(group: argparse._ArgumentGroup) -> None:
         "--decimal",
         choices=(".", ","),
         default=".",
-        help="before the decimals in a text file IN; new columns of OUT have points",
+        help="before the decimals in a text file IN; new columns of OUT have points, and commas "
+        "between the columns",
     )
     group.add_argument(
         "--null",
