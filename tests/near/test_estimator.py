@@ -111,7 +111,7 @@ def test_tables(counts, ratio):
     assert made["inverse"].to_numpy() == pytest.approx(counts(n))
     assert made["inverse_stderr"].to_numpy() == pytest.approx(counts.stderr(n))
     assert made["mean"].to_numpy() == pytest.approx(ratio(s=s, n=n))
-    with pytest.raises(tu.TrueupError, match="one noise scale"):
+    with pytest.raises(tu.TrueupError, match="the noise scale of n is 0 at row 0"):
         tu.debias(frame, inverse=counts, scales={"n": "s"})
 
 
