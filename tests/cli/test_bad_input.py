@@ -277,6 +277,7 @@ def test_no_space_left(target, tmp_path, hidden):
         capture_output=True,
         encoding="utf-8",
         check=False,
+        timeout=600,  # an engine that waits for ever is a failure, not a suite without an end
     )
     assert done.returncode == 1
     assert done.stdout == ""
