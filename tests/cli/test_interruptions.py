@@ -109,7 +109,8 @@ def test_killed_at_ten_moments(force, large, tmp_path):
     assert {s["state"] for s in found["seen"][:-1]} == {found["old"]}
     assert found["seen"][-1]["state"] == found["whole"]  # killed just after the renaming
     written = found["seen"][1:8]  # the first had not begun its part
-    assert [s["parts"] for s in written] == [[s["at"]] for s in written]
+    # columns are written side by side: the kill may leave less than the limit, never more
+    assert all(len(s["parts"]) == 1 and s["parts"][0] <= s["at"] for s in written), written
     assert (found["last"], found["end"]) == (0, found["whole"])
     assert [p.name for p in folder.iterdir()] == ["out.parquet"]  # the next run tidied up
     assert len(pq.read_table(out)) == ROWS
