@@ -96,7 +96,7 @@ def test_every_library_counts_the_same(backends, release, monkeypatch):
 
     def decide(name, estimator, counts, cells):
         counted.append(counts)
-        return Decision(name, "", "n", "", 0, (), None, None, ())
+        return Decision(name, "", "n", "", 0, (), None, None, "", ())
 
     monkeypatch.setattr("trueup.frames.report.decide", decide)
     s, n = (release[name][:2000] for name in ("s", "n"))
@@ -135,8 +135,11 @@ def test_the_table_is_of_the_same_kind(backends):
             assert values == pytest.approx([row[name] for row in rows])
 
 
-def exact(s, n, clip):
-    """Return bias and mean squared error of x/max(y, 1), or of the unbiased x·g(y), by sums."""
+NOISE = 2 * math.exp(-1 / 5) / (1 - math.exp(-1 / 5)) ** 2
+
+
+def inverse(n, clip):
+    """Return E g(y) and E g(y)² for g = 1/max(y, 1), or for the unbiased one, by sums."""
     alpha = math.exp(-1 / 5)
     k = np.arange(-250, 251)
     mass = (1 - alpha) / (1 + alpha) * alpha ** np.abs(k)
@@ -144,8 +147,13 @@ def exact(s, n, clip):
     lam, z = alpha / (1 - alpha) ** 2, np.maximum(y, 2)
     inside = 1 / z - lam * (1 / (z + 1) - 2 / z + 1 / (z - 1))
     g = 1 / np.maximum(y, 1) if clip else np.where(y > 1, inside, 1 + alpha / (1 - alpha) / 2)
-    mean, square = s * (mass @ g), (s**2 + mass @ k**2) * (mass @ g**2)
-    return mean - s / n, square - 2 * mean * s / n + (s / n) ** 2
+    return mass @ g, mass @ g**2
+
+
+def exact(s, n, first, second):
+    """Return bias and mean squared error of x·g(y), given moments of g; empty cells have 0."""
+    true = s / np.maximum(n, 1)
+    return s * first - true, (s**2 + NOISE) * second - 2 * s * first * true + true**2
 
 
 def test_errors_of_a_class_are_exact():
@@ -157,11 +165,65 @@ def test_errors_of_a_class_are_exact():
     assert row["sizes"] == "1"
     typical = row["value"]  # s is estimated beside n; with n = 1 it is the ratio
     for kind, clip in (("unbiased", False), ("clipped", True)):
-        bias, square = exact(typical, 1.0, clip)
-        noise = 2 * math.exp(-1 / 5) / (1 - math.exp(-1 / 5)) ** 2  # of s, which has none here
-        g2 = (square + 2 * (bias + typical) * typical - typical**2) / (typical**2 + noise)
-        square -= noise * g2
+        first, second = inverse(1.0, clip)
+        square = exact(typical, 1.0, first, second)[1] - NOISE * second  # s has no noise here
         assert row[kind] == pytest.approx(math.sqrt(square), rel=0.02)
+
+
+@pytest.fixture(scope="module", params=[0.0, 0.1], ids=["none empty", "some empty"])
+def by_size(request):
+    """Return employees and establishments: establishments of one are small, some cells empty."""
+    rng = np.random.default_rng(14)
+    s = np.floor(np.exp(rng.uniform(0, math.log(LARGEST + 1), CELLS)))
+    n = np.maximum(1, np.rint(s / np.exp(rng.normal(math.log(12), 0.5, CELLS))))
+    full = rng.random(CELLS) >= request.param
+    return s * full, n * full
+
+
+def averages(s, n, rng, near, cells=400, times=2000):
+    """Return the errors of averages of random cells, naive ones leaving out n ≤ 0."""
+    at = rng.integers(0, len(n), (times, cells))
+    x, y = (q[at] + drawn(rng, at.shape) for q in (s, n))
+    true = (s / np.maximum(n, 1))[at].mean(axis=1)
+    kept = np.where(y > 0, x / np.where(y > 0, y, 1), 0).sum(axis=1) / (y > 0).sum(axis=1)
+    made = {
+        "clipped": (x / np.maximum(y, 1)).mean(axis=1),
+        "naive": kept,
+        "nearly_unbiased": near(s=x, n=y).mean(axis=1),
+    }
+    return {kind: math.sqrt(np.mean((e - true) ** 2)) for kind, e in made.items()}
+
+
+def test_values_that_depend_on_size_and_empty_cells(by_size, monkeypatch):
+    """Ratios of the smallest cells are half the others', and bounds say that no cell is empty."""
+    s, n = by_size
+    sizes, at = np.unique(n, return_inverse=True)
+    errors = {}
+    for clip in (False, True):
+        first, second = np.array([inverse(q, clip) for q in sizes])[at].T
+        bias, square = (np.mean(e) for e in exact(s, n, first, second))
+        errors[clip] = bias**2, square - bias**2
+    (low, wide), (high, narrow) = errors.values()
+    shown = (wide - narrow) / (high - low)
+    near = tu.nearly_unbiased("s/n", PAY.noise, {"n": (1, None)}, cells=400)
+    monkeypatch.setattr("trueup.tables.decision.nearly_unbiased", lambda *_, **__: near)
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame({"s": s + drawn(rng, CELLS), "n": n + drawn(rng, CELLS)})
+        found.append(tu.report(frame, ratio=PAY, cells=400))
+    every = [r.rows[-1] for r in found]
+    assert shown / 2 < np.median([row["break_even"] for row in every]) < 2 * shown
+    known = averages(s, n, np.random.default_rng(9), near)
+    for kind, error in known.items():
+        assert np.median([row[f"{kind}_average"] for row in every]) == pytest.approx(error, rel=0.3)
+    for row in every:
+        chosen = min(known, key=lambda kind: row[f"{kind}_average"])
+        assert known[chosen] < 1.2 * min(known.values())
+    doubted = sum("look empty; they are counted with the value 0" in str(r) for r in found)
+    assert doubted >= 2 if (n == 0).any() else doubted == 0
+    closer = min(known, key=lambda kind: every[0][f"{kind}_average"]) == "naive"
+    assert ("naive is closer here, with no bound on its bias" in str(found[0])) == closer
 
 
 def test_shares_are_of_true_sizes_not_of_noisy_ones():
@@ -244,6 +306,19 @@ def test_what_does_not_exist_is_said():
     assert "beat" not in str(found)
 
 
+def test_words_say_what_was_made_for_what():
+    frame = pl.DataFrame({"s": [400, 7, 9], "n": [10, 3, 0]})
+    law = {"s": LAW, "n": LAW}
+    near = tu.nearly_unbiased("s/n", law, {"n": (1, None)}, cells=400)
+    said = str(tu.report(frame, ratio=near, cells=100))
+    assert "certified; made for cells=400, not for the 100 looked at here" in said
+    assert "the expected error of the nearly unbiased exceeds the value" in said
+    empty = tu.report(frame, ratio=tu.unbiased("s/n", law, {"n": (0, None)}, empty=0), cells=100)
+    assert "nearly unbiased: there is none for a value in empty cells" in str(empty)
+    assert empty.rows[-1]["nearly_unbiased"] is None
+    assert empty.rows[-1]["naive"] is not None
+
+
 @pytest.mark.parametrize(
     ("frame", "given", "message"),
     [
@@ -251,7 +326,11 @@ def test_what_does_not_exist_is_said():
         ({"s": [None], "n": [None]}, {}, "the table has no row with numbers"),
         ({"s": [1], "m": [2]}, {}, "the table has no column 'n' for the statistic n"),
         ({"s": [1], "n": [2.5]}, {}, "the column 'n' has 2.5 at row 0"),
-        ({"s": [1], "n": [2]}, {"ratio": "s/n"}, "ratio must be an estimator, got 's/n'"),
+        (
+            {"s": [1], "n": [2]},
+            {"ratio": "s/n"},
+            "ratio must be an estimator, got 's/n'\nHint: name one",
+        ),
     ],
 )
 def test_refusals(frame, given, message):

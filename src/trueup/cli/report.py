@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 HELP = "Show the errors to expect of a table's estimates, by size, and which estimator to take."
 
 EXAMPLES = f"""\
-Prints, for every class of cell sizes, the expected error of the unbiased, the nearly unbiased and
-the clipped estimate, of one cell and of the average of the class; from how many cells on the
-unbiased average or total is closer than the clipped one; and how many cells are too noisy to use
-alone. --cells says how many cells will be added up, say those of a state (default: all).
+Prints, for every class of cell sizes, the expected error of the unbiased, the nearly unbiased, the
+clipped and the naive estimate (cells with a denominator of 0 or less left out), of one cell and of
+the average of the class; from how many cells on the unbiased average or total is closer than the
+clipped one; and how many cells are too noisy to use alone. --cells says how many cells will be
+added up, say those of a state (default: all).
 
 {NOISE_HELP}
 {SPEC_HELP}

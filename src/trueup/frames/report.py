@@ -49,7 +49,7 @@ def report(
     cells: Any = None,
     **estimators: Any,
 ) -> Report:
-    """Return what to expect of unbiased, nearly unbiased and clipped estimates of a table's cells.
+    """Return what to expect of unbiased, nearly unbiased, clipped and naive estimates of cells.
 
     For every class of cell sizes: how many cells it has, the expected error of one cell and of
     the average of the class under each estimator, from how many cells on unbiased averages (or
@@ -73,11 +73,13 @@ def report(
     The size of a cell is the denominator of the formula, or else its first statistic. True sizes
     are not known: the cells of a class are counted by maximum likelihood from the noisy sizes and
     the law of the noise. Errors are exact, not simulated, at four true sizes of each class, each
-    with its own share of the cells, and with
-    the other statistics at the mean and spread that the table has around there; errors of a class
-    are their averages. "Clipped" is the formula at published values moved to the nearest bound,
-    x/max(y, 1) for s/n with n ≥ 1. A cell is too noisy to use alone if the expected error of the
-    estimator that was given is larger than the true value.
+    with its own share of the cells, and with the other statistics at the mean and spread that
+    cells of the class have; errors of a class are their averages. "Clipped" is the formula at
+    published values moved to the nearest bound, x/max(y, 1) for s/n with n ≥ 1; "naive" is the
+    formula where the published denominator is above 0, other cells being left out. Where bounds
+    say that no cell is empty but the table has empty cells, they are a class, with the value 0. A
+    cell is too noisy to use alone if the expected error of the estimator that was given is larger
+    than the true value.
 
     Examples
     --------
@@ -94,8 +96,8 @@ def report(
     >>> round(found.rows[-1]["break_even"], -2)
     1400
     >>> found.table[["sizes", "cells", "unbiased", "clipped"]].round().tail(1)
-        sizes  cells  unbiased  clipped
-    11    all   5000     278.0     50.0
+       sizes  cells  unbiased  clipped
+    11   all   5000     277.0     50.0
     """
     if isinstance(cells, Estimator):  # a name like any other
         cells, estimators = None, {"cells": cells, **estimators}
@@ -165,7 +167,10 @@ class Report:
         return same_kind(self.like, arrow.table(made))
 
     def plot(self, name: str | None = None, ax: Any = None) -> Any:
-        """Draw the errors of one estimate, by default the first (:func:`trueup.plots.decision`)."""
+        """Draw the errors of one estimate, by default the first (:func:`trueup.plots.decision`).
+
+        Returns two axes, of one cell and of averages: ``plot()[0].figure.savefig("report.png")``.
+        """
         from trueup.plots.decision import decision as draw
 
         return draw(self, name, ax=ax)
@@ -220,7 +225,10 @@ def _text(decision: Decision) -> str:
         + "".join(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))
         for row in rows
     ]
-    start, one, average = sum(widths[:3]), sum(widths[3:6]), sum(widths[6:9])
+    kinds = len(KINDS)
+    start, one, average = (
+        sum(widths[a:b]) for a, b in ((0, 3), (3, 3 + kinds), (3 + kinds, 3 + 2 * kinds))
+    )
     over = f"{'error: one cell':>{one}}{'their average':>{average}}"
     said = [f"- {line}" for line in decision.conclusions]
     return "\n".join([_title(decision), " " * start + over, *lines, *said])
@@ -228,7 +236,8 @@ def _text(decision: Decision) -> str:
 
 def _html(decision: Decision) -> str:
     head, *rows = _cells(decision)
-    top = "<tr><th colspan=3></th><th colspan=3>one cell</th><th colspan=3>their average</th></tr>"
+    wide = f"<th colspan={len(KINDS)}>"
+    top = f"<tr><th colspan=3></th>{wide}one cell</th>{wide}their average</th></tr>"
     said = "".join(f"<li>{html.escape(line)}</li>" for line in decision.conclusions)
     return f"{table(head, rows, _title(decision), top)}<ul>{said}</ul>"
 

@@ -52,12 +52,14 @@ def decision(
     at = np.arange(len(lines))
     m = np.geomspace(1, max(10 * chosen.cells, 3 * (every.break_even or 1)), 200)
     for (kind, label), (color, style) in zip(KINDS.items(), CYCLE, strict=False):
-        one, bias = every.one[kind], every.bias[kind]
-        if one is None or bias is None:
+        average, bias = every.average[kind], every.bias[kind]
+        if average is None or bias is None:
             continue
         values = [v if (v := line.one[kind]) is not None else np.nan for line in lines]
         top.plot(at, values, color=color, linestyle=style, marker="o", markersize=4, label=label)
-        error = np.sqrt(bias**2 + (one**2 - bias**2) / m)
+        error = np.sqrt(bias**2 + (average**2 - bias**2) * every.average_of / m)
+        if kind == "nearly_unbiased" and chosen.near is not None and chosen.near.cells:
+            label += f", cells={chosen.near.cells:g}"
         bottom.loglog(m, error, color=color, linestyle=style, label=label)
     sizes = [abs(line.value) for line in lines]
     top.plot(at, sizes, color=GREY, linewidth=0.9, label="the value itself")
@@ -68,8 +70,9 @@ def decision(
     bottom.axhline(abs(every.value), color=GREY, linewidth=0.9)
     if every.break_even is not None and every.break_even > 1:
         bottom.axvline(every.break_even, color=GREY, linestyle=":", linewidth=1.2)
-        words, where = f" break-even: {every.break_even:,}", bottom.get_xaxis_transform()
-        bottom.text(every.break_even, 0.02, words, transform=where, fontsize=8.5, color=GREY)
+        words, where = f"break-even: {every.break_even:,} ", bottom.get_xaxis_transform()
+        left = bottom.text(every.break_even, 0.02, words, transform=where, fontsize=8.5, color=GREY)
+        left.set_horizontalalignment("right")  # the curves are above
     for axes in (top, bottom):
         axes.set_ylabel("root mean squared error")
         axes.legend(frameon=False, fontsize=8.5)

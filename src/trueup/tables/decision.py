@@ -2,7 +2,8 @@
 
 An average of m cells of a class is off by √(B² + (M − B²)/m), with the average bias B and the
 average squared error M of one cell. The unbiased one, B = 0, is ahead of the clipped one from
-m = 1 + (M_unbiased − M_clipped)/B_clipped² on; a total is m times the average.
+m = 1 + (M_unbiased − M_clipped)/B_clipped² on; a total is m times the average. The naive average
+leaves cells out, so that its error is that of a quotient of sums, to the first order in 1/m.
 """
 
 from __future__ import annotations
@@ -19,19 +20,24 @@ from trueup.estimator import unbiased
 from trueup.formula.text import text
 from trueup.kernels.evaluate import evaluate
 from trueup.near import NearlyUnbiased, nearly_unbiased
-from trueup.tables.size_classes import shares, size_of
-from trueup.tables.typical import Clipped, points
+from trueup.tables.size_classes import EMPTY, shares, size_of
+from trueup.tables.typical import Clipped, naive_moments, points
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.estimator import Estimator
-    from trueup.tables.size_classes import Shares
+    from trueup.tables.size_classes import Shares, Size
     from trueup.tables.typical import Counts, Points
 
     Floats = NDArray[np.float64]
 
-KINDS = {"unbiased": "unbiased", "nearly_unbiased": "nearly unbiased", "clipped": "clipped"}
+KINDS = {
+    "unbiased": "unbiased",
+    "nearly_unbiased": "nearly unbiased",
+    "clipped": "clipped",
+    "naive": "naive",
+}
 """The estimators that are compared, and their names in words."""
 _EQUAL = 1e-3  # squared errors that differ by less are the same for all purposes
 _MOST = 1e12  # cells: more than there are anywhere
@@ -86,6 +92,7 @@ class Decision:
     lines: tuple[Line, ...]
     overall: Line
     near: NearlyUnbiased | None
+    own: str
     notes: tuple[str, ...]
 
     @property
@@ -97,19 +104,33 @@ class Decision:
     def conclusions(self) -> list[str]:
         """What follows, in words."""
         every, given = self.overall, self.near
-        errors = [f"{short(every.average[k])} {KINDS[k]}" for k in KINDS]
+        named = {"clipped": f" ({self.clipped})", "naive": f" ({self.size} ≤ 0 left out)"}
+        errors = [f"{short(every.average[k])} {KINDS[k]}{named.get(k, '')}" for k in KINDS]
         said = [
             f"the expected error of the average of {every.average_of:,} such cells, about "
-            f"{short(every.value)}, is {errors[0]}, {errors[1]}, {errors[2]} ({self.clipped})",
+            f"{short(every.value)}, is {', '.join(errors)}",
         ]
         if every.compared:
             said.append(_winning(every.break_even))
         if given is not None:
-            made = "" if given.cells is None else f"made for cells={given.cells:g}, "
-            said.append(f"nearly unbiased: {made}{given.certified}")
+            said.append(f"nearly unbiased: {given.certified}{_made_for(given, every)}")
         share = f"{every.too_noisy:,} of {every.cells:,} cells are too noisy to use alone"
-        said.append(f"{share}: the expected error exceeds the value")
+        said.append(f"{share}: the expected error of the {KINDS[self.own]} exceeds the value")
         return [*said, *self.notes]
+
+
+def _made_for(near: NearlyUnbiased, every: Line) -> str:
+    """Return for how many cells an estimator was made, and whether that was the best choice."""
+    if near.cells is None:
+        return ""
+    known = {k: error for k, error in every.average.items() if error is not None}
+    best = min(known, key=lambda k: known[k])
+    words = f"; made for cells={near.cells:g}"
+    if near.cells != every.average_of:
+        words += f", not for the {every.average_of:,} looked at here"
+    elif best != "nearly_unbiased":
+        words += f"; {KINDS[best]} is closer here, with no bound on its bias"
+    return words
 
 
 def _winning(cells: int | None) -> str:
@@ -150,7 +171,7 @@ def decide(name: str, estimator: Estimator, counts: Counts, cells: float | None)
     found = shares(size, counts.bins, counts.cells)
     known = points(estimator, size, counts, found)
     count = int(cells or getattr(estimator, "cells", None) or rows)
-    errors = _Errors(estimator, known, count)
+    errors = _Errors(estimator, size, known, count)
     lines = [errors.line(found, rows, k) for k in _held(found, rows)]
     return Decision(
         name,
@@ -161,8 +182,18 @@ def decide(name: str, estimator: Estimator, counts: Counts, cells: float | None)
         tuple(lines),
         errors.line(found, rows),
         errors.near,
-        tuple(errors.notes),
+        errors.own,
+        (*errors.notes, *_doubts(size.name, found, rows)),
     )
+
+
+def _doubts(size: str, found: Shares, rows: int) -> list[str]:
+    if found.classes[0] is not EMPTY:
+        return []
+    return [
+        f"the stated bounds say that {size} is never 0, but about {found.shares[0] * rows:,.0f} of "
+        f"{rows:,} cells look empty; they are counted with the value 0"
+    ]
 
 
 def _held(found: Shares, rows: int) -> list[int]:
@@ -174,26 +205,32 @@ def _held(found: Shares, rows: int) -> list[int]:
 class _Errors:
     """Exact biases and mean squared errors at the typical true values."""
 
-    def __init__(self, estimator: Estimator, known: Points, count: int) -> None:
+    def __init__(self, estimator: Estimator, size: Size, known: Points, count: int) -> None:
         self.known, self.count = known, count
         self.notes: list[str] = []
         symbols = {s.symbol.name: s.symbol for s in estimator._statistics}
         self.f = evaluate(
             estimator.estimand, {symbols[s]: values for s, values in known.truth.items()}
         )
+        self.f[known.empty] = 0.0
         self.near, exact = None, None
         f, noise, domain = estimator._recipe[:3]
         if isinstance(estimator, NearlyUnbiased):
             self.near = estimator
             exact = self._made("unbiased", partial(unbiased, f, noise, domain))
         else:
-            exact, f = estimator, estimator.estimand if estimator._recipe[-1] is not None else f
+            exact = estimator
             self.near = self._made(
-                "nearly_unbiased", partial(nearly_unbiased, f, noise, domain, cells=count)
+                "nearly_unbiased", partial(_near, estimator, f, noise, domain, cells=count)
             )
         given = {"unbiased": exact, "nearly_unbiased": self.near}
         self.moments = {k: self._made(k, partial(self._of, e)) for k, e in given.items() if e}
         self.moments["clipped"] = self._made("clipped", partial(self._clipped, Clipped(estimator)))
+        self.left_out = None
+        if size.divides and size.low >= 0:
+            self.left_out = self._made(
+                "naive", partial(naive_moments, estimator, size, known.truth)
+            )
         self.own = "nearly_unbiased" if self.near is estimator else "unbiased"
 
     def _made(self, kind: str, make: Any) -> Any:
@@ -207,8 +244,8 @@ class _Errors:
     def _of(self, estimator: Estimator) -> tuple[Floats, Floats]:
         """Return bias and mean squared error of an estimator."""
         bias = np.zeros(len(self.f))
-        if isinstance(estimator, NearlyUnbiased):
-            bias = self.known.at(estimator.bias)
+        if isinstance(estimator, NearlyUnbiased) or self.known.empty.any():
+            bias = self.known.at(estimator.expectation) - self.f
         return bias, bias**2 + self.known.at(estimator.sd) ** 2
 
     def _clipped(self, clipped: Clipped) -> tuple[Floats, Floats]:
@@ -223,14 +260,10 @@ class _Errors:
         count = self.count if k is None else cells
         one, average, biases, sums = {}, {}, {}, {}
         for kind in KINDS:
-            bias, square = (
-                (math.nan, math.nan)
-                if self.moments.get(kind) is None
-                else (float(weight @ np.where(weight > 0, m, 0.0)) for m in self.moments[kind])
-            )
-            sums[kind] = bias, square
+            bias, square, spread = self._averaged(kind, weight)
+            sums[kind] = bias, spread
             one[kind], biases[kind] = _known(math.sqrt(square)), _known(bias)
-            average[kind] = _known(math.sqrt(bias**2 + max(square - bias**2, 0.0) / count))
+            average[kind] = _known(math.sqrt(bias**2 + max(spread, 0.0) / count))
         kinds = [found.classes[i] for i in _held(found, rows)] if k is None else [found.classes[k]]
         own = self.moments.get(self.own)
         noisy = np.zeros(len(weight)) if own is None else own[1] > self.f**2
@@ -244,24 +277,55 @@ class _Errors:
             one,
             average,
             biases,
-            _break_even(sums["unbiased"][1], *sums["clipped"]),
+            _break_even(*sums["unbiased"], *sums["clipped"]),
             round(float(weight @ noisy) * cells),
         )
+
+    def _averaged(self, kind: str, weight: Floats) -> tuple[float, float, float]:
+        """Return bias and squared error of one cell, and m times the variance of m cells' average.
+
+        A naive average is Σwv/Σw; to the first order in 1/m it is off as an average of
+        w(v − A)/P − (f − F) is, with A = E wv/P, P = E w and F = E f.
+        """
+
+        def mean(values: Floats) -> float:
+            return float(weight @ np.where(weight > 0, values, 0.0))
+
+        if kind != "naive" and (found := self.moments.get(kind)):
+            bias, square = map(mean, found)
+            return bias, square, square - bias**2
+        if kind != "naive" or self.left_out is None:
+            return math.nan, math.nan, math.nan
+        f, (w, wv, wvv) = self.f, self.left_out
+        share, true = mean(w), mean(f)
+        a = mean(wv) / share
+        square = mean(wvv - 2 * f * wv + f**2 * w) / share
+        spread = mean(wvv - 2 * a * wv + a**2 * w) / share**2 + mean(f**2) - true**2
+        return a - true, square, spread - 2 * mean(f * (wv - a * w)) / share
+
+
+def _near(estimator: Estimator, f: Any, noise: Any, domain: Any, cells: int) -> NearlyUnbiased:
+    if estimator._recipe[-1] is not None:
+        raise TrueupError("there is none for a value in empty cells", "state a bound above 0")
+    return nearly_unbiased(f, noise, domain, cells=cells)
 
 
 def _known(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _break_even(unbiased: float, bias: float, clipped: float) -> int | None:
+def _break_even(bias: float, spread: float, other: float, narrow: float) -> int | None:
     """Return from how many cells on the unbiased average wins, None if from none.
+
+    ``bias`` is not 0 where a bound is wrong; ``other`` and ``narrow`` are those of the clipped one.
 
     Examples
     --------
-    >>> _break_even(4.0, 0.1, 1.0), _break_even(1.0, 0.1, 1.0), _break_even(4.0, 0.0, 1.0)
+    >>> _break_even(0, 4.0, 0.1, 0.99), _break_even(0, 1, 0.1, 0.99), _break_even(0, 4, 0, 1)
     (301, 1, None)
     """
-    if unbiased <= clipped * (1 + _EQUAL):
+    if spread + bias**2 <= (narrow + other**2) * (1 + _EQUAL):
         return 1
-    cells = 1 + (unbiased - clipped) / bias**2 if bias else math.inf
+    gained = other**2 - bias**2
+    cells = (spread - narrow) / gained if gained > 0 else math.inf
     return math.ceil(cells - 1e-9) if cells < _MOST else None

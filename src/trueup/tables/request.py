@@ -259,7 +259,7 @@ def needs_variance(outputs: Iterable[str]) -> bool:
 
 def check_estimators(estimators: Mapping[str, Any]) -> None:
     """Refuse what is no estimator."""
-    hint = "name it: tu.debias(frame, mean=tu.unbiased('s/n', {'s': ..., 'n': ...}))"
+    hint = "name one: mean=tu.unbiased('s/n', {'s': ..., 'n': ...}, {'n': (1, None)})"
     if not estimators:
         raise TrueupError("no estimator is given", hint)
     for name, estimator in estimators.items():

@@ -3,7 +3,8 @@
 A class of sizes is looked at in the middle of its parts. If the size is a denominator, the other
 statistics are taken in proportion to it: how large they are beside it, and how much they spread,
 follows from sums over the bins of noisy sizes, since their own noise adds nothing to a sum and a
-known variance to a sum of squares. Two values carry mean and spread. At every such point errors
+known variance to a sum of squares. A bin mixes cells of several classes: their means are solved
+for. Two values carry mean and spread. At every such point errors
 are exact, from the law of the noise.
 """
 
@@ -19,19 +20,23 @@ import sympy
 
 from trueup.kernels.evaluate import evaluate
 from trueup.plugin import PluginBias
-from trueup.tables.size_classes import PARTS
+from trueup.tables.size_classes import EMPTY, PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from trueup.domain import Interval
     from trueup.estimator import Estimator
+    from trueup.noise.base import Noise
     from trueup.tables.size_classes import Shares, Size
 
     Floats = NDArray[np.float64]
 
+_STEPS = (0.01, 0.1, 0.3, 1.0)  # from one class to the next, beside the mean of all cells
+_WIDE = 10.0  # what the mean of the first class may be, beside the mean of all cells
+_ROUNDING = 1e-9  # of squares: what values that are all the same seem to spread at least
 _MOST_SPREAD = 2  # statistics beside the size that take two values each; more take their mean
 
 
@@ -47,11 +52,15 @@ class Counts:
 
 @dataclasses.dataclass(frozen=True)
 class Points:
-    """True values, the class of sizes that each is typical of, and its share of all cells."""
+    """True values, the class of sizes that each is typical of, and its share of all cells.
+
+    ``empty`` says where the size is 0 though bounds deny it.
+    """
 
     truth: Mapping[str, Floats]
-    kind: NDArray[np.intp]
-    weight: Floats
+    kind: NDArray[np.intp] = dataclasses.field(default_factory=lambda: np.zeros(0, np.intp))
+    weight: Floats = dataclasses.field(default_factory=lambda: np.zeros(0))
+    empty: NDArray[np.bool_] = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
 
     def at(self, function: Callable[..., Floats]) -> Floats:
         """Return a function of the true values at all points, computed once where they repeat."""
@@ -65,8 +74,8 @@ def points(estimator: Estimator, size: Size, counts: Counts, found: Shares) -> P
     """Return the true values at which errors are computed."""
     rows: list[tuple[tuple[float, ...], int, float]] = []
     beside = [s for s in estimator.statistics if s not in size.parts]
+    known = {s: _beside(estimator, s, size, counts, found) for s in beside}
     for k, kind in enumerate(found.classes):
-        known = {s: _beside(estimator, s, size, counts, found, k) for s in beside}
         parts = [_part(estimator, p, counts, size, found, k) for p in size.parts[:-1]]
         for value, share in zip(kind.sizes(PARTS), found.parts[k], strict=True):
             taken = [_rounded(part * value, size.whole) for part in parts]
@@ -74,7 +83,11 @@ def points(estimator: Estimator, size: Size, counts: Counts, found: Shares) -> P
             spread = len(beside) <= _MOST_SPREAD and not estimator.conditions
             scale = value if size.divides else 1.0
             ways = [
-                _two(known[s][0] * scale, known[s][1] * abs(scale) * spread, estimator, s)
+                [(0.0, 1.0)]
+                if kind is EMPTY
+                else _two(
+                    known[s][0][k] * scale, known[s][1][k] * abs(scale) * spread, estimator, s
+                )
                 for s in beside
             ]
             for chosen in product(*ways):
@@ -86,26 +99,58 @@ def points(estimator: Estimator, size: Size, counts: Counts, found: Shares) -> P
         dict(zip(estimator.statistics, values.T.copy(), strict=True)),
         np.array([row[1] for row in rows]),
         np.array([row[2] for row in rows]),
+        np.array([found.classes[row[1]] is EMPTY for row in rows]),
     )
 
 
 def _beside(
-    estimator: Estimator, statistic: str, size: Size, counts: Counts, found: Shares, k: int
-) -> tuple[float, float]:
-    """Return mean and standard deviation of a statistic in a class, per unit of size if it is so.
+    estimator: Estimator, statistic: str, size: Size, counts: Counts, found: Shares
+) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation of a statistic by class, per unit of size if it is so.
 
-    Cells of a class fall into many bins, with cells of other classes: sums over these bins, weighed
-    by what belongs to the class, are compared with the same sums of sizes.
+    The mean in a bin is what the classes have there, mixed: these are solved for. How much more
+    the squares are than means explain, in the bins of a class, is the spread. Empty cells have 0.
     """
-    own = found.belongs[:, k]
-    first, second = (found.first, found.second) if size.divides else (1.0, 1.0)
+    own, cells, sums = found.belongs, counts.cells[:, None], counts.sums[statistic]
+    first, second = (found.first, found.second) if size.divides else (own, own)
+    some = np.array([kind is not EMPTY for kind in found.classes])
+    within = counts.squares[statistic] * (1 + _ROUNDING) - sums**2 / counts.cells
     noise = float(estimator.noise[statistic].variance)
-    over = float((own * counts.cells * first).sum()), float((own * counts.cells * second).sum())
-    if not (over[0] and over[1]):
-        return 0.0, 0.0
-    mean = float((own * counts.sums[statistic]).sum()) / over[0]
-    square = float((own * (counts.squares[statistic] - counts.cells * noise)).sum()) / over[1]
-    return mean, float(np.sqrt(max(square - mean**2, 0.0)))
+    variance = own @ ((own.T @ within + noise) / (own.T @ np.maximum(counts.cells - 1, 0.0) + 1))
+    variance = np.where(variance > 0, variance, 1.0)  # no noise and all values 0
+    mean = np.zeros(len(some))
+    mean[some] = _smooth(first[:, some] * cells, sums, variance * counts.cells)
+    squares = own.T @ (counts.squares[statistic] - counts.cells * noise)
+    more = squares / np.maximum(own.T @ (cells * second @ mean**2), np.finfo(float).tiny) - 1
+    return mean, np.abs(mean) * np.sqrt(np.maximum(more, 0.0))
+
+
+def _smooth(design: Floats, sums: Floats, variance: Floats) -> Floats:
+    """Return the means by class that explain sums, steps between classes being like each other.
+
+    The means are a random walk, their steps as large as is likeliest: bins of noisy sizes tell
+    neighbours apart only so far.
+
+    Examples
+    --------
+    >>> design = np.array([[90.0, 10.0], [50.0, 50.0], [10.0, 90.0]])
+    >>> _smooth(design, design @ [1.0, 3.0], np.full(3, 0.1)).round(2)
+    array([1., 3.])
+    """
+    scale = np.sqrt(variance)
+    a, y = design / scale[:, None], sums / scale
+    level = abs(float(sums.sum() / design.sum())) or 1.0
+    walk = np.minimum.outer(np.arange(a.shape[1]), np.arange(a.shape[1]))
+    best, found = -math.inf, np.zeros(a.shape[1])
+    for step in _STEPS:
+        prior = level**2 * (_WIDE**2 + step**2 * walk)
+        cross = prior @ a.T
+        both = np.eye(len(y)) + a @ cross
+        solved = np.linalg.solve(both, y)
+        fit = -(np.linalg.slogdet(both)[1] + float(y @ solved)) / 2
+        if fit > best:
+            best, found = fit, cross @ solved
+    return found
 
 
 def _part(
@@ -115,7 +160,7 @@ def _part(
     own, noise = found.belongs[:, k], estimator.noise
     share = float(noise[part].variance) / sum(float(noise[p].variance) for p in size.parts)
     seen = sum(counts.sums[p] for p in size.parts)
-    true = counts.cells * found.first
+    true = counts.cells * found.first.sum(axis=1)
     sums = counts.sums[part] - share * (seen - true)  # a bin of sizes has noise that is not 0
     over = float((own * true).sum())
     return min(max(float((own * sums).sum()) / over, 0.0), 1.0) if over else 0.0
@@ -187,21 +232,58 @@ class Clipped:
 
     def moments(self, **truth: Floats) -> tuple[Floats, Floats]:
         """Return E c and E c² at true values, NaN where they do not exist."""
-        size = len(next(iter(truth.values())))
-        mean, square = np.ones(size), np.ones(size)
-        for factor in _factors(self.formula):
-            mean *= self._expected(factor, truth)
-            square *= self._expected(factor**2, truth)
-        return mean, square
+        factors, noise = [*_factors(self.formula)], self.estimator.noise
+        return _product(factors, noise, truth), _product([f**2 for f in factors], noise, truth)
 
-    def _expected(self, f: sympy.Expr, truth: Mapping[str, Floats]) -> Floats:
-        own = [s.symbol for s in self.estimator._statistics if s.symbol in f.free_symbols]
-        at = {s.name: truth[s.name] for s in own}
+
+def naive_moments(
+    estimator: Estimator, size: Size, truth: Mapping[str, Floats]
+) -> tuple[Floats, Floats, Floats]:
+    """Return E w, E wv and E wv² at true values, v = f(x) where the noisy size is above 0, w = 1.
+
+    Cells with a noisy size of 0 or less are left out, w = 0.
+
+    Examples
+    --------
+    >>> from trueup import DiscreteLaplace, unbiased
+    >>> law = {"s": DiscreteLaplace(5), "n": DiscreteLaplace(5)}
+    >>> pay = unbiased("s/n", law, {"n": (1, None)})
+    >>> at = {"s": np.array([40.0]), "n": np.array([1.0])}
+    >>> from trueup.tables.size_classes import size_of
+    >>> [round(float(m[0]), 3) for m in naive_moments(pay, size_of(pay), at)]
+    [0.55, 8.316, 223.569]
+    """
+    seen = {s.symbol for s in estimator._statistics if s.symbol.name in size.parts}
+    factors = [*_factors(estimator.estimand)]
+
+    def expected(power: int) -> Floats:
+        kept = [
+            sympy.Piecewise((f**power, sum(seen) > 0), (0, True))
+            if seen & f.free_symbols
+            else f**power
+            for f in factors
+        ]
+        return _product(kept, estimator.noise, truth)
+
+    return expected(0), expected(1), expected(2)
+
+
+def _product(
+    factors: Iterable[sympy.Expr], noise: Mapping[str, Noise], truth: Mapping[str, Floats]
+) -> Floats:
+    """Return the expectation of a product of independent functions of published values."""
+    result = np.ones(len(next(iter(truth.values()))))
+    for f in factors:
+        own = {s.name: s for s in f.free_symbols}
         if not own:
-            return np.asarray(float(f))
-        bias = PluginBias(f, {s.name: self.estimator.noise[s.name] for s in own})
-        every = Points(at, np.zeros(0, np.intp), np.zeros(0))
-        return every.at(lambda **q: bias(**q) + evaluate(f, {s: q[s.name] for s in own}))
+            result *= float(f)
+            continue
+        bias = PluginBias(f, {s: noise[s] for s in noise if s in own})
+        every = Points({s: truth[s] for s in truth if s in own})
+        result *= every.at(
+            lambda bias=bias, f=f, own=own, **q: bias(**q) + evaluate(f, {own[s]: q[s] for s in q})
+        )
+    return result
 
 
 def _factors(f: sympy.Expr) -> Iterator[sympy.Expr]:

@@ -3,7 +3,7 @@
 import { draw, line } from "./charts.js";
 import { $, h, shown, table } from "./dom.js";
 
-const KINDS = { unbiased: ["unbiased", "ours", "solid"], nearly_unbiased: ["nearly unbiased", "near", "longdashdot"], clipped: ["clipped", "plugin", "dash"] };
+const KINDS = { unbiased: ["unbiased", "ours", "solid"], nearly_unbiased: ["nearly unbiased", "near", "longdashdot"], clipped: ["clipped", "plugin", "dash"], naive: ["naive", "soft", "dot"] };
 let decisions = [];
 
 export function setUpReport() {
