@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import trueup as tu
 from extras import needs
 from frames.backends import BACKENDS, same
+from trueup.noise.many import Summand, height
 from trueup.tables.ratios import RatioOfSums
 
 pl = needs("polars")
@@ -175,6 +177,35 @@ def test_a_simulated_table():
     low, high = (found[name].to_numpy() for name in ("pay_low", "pay_high"))
     covered = ((low <= truth) & (truth <= high)).mean()
     assert 0.93 < covered < 0.99
+
+
+@pytest.mark.parametrize("tail", [0.025, 1.25e-5, 1e-8])
+def test_how_far_sums_of_noises_reach(tail):
+    def reached(noise, cells):
+        return height((Summand(noise, 0.0, 1.0, cells),), (0.0, 1.0), tail)
+
+    z = -NormalDist().inv_cdf(tail)
+    assert reached(tu.Gaussian(3), 4) == pytest.approx(6 * z, rel=1e-7)
+    assert reached(tu.Laplace(3), 1) == pytest.approx(-3 * math.log(2 * tail), rel=1e-5)
+    k, beyond = np.arange(-300, 301), np.ones(1)
+    for _ in range(3):
+        beyond = np.convolve(beyond, math.tanh(0.1) * np.exp(-np.abs(k) / 5))
+    exact = np.flatnonzero(beyond[::-1].cumsum()[::-1] > tail)[-1] - 900  # P(Z > exact) ≤ tail
+    assert exact <= reached(tu.DiscreteLaplace(5), 3) <= exact + 2
+
+
+def test_intervals_at_high_levels():
+    frame = pl.DataFrame({"s": [100.0] * 50, "n": [200.0] * 50})
+    law = {"s": tu.Gaussian(3), "n": tu.Gaussian(3)}
+    for level in (0.99, 0.9999, 0.99999, 0.9999999):
+        found = tu.ratio(frame, noise=law, domain="n >= 1", interval=level, pay="s/n")
+        # Fieller: (5000 − 10000r)² = z²·450·(1 + r²)
+        z2 = 450 * NormalDist().inv_cdf((1 - level) / 2) ** 2
+        ends = sorted(np.roots([1e8 - z2, -1e8, 2.5e7 - z2]).real)
+        low, high = found["pay_low"][0], found["pay_high"][0]
+        assert low <= ends[0]  # the share of the box, the edges of the polygon
+        assert ends[1] <= high
+        assert high - low == pytest.approx(ends[1] - ends[0], rel=0.015)
 
 
 def test_a_denominator_that_is_too_small_is_missing_and_has_an_interval():

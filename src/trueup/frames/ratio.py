@@ -81,6 +81,9 @@ def ratio(
     have an exact estimate if its domain allows one, as a cell has. In other groups it is missing,
     with a warning; the interval is not.
 
+    Where bounds keep the denominator away from 0 intervals are finite however small it is, and
+    elsewhere about 1 % longer than without bounds: a small share of the error is kept for that.
+
     Examples
     --------
     >>> import polars as pl

@@ -17,11 +17,19 @@ from trueup.noise.cumulant_function import characteristic, cumulants, limit
 from trueup.noise.half_planes import Region, around, solved
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from trueup.noise.base import Noise
     from trueup.noise.elementwise import Floats
 
 FREQUENCIES = 1024
 """Summed over: products of a few characteristic functions have vanished by then."""
+
+MOST = 2**16
+"""Frequencies for one noise or two, whose characteristic functions hardly vanish."""
+
+UNSUMMED = 1e-4
+"""The last terms that are summed, as a share of the probability beyond: t is right to 1e-4."""
 
 NEGLIGIBLE = 1e-12
 """The probability that is left out."""
@@ -114,21 +122,38 @@ def height(summands: tuple[Summand, ...], u: tuple[float, float], tail: float) -
     slack = sum(steps) / 2
     if not sd:
         return middle
+    most = beyond(summands, u, tail) + slack
+    if tail <= NEGLIGIBLE:
+        return most
     far = max(beyond(summands, sign, NEGLIGIBLE) for sign in (u, (-u[0], -u[1]))) + slack
-    frequency = np.asarray((np.arange(FREQUENCIES) + 0.5) * (math.pi / far), float)
-    blurred = np.ones(FREQUENCIES, complex)
+    frequency, weight = _weights(summands, u, tuple(steps), far)
+    while len(frequency) < MOST and np.abs(weight[-len(weight) // 4 :]).max() > UNSUMMED * tail:
+        frequency, weight = _weights(summands, u, tuple(steps), far, 4 * len(frequency))
+
+    def above(t: Floats) -> Floats:
+        phase = np.exp(-1j * np.multiply.outer(t, frequency))
+        return np.where(t < most, 0.5 + (phase * weight).imag.sum(axis=1), 0.0)  # periodic beyond
+
+    start = np.array([middle])
+    return float(solved(above, tail, start - 4 * sd, start + 4 * sd)[0]) + slack
+
+
+def _weights(
+    summands: tuple[Summand, ...],
+    u: tuple[float, float],
+    steps: tuple[float, ...],
+    far: float,
+    count: int = FREQUENCIES,
+) -> tuple[Floats, NDArray[np.complex128]]:
+    """Return frequencies, and what each has to do with the probability beyond t."""
+    index = np.arange(count) + 0.5
+    frequency = np.asarray(index * (math.pi / far), float)
+    blurred = np.ones(count, complex)
     for z, a, b, n in summands:
         blurred = blurred * characteristic(z, (u[0] * a + u[1] * b) * frequency) ** n
     for step in steps:
         blurred = blurred * np.sinc(step * frequency / (2 * math.pi))
-    weight = blurred / (math.pi * (np.arange(FREQUENCIES) + 0.5))
-
-    def above(t: Floats) -> Floats:
-        phase = np.exp(-1j * np.multiply.outer(t, frequency))
-        return np.asarray(0.5 + (phase * weight).imag.sum(axis=1))
-
-    start = np.array([middle])
-    return float(solved(above, tail, start - 4 * sd, start + 4 * sd)[0]) + slack
+    return frequency, blurred / (math.pi * index)
 
 
 def _steps(summands: tuple[Summand, ...], u: tuple[float, float]) -> list[float]:
