@@ -36,7 +36,7 @@ def test_cells_are_those_of_the_total(tmp_path, run):
     done = run("report", tmp_path / "cells.csv", "inverse = 1/n", *NOISE, *form, "--cells", "9")
     assert done.code == 0
     assert "the average of 9 such cells" in done.out
-    assert "made for cells=9, bias at most" in done.out
+    assert "certified; made for cells=9\n" in done.out
     assert "1 rows miss a number" in done.out
 
 
