@@ -29,7 +29,6 @@ from trueup.kernels.precision import at_bounds
 from trueup.noise.base import Noise
 from trueup.noise.elementwise import with_mask
 from trueup.noise.extension import check_degree
-from trueup.noise.laplace import Laplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -276,7 +275,7 @@ def _statistics(
 def _statistic(name: str, noise: Noise, domain: Interval, src: source.Source) -> Statistic:
     if noise.lattice:
         domain = domain.integers()
-    whole = noise.lattice or (domain.lattice and isinstance(noise, Laplace))
+    whole = noise.lattice or (domain.lattice and noise.many_points == "cells")
     if src.domain is not None:
         domain = _within_table(domain, src.domain, noise, whole)
     elif src.note:
@@ -340,7 +339,7 @@ def check_extension(extension: object, statistics: Sequence[Statistic]) -> objec
         return extension
     degree = check_degree(extension)
     bounded = [s for s in statistics if s.domain.bounds != (None, None)] or statistics
-    if not any(isinstance(s.noise, Laplace) for s in bounded):
+    if not any(s.noise.by_curvature for s in bounded):
         raise TrueupError(
             f"a polynomial extension (extension={degree}) is for Laplace noise only",
             "leave extension='optimal', which has the smallest variance",

@@ -20,7 +20,6 @@ from trueup.inverse.jets import derivative
 from trueup.inverse.quadrature import reach
 from trueup.inverse.regularity import Singularity, guards, singularities
 from trueup.kernels.evaluate import evaluate
-from trueup.noise.laplace import Laplace
 from trueup.noise.operator import IDENTITY, Branch, Operator
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class PluginBias:
             moved = None if moved is None else push_forward(moved, s.symbol, s.noise)
         if moved is not None:
             return lambda truth: _value(moved - f, truth)
-        if len(self._statistics) == 1 and isinstance(self._statistics[0].noise, Laplace):
+        if len(self._statistics) == 1 and self._statistics[0].noise.by_curvature:
             return _LaplaceBias(f, self._statistics[0])
         return _Difference(f, self._statistics)
 
@@ -99,7 +98,7 @@ class _LaplaceBias:
         self.plain = _Difference(f, [statistic])
 
     def __call__(self, truth: Truth) -> float:
-        symbol, b = self.statistic.symbol, float(self.statistic.noise.scale)  # type: ignore[attr-defined]
+        symbol, b = self.statistic.symbol, float(self.statistic.noise.unit)
         q = truth[symbol]
         found = self.plain.singular(truth)
         if found is None:

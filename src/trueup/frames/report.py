@@ -20,7 +20,6 @@ from trueup.frames.debias import eager_backend, engine_of
 from trueup.frames.eager import check_whole, compute, read
 from trueup.frames.same_kind import same_kind
 from trueup.frames.total import group_sums
-from trueup.inverse.projection import scaled_noise
 from trueup.notebook import table
 from trueup.tables.decision import KINDS, decide, short
 from trueup.tables.empty import empties_of
@@ -251,8 +250,7 @@ def _rescaled(request: Request, scales: Mapping[str, float]) -> tuple[Estimator,
     if not scales:
         return estimator, []
     noise = {
-        s: scaled_noise(law, scales[s]) if s in scales else law
-        for s, law in estimator.noise.items()
+        s: law.at_scale(scales[s]) if s in scales else law for s, law in estimator.noise.items()
     }
     made = type(estimator)(given[0], noise, *given[2:])
     usual = ", ".join(f"{s} {scale:.3g}" for s, scale in scales.items())

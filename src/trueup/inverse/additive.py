@@ -22,6 +22,7 @@ from trueup.inverse.component import Region
 from trueup.inverse.extended import Extended, first_that_holds
 
 if TYPE_CHECKING:
+    from trueup.inverse.component import Cell
     from trueup.inverse.joint import Joint
 
 
@@ -135,5 +136,5 @@ class Additive(Extended):
         )
 
 
-def _scale(cell: object) -> sympy.Expr:
-    return symbolic(cell.noise.scale)  # type: ignore[attr-defined]
+def _scale(cell: Cell) -> sympy.Expr:
+    return symbolic(cell.noise.unit)

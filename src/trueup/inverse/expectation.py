@@ -26,7 +26,6 @@ from trueup.inverse.spectral import Complex, Frequencies
 from trueup.kernels.evaluate import evaluate, program
 from trueup.kernels.tape import is_long
 from trueup.noise.extension import LaguerreExtension, orthogonal
-from trueup.noise.noiseless import Noiseless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,7 +104,7 @@ class TooLargeError(TrueupError):
 
 def fewest_nodes(cell: Cell, q: float) -> int:
     """Return how many nodes a rule for x = q + Z inside the bounds has at least."""
-    if isinstance(cell.noise, Noiseless):
+    if cell.noise.known:
         return 1
     if not cell.noise.lattice:
         return quadrature.FEWEST
@@ -214,7 +213,7 @@ class Expectation:
             value = exactly(self.closed, truth)
             return Settled(value, abs(value), abs(value))
         size = typical = 0.0
-        smooth = all(c.noise.lattice or isinstance(c.noise, Noiseless) for _, c in self.left)
+        smooth = all(c.noise.lattice or c.noise.known for _, c in self.left)
         value, gap = math.nan, math.inf
         for level in range(_LEVELS):
             try:
@@ -295,7 +294,7 @@ class Expectation:
         q, noise = float(truth[cell.symbol]), cell.noise
         low, high = map(float, cell.operator.starts)
         side = cell.operator.branches[branch].side
-        if isinstance(noise, Noiseless):
+        if noise.known:
             return quadrature.point(q, 1.0)
         lumped = side != "inside" or not self.tilts[cell.symbol]
         if cell.symbol not in expr.free_symbols and lumped:

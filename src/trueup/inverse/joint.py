@@ -25,8 +25,6 @@ from trueup.inverse import additive, holes, slanted
 from trueup.inverse.component import Cell, Component, Coordinate
 from trueup.inverse.extended import DIGITS, Corner, Extended, exact_values
 from trueup.kernels.evaluate import evaluate
-from trueup.noise.discrete_laplace import DiscreteLaplace
-from trueup.noise.laplace import Laplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -182,7 +180,7 @@ def _plain(f: sympy.Expr) -> dict[Any, Any]:
 def _axis(s: Statistic, inward: int) -> Axis:
     low, high = (None if b is None else int(b) for b in s.domain.bounds)
     with mpmath.workdps(DIGITS):
-        scale = symbolic(s.noise.scale)  # type: ignore[attr-defined]
+        scale = symbolic(s.noise.unit)
         number = mpmath.mpf(sympy.Float(1 / scale, DIGITS)._mpf_)
         return holes.Axis(mpmath.exp(-number), low, high, inward)
 
@@ -231,7 +229,7 @@ def _formulas(
     joint: Joint, axes: list[Axis], own: set[Point]
 ) -> list[tuple[sympy.Expr, sympy.Basic]]:
     """Return f in the holes as formulas of the further statistics."""
-    scales = [symbolic(s.noise.scale) for s in joint.own]  # type: ignore[attr-defined]
+    scales = [symbolic(s.noise.unit) for s in joint.own]
     exact = [a._replace(alpha=sympy.exp(-1 / b)) for a, b in zip(axes, scales, strict=True)]
 
     def value(point: Point) -> sympy.Expr:
@@ -276,9 +274,7 @@ def _check_noises(
     """Refuse noises under which conditions between statistics are not known to help."""
     names = set().union(*(c.names for c in tied))
     for s in statistics:
-        known = isinstance(s.noise, DiscreteLaplace) or (
-            isinstance(s.noise, Laplace) and not s.domain.lattice
-        )
+        known = s.noise.allows_conditions(s.domain)
         if known or (s.symbol.name not in names and s.noise.inverse(s.domain, "optimal")):
             continue
         raise NoUnbiasedEstimator(

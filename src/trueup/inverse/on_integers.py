@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy
 
@@ -34,9 +34,6 @@ from trueup.inverse.growth import growth
 from trueup.inverse.least_norm import Solved
 from trueup.inverse.on_values import OnValues
 from trueup.inverse.separation import Products, separated
-from trueup.noise.laplace import Laplace
-from trueup.noise.rounded import RoundedLaplace
-from trueup.noise.uniform import Uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +41,7 @@ if TYPE_CHECKING:
     from trueup.inverse.component import Region
     from trueup.inverse.solve import Statistic
     from trueup.inverse.spectral import Complex, Frequencies
+    from trueup.noise.base import Noise
     from trueup.noise.operator import Operator
 
 WIDEST, NARROWEST = 1e4, 1 / 600
@@ -171,14 +169,14 @@ def chosen(
     statistic.
     """
     for s in used:
-        if isinstance(s.noise, Laplace):
+        if s.noise.many_points == "cells":
             known = s.domain.lattice and extension == "optimal"
-            if known and _LEAST <= s.noise.scale <= WIDEST:
+            if known and _LEAST <= s.noise.unit <= WIDEST:
                 products = separated(f, s.symbol)
                 if products is not None and _settles(products, s, laplace_on_integers.reach_of):
                     return s, products
             _check_slopes(f, s)
-        elif isinstance(s.noise, Uniform):
+        elif s.noise.many_points == "midpoints":
             products = None
             if spectral.decompose(without_kinks(f), [s.symbol]) is None:
                 products = separated(f, s.symbol)
@@ -186,26 +184,27 @@ def chosen(
                 domain = Interval(*s.domain.bounds)
                 return s, [(a, uniform_midpoints.steady(h, s.symbol, domain)) for a, h in products]
         elif s.noise.lattice and s.noise.inverse(s.domain, extension) is None:
-            free = s.domain.bounds == (None, None) or not isinstance(s.noise, RoundedLaplace)
+            free = s.domain.bounds == (None, None) or s.noise.many_points != "echoes"
             if free and spectral.decompose(f, [s.symbol]) is not None:
                 continue
             products = separated(f, s.symbol)
             if products is not None:
                 return s, products
-            if isinstance(s.noise, RoundedLaplace) or None not in s.domain.bounds:
+            if s.noise.many_points == "echoes" or None not in s.domain.bounds:
                 raise _inseparable(f, s)
     return None
 
 
 def operator(s: Statistic, products: Products) -> Operator:
     """Return the inverse for a statistic that is read at many points."""
-    if isinstance(s.noise, Laplace):
-        return laplace_on_integers.operator(s.noise, s.domain, *_rates(products, s))
-    if isinstance(s.noise, Uniform):
+    noise: Any = s.noise
+    if noise.many_points == "cells":
+        return laplace_on_integers.operator(noise, s.domain, *_rates(products, s))
+    if noise.many_points == "midpoints":
         functions = [h for _, h in products]
-        return uniform_midpoints.operator(s.noise, s.domain, functions, s.symbol)
-    if isinstance(s.noise, RoundedLaplace):
-        _check_scale(s.noise)
+        return uniform_midpoints.operator(noise, s.domain, functions, s.symbol)
+    if noise.many_points == "echoes":
+        _check_scale(noise)
         if not _settles(products, s, rounded_laplace.reach_of):
             raise NoUnbiasedEstimator(
                 f"no unbiased estimator of {text(products[0][1])} under {s.noise!r} was found: it "
@@ -214,7 +213,7 @@ def operator(s: Statistic, products: Products) -> Operator:
                 "bound the domain on that side, or use less noise",
                 proved=False,
             )
-        return rounded_laplace.operator(s.noise, s.domain, *_rates(products, s))
+        return rounded_laplace.operator(noise, s.domain, *_rates(products, s))
     if None in s.domain.bounds:
         worst = max((h for _, h in products), key=lambda h: len(str(h)))
         raise NoUnbiasedEstimator(
@@ -258,13 +257,13 @@ def _check_slopes(f: sympy.Expr, s: Statistic) -> None:
             )
 
 
-def _check_scale(noise: RoundedLaplace) -> None:
-    if noise.scale > WIDEST:
+def _check_scale(noise: Noise) -> None:
+    if noise.unit > WIDEST:
         raise TrueupError(
             f"{noise!r} is too wide: its inverse has too few digits",
-            f"use Laplace({noise.scale}): at this scale the two are alike",
+            f"use Laplace({noise.unit}): at this scale the two are alike",
         )
-    if noise.scale < NARROWEST:
+    if noise.unit < NARROWEST:
         raise TrueupError(
             f"{noise!r} adds nothing: a number other than 0 has probability below 1e-130",
             "use Noiseless()",

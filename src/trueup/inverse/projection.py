@@ -105,21 +105,7 @@ def at_scale(statistic: Statistic, scale: float | None) -> Statistic:
     """Return a statistic with another noise scale."""
     if scale is None:
         return statistic
-    return dataclasses.replace(statistic, noise=scaled_noise(statistic.noise, scale))
-
-
-def scaled_noise(noise: Noise, scale: float) -> Noise:
-    """Return the noise of the same family at another scale.
-
-    Examples
-    --------
-    >>> from trueup.noise.laplace import Laplace
-    >>> scaled_noise(Laplace(1), 3.0)
-    Laplace(3)
-    """
-    name = "width" if hasattr(noise, "width") else "scale"
-    made: Noise = dataclasses.replace(noise, **{name: scale})
-    return made
+    return dataclasses.replace(statistic, noise=statistic.noise.at_scale(scale))
 
 
 def unscaled(noise: Noise) -> tuple[Noise, float]:
@@ -135,7 +121,7 @@ def unscaled(noise: Noise) -> tuple[Noise, float]:
     scale = getattr(noise, "scale", getattr(noise, "width", None))
     if noise.lattice or scale is None:
         return noise, 1.0
-    return scaled_noise(noise, 1), float(scale)
+    return noise.at_scale(1), float(scale)
 
 
 def slopes(f: sympy.Expr, statistics: Sequence[Statistic]) -> tuple[int, ...] | None:

@@ -326,7 +326,7 @@ def directions(top: Floats, bottom: Floats, noises: Sequence[Noise]) -> list[Dir
     noisy = [
         (float(a), float(b), noise)
         for a, b, noise in zip(top, bottom, noises, strict=True)
-        if (a or b) and not isinstance(noise, Noiseless)
+        if (a or b) and not noise.known
     ]
     found: list[tuple[float, float, list[tuple[float, Noise]]]] = []
     for a, b, noise in noisy:

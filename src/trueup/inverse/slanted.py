@@ -177,7 +177,7 @@ def _steps(joint: Joint, side: Side) -> tuple[sympy.Expr, sympy.Expr]:
 
 
 def _scales(joint: Joint) -> dict[str, float]:
-    return {s.symbol.name: float(s.noise.scale) for s in joint.own}  # type: ignore[attr-defined]
+    return {s.symbol.name: float(s.noise.unit) for s in joint.own}
 
 
 def _others(joint: Joint, side: Side) -> tuple[float, float]:

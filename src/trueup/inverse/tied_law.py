@@ -93,7 +93,7 @@ class TiedLaw:
         self, cell: Cell, truth: Truth, further: Iterable[list[float]]
     ) -> tuple[Floats, Floats]:
         """Return nodes, and weights times the density of the published value."""
-        q, scale = truth[cell.symbol], float(cell.noise.scale)  # type: ignore[attr-defined]
+        q, scale = truth[cell.symbol], float(cell.noise.unit)
         noise: Any = cell.noise
         low, high = q - _REACH * scale, q + _REACH * scale
         if noise.lattice:

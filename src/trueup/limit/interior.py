@@ -4,6 +4,9 @@ On n labels the unknowns are the masses p_y(q) themselves, with the slacks ρ p(
 every pair of neighbours and the 2m equations that tie the labels together. The slacks of one label
 couple only neighbours, so that a Newton step costs n tridiagonal systems and one of size 2m.
 Nothing here is trusted: what comes out is a start for the programme, which proves its result.
+
+What it buys, in processor time: the release of n² on {0..30} takes 1.3 s, 5.3 s without a start and
+17 s with one by HiGHS; the masses on a graph of 55 databases take 0.3 s, by HiGHS 0.7 s.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.exact import number
 from trueup.formula.text import text
-from trueup.inverse.projection import scaled_noise
 from trueup.inverse.solve import Inverse
 from trueup.near import explain
 from trueup.near.answer import Answer, answer
@@ -258,7 +257,7 @@ class NearlyUnbiased(Estimator):
             recipe: Any = self._recipe
             f, noise, *rest = recipe
             given = noise if isinstance(noise, Mapping) else dict.fromkeys(self.statistics, noise)
-            own = {n: scaled_noise(z, scales[n]) if n in scales else z for n, z in given.items()}
+            own = {n: z.at_scale(scales[n]) if n in scales else z for n, z in given.items()}
             self._levels[key] = NearlyUnbiased(f, own, *rest)
         return self._levels[key]
 

@@ -29,7 +29,6 @@ from trueup.near.plan import for_cells
 from trueup.near.prior import read_prior
 from trueup.near.question import Question, Wish
 from trueup.near.series import graded
-from trueup.noise.noiseless import Noiseless
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,7 +65,7 @@ class Product:
 
 def wild(h: sympy.Expr, statistic: Statistic) -> bool:
     """Whether a function of one statistic is worth a bias: all but exponential polynomials are."""
-    if statistic.symbol not in h.free_symbols or isinstance(statistic.noise, Noiseless):
+    if statistic.symbol not in h.free_symbols or statistic.noise.known:
         return False
     return spectral.decompose(h, [statistic.symbol]) is None
 

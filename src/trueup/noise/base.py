@@ -73,6 +73,18 @@ class Noise(metaclass=Family):
     exact_tilt: ClassVar[bool] = True
     """Whether E[Zʲ e^{cZ}] is a closed form worth keeping symbolic."""
 
+    known: ClassVar[bool] = False
+    """Whether Z is always 0."""
+
+    by_curvature: ClassVar[bool] = False
+    """Whether the inverse is f − b²·f″: beyond a bound a polynomial of any degree can extend it."""
+
+    many_points: ClassVar[str] = "weights"
+    """How an inverse that reads f at many points is found, see ``inverse/on_integers.py``."""
+
+    scale_name: ClassVar[str] = "scale"
+    """The parameter that stretches the law, in families that have one."""
+
     # -- the law -----------------------------------------------------------------------------------
 
     def pdf(self, x: ArrayLike) -> Any:
@@ -326,7 +338,29 @@ class Noise(metaclass=Family):
         """
         return None
 
+    def allows_conditions(self, domain: Interval) -> bool:
+        """Tell whether conditions between a statistic under this noise and others can be used."""
+        return False
+
     # -- another scale -----------------------------------------------------------------------------
+
+    @property
+    def unit(self) -> Exact:
+        """The parameter that stretches the law, 0 in a family that has none."""
+        found: Exact = getattr(self, self.scale_name, 0)
+        return found
+
+    def at_scale(self, scale: float) -> Noise:
+        """Return the noise of the same family at another scale.
+
+        Examples
+        --------
+        >>> from trueup.noise import Laplace
+        >>> Laplace(1).at_scale(3.0)
+        Laplace(3)
+        """
+        made: Noise = dataclasses.replace(self, **{self.scale_name: scale})
+        return made
 
     def inverse_at(
         self, scale: sympy.Expr, domain: Interval, extension: object = "optimal"

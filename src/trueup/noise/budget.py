@@ -1,4 +1,4 @@
-"""From a privacy budget to the scale of Gaussian noise.
+"""From a privacy budget to the scale of Laplace or Gaussian noise.
 
 ρ-zero-concentrated privacy fixes σ = Δ/√(2ρ). For (ε, δ) the smallest σ solves δ(σ) = δ with the
 exact privacy profile of the family; the bisection keeps its upper end on the private side.
@@ -16,6 +16,22 @@ from trueup.noise.base import positive
 
 Solver = Callable[[float, float, float], float]
 """(ε, δ, Δ) ↦ σ."""
+
+
+def pure_scale(epsilon: Exact, sensitivity: Exact) -> Exact:
+    """Return sensitivity / ε, exact if both are, else rounded to the private side.
+
+    Examples
+    --------
+    >>> pure_scale(2, 1), pure_scale(0.4, 1), pure_scale(0.75, 1)
+    (Fraction(1, 2), 2.5, 1.3333333333333335)
+    """
+    epsilon, sensitivity = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
+    scale = Fraction(sensitivity) / Fraction(epsilon)
+    if not isinstance(epsilon, float) and not isinstance(sensitivity, float):
+        return scale
+    near = float(scale)
+    return near if near >= scale else math.nextafter(near, math.inf)
 
 
 def gaussian_scale(

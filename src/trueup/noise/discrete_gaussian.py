@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import mpmath
 import numpy as np
 import scipy
 
-from trueup.noise.base import Noise
-from trueup.noise.budget import gaussian_scale, whole_sensitivity
 from trueup.noise.lattice import check_drawable, smallest_integer
 from trueup.noise.privacy import discrete_scale
+from trueup.noise.scale_families import GaussianFamily
 from trueup.noise.theta import CROSSING, direct_sums, dual_sums, tail_sum, theta
 
 if TYPE_CHECKING:
     import sympy
 
-    from trueup.exact import Exact
+    from trueup.noise.budget import Solver
     from trueup.noise.elementwise import Floats
     from trueup.noise.fields import Field
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class DiscreteGaussian(Noise):
+class DiscreteGaussian(GaussianFamily):
     """State the discrete Gaussian law: mass e^{−k²/(2σ²)} / Θ on the integers.
 
     By Poisson summation Θ = Σₖ e^{−k²/(2σ²)} = σ√(2π) Σₘ e^{−2π²σ²m²}, and likewise for every
@@ -44,45 +43,8 @@ class DiscreteGaussian(Noise):
 
     lattice: ClassVar[bool] = True
     exact_tilt: ClassVar[bool] = False
-
-    scale: Exact
-
-    def __post_init__(self) -> None:
-        self._normalise("scale")
-
-    @classmethod
-    def from_budget(
-        cls,
-        *,
-        rho: Exact | None = None,
-        epsilon: Exact | None = None,
-        delta: Exact | None = None,
-        sensitivity: int = 1,
-    ) -> Self:
-        """Return the least noise that gives a count ρ-zCDP or (ε, δ)-differential privacy.
-
-        σ = sensitivity/√(2ρ), or the smallest σ such that it and all larger ones have an exact
-        privacy profile [1]_ of at most δ (which falls with σ, but not monotonically).
-
-        References
-        ----------
-        .. [1] C. Canonne, G. Kamath, T. Steinke, The discrete Gaussian for differential privacy,
-           NeurIPS 2020, Theorem 7.
-
-        Examples
-        --------
-        >>> DiscreteGaussian.from_budget(rho=2)
-        DiscreteGaussian(Fraction(1, 2))
-        >>> DiscreteGaussian.from_budget(epsilon=1, delta=1e-5)
-        DiscreteGaussian(3.7...)
-        """
-        shift = whole_sensitivity(sensitivity)
-        return cls(gaussian_scale(discrete_scale, rho, epsilon, delta, shift))
-
-    @property
-    def variance(self) -> Exact:
-        """E Z²."""
-        return self.moment(2)
+    counts: ClassVar[bool] = True
+    solver: ClassVar[Solver] = staticmethod(discrete_scale)
 
     def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
         sums = direct_sums if self.scale < CROSSING else dual_sums

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from trueup.exact import symbolic
 from trueup.noise import deconvolution
-from trueup.noise.base import Noise
-from trueup.noise.budget import whole_sensitivity
 from trueup.noise.closed_forms import geometric_sums
-from trueup.noise.laplace import pure_scale
 from trueup.noise.lattice import check_drawable, smallest_integer
+from trueup.noise.scale_families import LaplaceFamily
 
 if TYPE_CHECKING:
     import sympy
 
     from trueup.domain import Interval
-    from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
     from trueup.noise.fields import Field
     from trueup.noise.operator import Operator
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class DiscreteLaplace(Noise):
+class DiscreteLaplace(LaplaceFamily):
     """State the discrete Laplace law: mass (1−α)/(1+α) α^{|k|} on the integers, α = e^{−1/b}.
 
     Var Z = 2α/(1−α)², M(t) = (1−α)² / ((1 − αeᵗ)(1 − αe^{−t})) for |Re t| < 1/b.
@@ -45,22 +42,11 @@ class DiscreteLaplace(Noise):
 
     lattice: ClassVar[bool] = True
     exact_tilt: ClassVar[bool] = False
+    counts: ClassVar[bool] = True
 
-    scale: Exact
-
-    def __post_init__(self) -> None:
-        self._normalise("scale")
-
-    @classmethod
-    def from_budget(cls, epsilon: Exact, sensitivity: int = 1) -> Self:
-        """Return the noise that makes a count ε-differentially private: b = sensitivity / ε.
-
-        Examples
-        --------
-        >>> DiscreteLaplace.from_budget(2)
-        DiscreteLaplace(Fraction(1, 2))
-        """
-        return cls(pure_scale(epsilon, whole_sensitivity(sensitivity)))
+    def allows_conditions(self, domain: Interval) -> bool:
+        """Tell that conditions between statistics can be used."""
+        return True
 
     def inverse(self, domain: Interval, extension: object = "optimal") -> Operator:
         """Return f ↦ f − λ·(second difference of f) inside the domain, constant beyond."""
@@ -71,16 +57,6 @@ class DiscreteLaplace(Noise):
     ) -> Operator:
         """Return the operator at another scale, a number or a symbol."""
         return deconvolution.discrete_laplace(scale, domain)
-
-    @property
-    def mgf_radius(self) -> float:
-        """1/b."""
-        return 1 / float(self.scale)
-
-    @property
-    def variance(self) -> Exact:
-        """2α/(1−α)² = 1 / (2 sinh²(1/(2b)))."""
-        return self.moment(2)
 
     def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
         """Return (1−α)/(1+α) [Σ_{k≥0} kʲ (αeᶜ)ᵏ + (−1)ʲ Σ_{k≥1} kʲ (αe^{−c})ᵏ]."""

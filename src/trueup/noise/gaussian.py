@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy
 import sympy
 
-from trueup.noise.base import Noise, positive, scaled_power
-from trueup.noise.budget import gaussian_scale
+from trueup.noise.base import scaled_power
 from trueup.noise.closed_forms import gaussian_tilted
 from trueup.noise.fields import Symbols
 from trueup.noise.privacy import analytic_scale
+from trueup.noise.scale_families import GaussianFamily
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
+    from trueup.noise.budget import Solver
     from trueup.noise.elementwise import Floats
     from trueup.noise.fields import Field
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Gaussian(Noise):
+class Gaussian(GaussianFamily):
     """State the Gaussian law: density e^{−x²/(2σ²)} / (σ√(2π)) on the line.
 
     E Zᵏ = (k−1)!! σᵏ for even k, M(t) = e^{σ²t²/2} for every t.
@@ -39,39 +40,7 @@ class Gaussian(Noise):
     (4, 48)
     """
 
-    scale: Exact
-
-    def __post_init__(self) -> None:
-        self._normalise("scale")
-
-    @classmethod
-    def from_budget(
-        cls,
-        *,
-        rho: Exact | None = None,
-        epsilon: Exact | None = None,
-        delta: Exact | None = None,
-        sensitivity: Exact = 1,
-    ) -> Self:
-        """Return the least noise for ρ-zCDP, or for (ε, δ)-differential privacy.
-
-        σ = sensitivity/√(2ρ), or the smallest σ of the analytic Gaussian mechanism [1]_.
-
-        References
-        ----------
-        .. [1] B. Balle, Y.-X. Wang, Improving the Gaussian mechanism for differential privacy,
-           ICML 2018.
-
-        Examples
-        --------
-        >>> from fractions import Fraction
-        >>> Gaussian.from_budget(rho=Fraction(1, 8))
-        Gaussian(2)
-        >>> Gaussian.from_budget(epsilon=1, delta=1e-5)
-        Gaussian(3.7306316...)
-        """
-        shift = positive(sensitivity, "sensitivity")
-        return cls(gaussian_scale(analytic_scale, rho, epsilon, delta, shift))
+    solver: ClassVar[Solver] = staticmethod(analytic_scale)
 
     def _moment(self, k: int) -> Exact:
         return 0 if k % 2 else scaled_power(math.prod(range(1, k, 2)), self.scale, k)

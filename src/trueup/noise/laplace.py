@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from trueup.exact import symbolic
 from trueup.noise import deconvolution
-from trueup.noise.base import Noise, positive, scaled_power
+from trueup.noise.base import scaled_power
+from trueup.noise.scale_families import LaplaceFamily
 
 if TYPE_CHECKING:
     import sympy
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Laplace(Noise):
+class Laplace(LaplaceFamily):
     """State the Laplace law: density e^{−|x|/b} / (2b) on the line.
 
     E Zᵏ = k! bᵏ for even k, M(t) = 1/(1 − b²t²) for |Re t| < 1/b.
@@ -42,21 +42,12 @@ class Laplace(Noise):
     Laplace(6)
     """
 
-    scale: Exact
+    many_points: ClassVar[str] = "cells"
+    by_curvature: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        self._normalise("scale")
-
-    @classmethod
-    def from_budget(cls, epsilon: Exact, sensitivity: Exact = 1) -> Self:
-        """Return the noise that makes a statistic ε-differentially private: b = sensitivity / ε.
-
-        Examples
-        --------
-        >>> Laplace.from_budget(3, sensitivity=2)
-        Laplace(Fraction(2, 3))
-        """
-        return cls(pure_scale(epsilon, sensitivity))
+    def allows_conditions(self, domain: Interval) -> bool:
+        """Tell whether the statistic is real: on integers the cells are read at many points."""
+        return not domain.lattice
 
     def inverse(self, domain: Interval, extension: object = "optimal") -> Operator:
         """Return f ↦ f − b²f″ inside the domain, extended beyond its bounds."""
@@ -67,11 +58,6 @@ class Laplace(Noise):
     ) -> Operator:
         """Return the operator at another scale, a number or a symbol."""
         return deconvolution.laplace(scale, domain, extension)
-
-    @property
-    def mgf_radius(self) -> float:
-        """1/b."""
-        return 1 / float(self.scale)
 
     def _moment(self, k: int) -> Exact:
         return 0 if k % 2 else scaled_power(math.factorial(k), self.scale, k)
@@ -104,19 +90,3 @@ class Laplace(Noise):
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return np.asarray(rng.laplace(scale=float(self.scale), size=shape))
-
-
-def pure_scale(epsilon: Exact, sensitivity: Exact) -> Exact:
-    """Return sensitivity / ε, exact if both are, else rounded to the private side.
-
-    Examples
-    --------
-    >>> pure_scale(2, 1), pure_scale(0.4, 1), pure_scale(0.75, 1)
-    (Fraction(1, 2), 2.5, 1.3333333333333335)
-    """
-    epsilon, sensitivity = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-    scale = Fraction(sensitivity) / Fraction(epsilon)
-    if not isinstance(epsilon, float) and not isinstance(sensitivity, float):
-        return scale
-    near = float(scale)
-    return near if near >= scale else math.nextafter(near, math.inf)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import sympy
@@ -27,6 +27,8 @@ class Noiseless(Noise):
     >>> Noiseless().variance
     0
     """
+
+    known: ClassVar[bool] = True
 
     def inverse(self, domain: Interval, extension: object = "optimal") -> Operator:
         """Return the identity: there is nothing to undo."""

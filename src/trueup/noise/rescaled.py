@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import sympy
 
@@ -34,6 +34,8 @@ class Rescaled:
     >>> Rescaled(Laplace(1), b).inverse(Interval()).branches[0].taps[2, 0]
     -b**2
     """
+
+    many_points: ClassVar[str] = "weights"
 
     family: Noise
     scale: sympy.Symbol

@@ -7,30 +7,28 @@ import math
 from functools import lru_cache
 from itertools import pairwise
 from math import comb
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import mpmath
 import numpy as np
 import scipy
 
-from trueup.noise.base import Noise, positive
-from trueup.noise.budget import gaussian_scale, whole_sensitivity
 from trueup.noise.closed_forms import exponential_integrals, gaussian_tilted, geometric_sums
-from trueup.noise.laplace import pure_scale
 from trueup.noise.lattice import check_drawable, smallest_integer
 from trueup.noise.privacy import analytic_scale
+from trueup.noise.scale_families import GaussianFamily, LaplaceFamily
 from trueup.noise.theta import CROSSING, sigmas
 
 if TYPE_CHECKING:
     import sympy
 
-    from trueup.exact import Exact
+    from trueup.noise.budget import Solver
     from trueup.noise.elementwise import Floats
     from trueup.noise.fields import Field
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class RoundedLaplace(Noise):
+class RoundedLaplace(LaplaceFamily):
     """State the law of a Laplace number rounded to the nearest integer.
 
     With s = e^{−1/(2b)} the mass is 1 − s at 0 and ½(1/s − s)·s^{2|k|} elsewhere: the tails of a
@@ -49,29 +47,8 @@ class RoundedLaplace(Noise):
 
     lattice: ClassVar[bool] = True
     exact_tilt: ClassVar[bool] = False
-
-    scale: Exact
-
-    def __post_init__(self) -> None:
-        self._normalise("scale")
-
-    @classmethod
-    def from_budget(cls, epsilon: Exact, sensitivity: int = 1) -> Self:
-        """Return the noise that makes a count ε-differentially private: b = sensitivity / ε.
-
-        Rounding comes after the Laplace noise and discloses nothing more.
-
-        Examples
-        --------
-        >>> RoundedLaplace.from_budget(2)
-        RoundedLaplace(Fraction(1, 2))
-        """
-        return cls(pure_scale(epsilon, whole_sensitivity(sensitivity)))
-
-    @property
-    def mgf_radius(self) -> float:
-        """1/b."""
-        return 1 / float(self.scale)
+    counts: ClassVar[bool] = True
+    many_points: ClassVar[str] = "echoes"
 
     @property
     def echoes(self) -> tuple[float, float]:
@@ -127,7 +104,7 @@ class RoundedLaplace(Noise):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class RoundedGaussian(Noise):
+class RoundedGaussian(GaussianFamily):
     """State the law of a Gaussian number rounded to the nearest integer.
 
     The mass at k is Φ((k+½)/σ) − Φ((k−½)/σ), the density of N(0, σ²) plus a uniform number on
@@ -147,38 +124,7 @@ class RoundedGaussian(Noise):
 
     lattice: ClassVar[bool] = True
     exact_tilt: ClassVar[bool] = False
-
-    scale: Exact
-
-    def __post_init__(self) -> None:
-        self._normalise("scale")
-
-    @classmethod
-    def from_budget(
-        cls,
-        *,
-        rho: Exact | None = None,
-        epsilon: Exact | None = None,
-        delta: Exact | None = None,
-        sensitivity: Exact = 1,
-    ) -> Self:
-        """Return the noise whose Gaussian, before rounding, gives ρ-zCDP or (ε, δ)-privacy.
-
-        Rounding comes after the noise and discloses nothing more.
-
-        Examples
-        --------
-        >>> from fractions import Fraction
-        >>> RoundedGaussian.from_budget(rho=Fraction(1, 8))
-        RoundedGaussian(2)
-        """
-        shift = positive(sensitivity, "sensitivity")
-        return cls(gaussian_scale(analytic_scale, rho, epsilon, delta, shift))
-
-    @property
-    def variance(self) -> Exact:
-        """E Z²."""
-        return self.moment(2)
+    solver: ClassVar[Solver] = staticmethod(analytic_scale)
 
     def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
         sigma = field.number(self.scale)

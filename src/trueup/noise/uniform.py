@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,9 @@ class Uniform(Noise):
     >>> Uniform(2).variance
     Fraction(1, 3)
     """
+
+    many_points: ClassVar[str] = "midpoints"
+    scale_name: ClassVar[str] = "width"
 
     width: Exact
 

@@ -138,10 +138,8 @@ class Bound:
                 return np.asarray(self.noise.cdf(z))
             return np.asarray(1 - self.noise.cdf(z - self.noise.lattice))
         found, levels = np.ones(len(z)), np.unique(scale[scale > 0])
-        parameter = "scale" if hasattr(self.noise, "scale") else "width"
         for level in levels if len(levels) <= _MOST_SCALES else ():
-            noise = dataclasses.replace(self.noise, **{parameter: float(level)})
-            own = scale == level
+            own, noise = scale == level, self.noise.at_scale(float(level))
             found[own] = dataclasses.replace(self, noise=noise)._tail(z[own])
         return found
 

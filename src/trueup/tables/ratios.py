@@ -29,7 +29,6 @@ from trueup.arguments import read_arguments, read_known, used_conditions
 from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.formula.text import text
-from trueup.inverse.projection import scaled_noise
 from trueup.inverse.quotient import BOX, corners, directions, hull, linear
 from trueup.noise.cumulant_function import check_generating, cumulants, limit
 from trueup.noise.many import Summand, beyond, height, moments, region, spread
@@ -347,7 +346,7 @@ def _noises(
 ) -> Noises:
     found = {name: [(noise, count)] for name, noise in ratio.noise.items()}
     for name, each in levels.items():
-        found[name] = [(scaled_noise(ratio.noise[name], scale), cells) for scale, cells in each]
+        found[name] = [(ratio.noise[name].at_scale(scale), cells) for scale, cells in each]
     return found
 
 

@@ -10,7 +10,6 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
-from trueup.noise.noiseless import Noiseless
 from trueup.tables.request import SUFFIXES
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def check_weights(
     for request in requests:
         for statistic, column in request.columns.items():
             noise = request.estimator.noise[statistic]
-            if fold(column) == fold(weights) and not isinstance(noise, Noiseless):
+            if fold(column) == fold(weights) and not noise.known:
                 raise noisy_weights(weights, f"{statistic} + {noise!r}")
 
 
