@@ -23,6 +23,7 @@ from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.exact import number, symbolic
+from trueup.formula.operations import COMPARISONS, FUNCTIONS
 from trueup.formula.source import DEFAULT, Source
 from trueup.noise.base import Noise
 from trueup.noise.noiseless import Noiseless
@@ -47,37 +48,17 @@ _FUNCTIONS: dict[str, Callable[..., sympy.Expr]] = {
     "reciprocal": lambda a: 1 / a,
     "negative": lambda a: -a,
     "positive": lambda a: a,
-    "absolute": sympy.Abs,
     "fabs": sympy.Abs,
-    "sqrt": sympy.sqrt,
-    "exp": sympy.exp,
-    "log": sympy.log,
+    **{row.ufunc.__name__: row.symbolic for row in FUNCTIONS.values()},
     "log1p": lambda a: sympy.log(1 + a),
     "log2": lambda a: sympy.log(a) / sympy.log(2),
     "log10": lambda a: sympy.log(a) / sympy.log(10),
     "expm1": lambda a: sympy.exp(a) - 1,
-    "sin": sympy.sin,
-    "cos": sympy.cos,
-    "tan": sympy.tan,
-    "arcsin": sympy.asin,
-    "arccos": sympy.acos,
-    "arctan": sympy.atan,
-    "sinh": sympy.sinh,
-    "cosh": sympy.cosh,
-    "tanh": sympy.tanh,
-    "arcsinh": sympy.asinh,
-    "arccosh": sympy.acosh,
-    "arctanh": sympy.atanh,
     "maximum": sympy.Max,
     "minimum": sympy.Min,
 }
 _RELATIONS: dict[str, Callable[..., Any]] = {
-    "less": sympy.StrictLessThan,
-    "less_equal": sympy.LessThan,
-    "greater": sympy.StrictGreaterThan,
-    "greater_equal": sympy.GreaterThan,
-    "equal": sympy.Equality,
-    "not_equal": sympy.Unequality,
+    row.ufunc.__name__: row.symbolic for row in COMPARISONS.values()
 }
 _LOGIC: dict[str, Callable[..., Any]] = {
     "logical_and": sympy.And,

@@ -6,28 +6,15 @@ or zero, which takes much longer than the arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import mpmath
 import sympy
 
-_FUNCTIONS: dict[type[sympy.Basic], Callable[[Any], Any]] = {
-    sympy.exp: mpmath.exp,
-    sympy.log: mpmath.log,
-    sympy.sin: mpmath.sin,
-    sympy.cos: mpmath.cos,
-    sympy.tan: mpmath.tan,
-    sympy.sinh: mpmath.sinh,
-    sympy.cosh: mpmath.cosh,
-    sympy.tanh: mpmath.tanh,
-    sympy.asin: mpmath.asin,
-    sympy.acos: mpmath.acos,
-    sympy.atan: mpmath.atan,
-    sympy.asinh: mpmath.asinh,
-    sympy.acosh: mpmath.acosh,
-    sympy.atanh: mpmath.atanh,
-}
+from trueup.formula.operations import FUNCTIONS
+
+_FUNCTIONS = {row.symbolic: row.analytic for row in FUNCTIONS.values() if row.analytic}
 """All analytic functions of the grammar."""
 
 _DIGITS = (60, 120, 240, 480)

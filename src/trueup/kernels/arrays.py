@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from trueup.formula.opaque import value
+from trueup.formula.operations import OPERATIONS
 from trueup.kernels.laguerre import clenshaw
 from trueup.kernels.tape import BOOLEAN, Node, Tape
 
@@ -20,42 +21,7 @@ if TYPE_CHECKING:
 BLOCK = 16_384
 """Rows per block: a handful of buffers of this size stay in the second-level cache."""
 
-UFUNCS: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "pow": np.power,
-    "sqrt": np.sqrt,
-    "exp": np.exp,
-    "log": np.log,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "abs": np.absolute,
-    "sign": np.sign,
-    "floor": np.floor,
-    "max": np.maximum,
-    "min": np.minimum,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "and": np.logical_and,
-    "or": np.logical_or,
-    "not": np.logical_not,
-}
+UFUNCS = {name: row.ufunc for name, row in OPERATIONS.items()}
 """The operations that NumPy has."""
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from trueup.formula.operations import OPERATIONS
 from trueup.kernels.compiled import BROKEN, LOST
 from trueup.kernels.ordinary import is_bounded, limits
 
@@ -21,28 +22,8 @@ if TYPE_CHECKING:
     from trueup.kernels.fused import Program
     from trueup.kernels.tape import Node
 
-_TEMPLATES = {
-    "add": "{} + {}",
-    "sub": "{} - {}",
-    "mul": "{} * {}",
-    "div": "{} / {}",
-    "sqrt": "sqrt({})",
-    "abs": "abs({})",
-    "floor": "floor({})",
-    "sign": "1.0 if {0} > 0.0 else -1.0 if {0} < 0.0 else {0}",
-    "max": "{0} if ({0} > {1}) | ({0} != {0}) else {1}",
-    "min": "{0} if ({0} < {1}) | ({0} != {0}) else {1}",
-    "lt": "{} < {}",
-    "le": "{} <= {}",
-    "gt": "{} > {}",
-    "ge": "{} >= {}",
-    "eq": "{} == {}",
-    "ne": "{} != {}",
-    "and": "{} & {}",
-    "or": "{} | {}",
-    "not": "not {}",
-    "where": "{1} if {0} else {2}",
-}
+_TEMPLATES = {name: row.compiled for name, row in OPERATIONS.items() if row.compiled}
+_TEMPLATES["where"] = "{1} if {0} else {2}"
 _NUMBERS = ("const", "bound")
 _AT_A_TIME = 512  # rows between two looks at tables: with their inputs they stay in the first cache
 COMPILED = {*_TEMPLATES, *_NUMBERS, "truth", "input", "table", "laguerre"}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from typing import TYPE_CHECKING, Any
 
 from trueup.formula.opaque import value
+from trueup.formula.operations import OPERATIONS
 from trueup.kernels.laguerre import clenshaw
 
 if TYPE_CHECKING:
@@ -15,61 +14,14 @@ if TYPE_CHECKING:
     from trueup.kernels.tape import Node, Tape
 
 
-def _maximum(a: float, b: float) -> float:
-    return a if a > b or a != a else b
-
-
-def _minimum(a: float, b: float) -> float:
-    return a if a < b or a != a else b
-
-
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "pow": math.pow,
-    "max": _maximum,
-    "min": _minimum,
-    "and": operator.and_,
-    "or": operator.or_,
-    "not": operator.not_,
-    "abs": abs,
-    "floor": lambda a: float(math.floor(a)),
-    "sign": lambda a: math.copysign(1.0, a) if a else a,
-    "where": lambda condition, a, b: a if condition else b,
-    **{name: getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
-    **{
-        name: getattr(math, name)
-        for name in (
-            [
-                "sqrt",
-                "exp",
-                "log",
-                "sin",
-                "cos",
-                "tan",
-                "asin",
-                "acos",
-                "atan",
-                "sinh",
-                "cosh",
-                "tanh",
-                "asinh",
-                "acosh",
-                "atanh",
-            ]
-        )
-    },
-}
-
-
 def _function(node: Node) -> Callable[..., Any]:
     if node.op == "laguerre":
         return lambda t: clenshaw(node.data, t)
     if node.op == "call":
         return lambda *args: value(node.data, *args)
-    return _FUNCTIONS[node.op]
+    if node.op == "where":
+        return lambda condition, a, b: a if condition else b
+    return OPERATIONS[node.op].numeric
 
 
 def scalar(tape: Tape) -> Callable[..., float]:

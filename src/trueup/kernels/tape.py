@@ -14,6 +14,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
+from trueup.formula.operations import COMPARISONS, CONNECTIVES, OF_CLASS
 from trueup.noise.extension import LaguerreExtension
 
 if TYPE_CHECKING:
@@ -22,36 +23,8 @@ if TYPE_CHECKING:
 MAX_OPERATIONS = 20_000
 """The evaluation cost of a formula, in elementary operations per row."""
 
-_UNARY = {
-    sympy.exp: "exp",
-    sympy.log: "log",
-    sympy.sin: "sin",
-    sympy.cos: "cos",
-    sympy.tan: "tan",
-    sympy.asin: "asin",
-    sympy.acos: "acos",
-    sympy.atan: "atan",
-    sympy.sinh: "sinh",
-    sympy.cosh: "cosh",
-    sympy.tanh: "tanh",
-    sympy.asinh: "asinh",
-    sympy.acosh: "acosh",
-    sympy.atanh: "atanh",
-    sympy.Abs: "abs",
-    sympy.sign: "sign",
-    sympy.floor: "floor",
-    sympy.Not: "not",
-}
-_FOLDED = {sympy.Max: "max", sympy.Min: "min", sympy.And: "and", sympy.Or: "or"}
-_COMPARED = {
-    sympy.StrictLessThan: "lt",
-    sympy.LessThan: "le",
-    sympy.StrictGreaterThan: "gt",
-    sympy.GreaterThan: "ge",
-    sympy.Equality: "eq",
-    sympy.Unequality: "ne",
-}
-BOOLEAN = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"}
+_FOLDED = ("max", "min", "and", "or")
+BOOLEAN = {*COMPARISONS, *CONNECTIVES}
 """Operations that yield truth values."""
 
 
@@ -250,14 +223,14 @@ class _Walk(Emitter):
         if isinstance(expr, sympy.ITE):
             test, yes, no = expr.args
             return self.visit(sympy.Or(sympy.And(test, yes), sympy.And(sympy.Not(test), no)))
-        kind = type(expr)
-        if kind in _FOLDED:
+        op = OF_CLASS.get(type(expr))
+        if op in _FOLDED:
             first, *rest = (self.visit(a) for a in expr.args)
             for register in rest:
-                first = self.emit(_FOLDED[kind], first, register)
+                first = self.emit(op, first, register)
             return first
-        if kind in _UNARY or kind in _COMPARED:
-            return self.emit((_UNARY | _COMPARED)[kind], *map(self.visit, expr.args))
+        if op is not None:
+            return self.emit(op, *map(self.visit, expr.args))
         raise TrueupError(f"{expr} cannot be evaluated", "use the functions listed in the README")
 
 

@@ -330,6 +330,11 @@ _RULES: dict[str, Callable[..., Span]] = {
 }
 
 
+def _unknown(*args: Span) -> Span:
+    """Return the span of a function of which nothing is known."""
+    return LINE._replace(null=True, nan=True)
+
+
 def _cut(a: Span) -> Span:
     """Return the span of e^z, zero for z ≤ FAINT."""
     whole = _exp(a._replace(low=max(a.low, FAINT), high=max(a.high, FAINT)))
@@ -372,7 +377,7 @@ def _span(node: Node, args: Sequence[Span], inputs: Sequence[Span]) -> Span:
         return _series(node.data, args[0])
     if node.op == "call":
         return _table(node.data, args[0])
-    return _RULES[node.op](*args)
+    return _RULES.get(node.op, _unknown)(*args)
 
 
 def _series(coefficients: Sequence[float], t: Span) -> Span:

@@ -33,10 +33,6 @@ MAX_DEPTH = 120
 """How deep operations may be nested: engines and sqlglot read expressions recursively."""
 
 _WAYS = 8  # branches of one CASE in a table
-_FUNCTIONS = {
-    name: name.upper()
-    for name in ("exp", "abs", "atan", "sinh", "cosh", "tanh", "asinh", "sin", "cos", "tan")
-} | {name: name.upper() for name in ("asin", "acos", "acosh", "atanh")}
 
 
 def too_long() -> TrueupError:
@@ -118,7 +114,7 @@ class Writer:
         if node.op in ("lt", "le", "gt", "ge", "eq", "ne"):
             left, right = (self.settled(a) for a in node.args)
             return glot.compare(node.op, left, right, self.dialect)
-        return self.function(_FUNCTIONS[node.op], node.args[0])
+        return self.function(node.op.upper(), node.args[0])
 
     def settled(self, a: int) -> Sql:
         """Return a register with NaN turned into NULL: engines differ in how NaN compares."""
@@ -196,7 +192,7 @@ class Writer:
         return self.case([(self.compare("gt", self.use(a), 0.0), log)])
 
     def _wave(self, node: Node, a: int) -> Sql:
-        wave = self.function(_FUNCTIONS[node.op], a)
+        wave = self.function(node.op.upper(), a)
         if self.spans[a].top <= MAX:
             return wave
         return self.case([(self.compare("le", self.function("ABS", a), MAX), wave)])
@@ -205,7 +201,7 @@ class Writer:
 
     def _within(self, node: Node, a: int) -> Sql:
         """Write a function that is defined up to ±1; atanh is infinite there."""
-        value = self.function(_FUNCTIONS[node.op], a)
+        value = self.function(node.op.upper(), a)
         strict = node.op == "atanh"
         if self.spans[a].top < 1 or (self.spans[a].top == 1 and not strict):
             return value
