@@ -202,6 +202,7 @@ def read_known(domain: object, noise: object) -> tuple[object, tuple[Condition, 
 
     Examples
     --------
+    >>> from trueup.noise.laplace import Laplace
     >>> noise = {"s": Laplace(1), "n": Laplace(1)}
     >>> sorted(read_known("0 <= s <= n, n >= 1", noise)[0].items())
     [('n', Interval(1, None)), ('s', Interval(0, None))]

@@ -20,7 +20,8 @@ from trueup.formula.nodes import (
     is_foreign,
     not_a_number,
 )
-from trueup.formula.words import EXTREMA, FUNCTIONS
+from trueup.formula.operations import FUNCTIONS
+from trueup.formula.words import EXTREMA
 
 
 def variable(name: str) -> Value:

@@ -31,10 +31,11 @@ from trueup.errors import FormulaError
 from trueup.formula import arithmetic, conditions, limits
 from trueup.formula.admission import admit
 from trueup.formula.nodes import Condition, UnfitError, Value
+from trueup.formula.operations import FUNCTIONS
 from trueup.formula.refusal import quoted, refusal
 from trueup.formula.settling import settle
 from trueup.formula.tokens import Token, tokens
-from trueup.formula.words import CALLABLE, CHOICE, COMPARISONS, EXTREMA, FUNCTIONS, RESERVED
+from trueup.formula.words import CALLABLE, CHOICE, COMPARISONS, EXTREMA, RESERVED
 
 __all__ = ["admit", "parse"]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import sympy
 from sympy.core.relational import Relational
 
+from trueup.enclosure import zeros
 from trueup.errors import NoUnbiasedEstimator
-from trueup.formula.enclosure import zeros
 from trueup.formula.opaque import Opaque
 from trueup.formula.substitution import is_defined
 from trueup.formula.text import text

@@ -152,7 +152,16 @@ class Component:
         yield from product(*(range(len(c.operator.branches)) for c in self.cells))
 
     def value(self, region: Region) -> sympy.Expr:
-        """Return g = T[f] where x lies in the region."""
+        """Return g = T[f] where x lies in the region, worked out once."""
+        if region not in self._worked_out:
+            self._worked_out[region] = self._value(region)
+        return self._worked_out[region]
+
+    @cached_property
+    def _worked_out(self) -> dict[Region, sympy.Expr]:
+        return {}
+
+    def _value(self, region: Region) -> sympy.Expr:
         if len(self.independent) > 1:
             return sympy.Mul(*(part.value(own) for part, own in self._parts_in(region)))
         if self.is_untidy_lattice:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy
 
-from trueup.formula.enclosure import enclose, sign
+from trueup.enclosure import enclose, sign
 from trueup.formula.substitution import real
 
 if TYPE_CHECKING:

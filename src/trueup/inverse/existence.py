@@ -11,9 +11,9 @@ import numpy as np
 import sympy
 
 from trueup.domain import Interval
+from trueup.enclosure import zeros
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.formula.denominators import denominators
-from trueup.formula.enclosure import zeros
 from trueup.formula.opaque import Opaque
 from trueup.formula.substitution import at, real_at
 from trueup.formula.text import text

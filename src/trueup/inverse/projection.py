@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
+from trueup.enclosure import enclose
 from trueup.errors import TrueupError
-from trueup.formula.enclosure import enclose
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.definite import definite
 from trueup.inverse.jets import derivative

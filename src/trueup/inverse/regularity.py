@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sympy
 from sympy.core.relational import Relational
 
-from trueup.formula.enclosure import zeros
+from trueup.enclosure import zeros
 from trueup.formula.period import period
 from trueup.formula.substitution import at, rational, real_at
 from trueup.formula.unkinked import without_kinks

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import mpmath
 import sympy
 
+from trueup.enclosure import zeros
 from trueup.formula.complex_values import NotAnalyticError, complex_values
-from trueup.formula.enclosure import zeros
 from trueup.formula.opaque import Opaque
 from trueup.formula.substitution import at, rational, real_at
 from trueup.formula.unkinked import without_kinks

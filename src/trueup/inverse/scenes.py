@@ -15,8 +15,8 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.domain import Interval
+from trueup.enclosure import zeros
 from trueup.errors import TrueupError
-from trueup.formula.enclosure import zeros
 from trueup.formula.substitution import at
 from trueup.inverse.definite import definite
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BLOCK = 16_384
 """Rows per block: a handful of buffers of this size stay in the second-level cache."""
 
-UFUNCS = {name: row.ufunc for name, row in OPERATIONS.items()}
+UFUNCS: dict[str, Callable[..., Any]] = {name: row.ufunc for name, row in OPERATIONS.items()}
 """The operations that NumPy has."""
 
 

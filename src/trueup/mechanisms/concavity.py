@@ -15,8 +15,8 @@ import numpy as np
 import sympy
 
 from trueup.domain import Interval
+from trueup.enclosure.ranges import Walk
 from trueup.exact import symbolic
-from trueup.formula.ranges import Walk
 from trueup.formula.substitution import at, real
 from trueup.inverse.definite import definite
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trueup.enclosure import enclose
 from trueup.errors import TrueupError
-from trueup.formula.enclosure import enclose
 from trueup.inverse.jets import derivative
 from trueup.kernels.evaluate import evaluate
 from trueup.near.distance import least

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from trueup.domain import Interval
+from trueup.enclosure import enclose, zeros
 from trueup.errors import MissingExtra, TrueupError
-from trueup.formula.enclosure import enclose, zeros
 from trueup.formula.opaque import Opaque
 from trueup.formula.spline import Spline
 from trueup.formula.text import text

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.formula.enclosure import enclose
+from trueup.enclosure import enclose
 from trueup.inverse.jets import derivative
 from trueup.near.series import bound_on
 

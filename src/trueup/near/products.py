@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
+from trueup.enclosure import enclose
 from trueup.errors import MissingExtra, NoUnbiasedEstimator, TrueupError
 from trueup.estimator import Estimator
-from trueup.formula.enclosure import enclose
 from trueup.formula.text import text
 from trueup.inverse import spectral
 from trueup.inverse.separation import parted, separated

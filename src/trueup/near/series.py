@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy
 
+from trueup.enclosure import enclose
 from trueup.errors import TrueupError
-from trueup.formula.enclosure import enclose
 from trueup.inverse.jets import derivative
 from trueup.inverse.spectral import reciprocal
 from trueup.kernels.evaluate import evaluate

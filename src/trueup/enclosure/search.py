@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 import sympy
 
-from trueup.formula.cells import Bracket, clusters, halves, merged, partition, tiny
-from trueup.formula.domains import nowhere
-from trueup.formula.intervals import Floats, Mask
-from trueup.formula.ranges import Walk
-from trueup.formula.signs import Signs, sign_on
-from trueup.formula.slopes import slope
+from trueup.enclosure.cells import Bracket, clusters, halves, merged, partition, tiny
+from trueup.enclosure.domains import nowhere
+from trueup.enclosure.intervals import Floats, Mask
+from trueup.enclosure.ranges import Walk
+from trueup.enclosure.signs import Signs, sign_on
+from trueup.enclosure.slopes import slope
 
 CELLS = 20_000
 """Cells looked at before the search gives up."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sympy
 
-from trueup.formula.intervals import Mask
-from trueup.formula.ranges import Walk
+from trueup.enclosure.intervals import Mask
+from trueup.enclosure.ranges import Walk
 
 
 def nowhere(walk: Walk, expr: sympy.Basic) -> Mask:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import sympy
 
-from trueup.formula.factors import factors
-from trueup.formula.search import Search
+from trueup.enclosure.factors import factors
+from trueup.enclosure.search import Search
 
 FAR = 1e300
 """Zeros further out are not looked for."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trueup.formula.intervals import Floats, Mask
+from trueup.enclosure.intervals import Floats, Mask
 
 _WIDTH = 1e-13
 _UNIFORM = 17

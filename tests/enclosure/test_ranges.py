@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import depth
 from formula.drawn import FUNCTIONS, NAMES, SYMBOLS, texts, value
+from trueup.enclosure import enclose, sign
+from trueup.enclosure.ranges import Walk
 from trueup.errors import FormulaError, TrueupError
-from trueup.formula.enclosure import enclose, sign
 from trueup.formula.grammar import parse
-from trueup.formula.ranges import Walk
 
 q, s = SYMBOLS["q"], SYMBOLS["s"]
 inf = np.inf

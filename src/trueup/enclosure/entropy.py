@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import sympy
 
-from trueup.formula import intervals
-from trueup.formula.intervals import Range, loosened, monotone
+from trueup.enclosure import intervals
+from trueup.enclosure.intervals import Range, loosened, monotone
 
 _LOG = monotone(np.log, (0.0, np.inf), (-np.inf, np.inf))
 

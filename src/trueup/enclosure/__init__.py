@@ -6,8 +6,8 @@ in double precision.
 
 from __future__ import annotations
 
-from trueup.formula.ranges import Box, enclose
-from trueup.formula.roots import Zeros, zeros
-from trueup.formula.signs import sign
+from trueup.enclosure.ranges import Box, enclose
+from trueup.enclosure.roots import Zeros, zeros
+from trueup.enclosure.signs import sign
 
 __all__ = ["Box", "Zeros", "enclose", "sign", "zeros"]

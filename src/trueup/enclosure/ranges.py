@@ -10,10 +10,10 @@ import numpy as np
 import sympy
 from sympy.core.relational import Relational
 
+from trueup.enclosure import intervals, waves
+from trueup.enclosure.entropy import entropic, power_log
+from trueup.enclosure.intervals import Floats, Mask, Range, monotone
 from trueup.errors import TrueupError
-from trueup.formula import intervals, waves
-from trueup.formula.entropy import entropic, power_log
-from trueup.formula.intervals import Floats, Mask, Range, monotone
 
 Box = Mapping[sympy.Symbol, tuple[Floats, Floats]]
 

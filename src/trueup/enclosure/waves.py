@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from trueup.formula.intervals import Floats, Mask, Range, loosened, magnitude
+from trueup.enclosure.intervals import Floats, Mask, Range, loosened, magnitude
 
 _FAR = 1e6
 """Beyond, the position within a period is not known well enough: the answer is the full range."""

@@ -8,10 +8,10 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trueup.formula.enclosure import zeros
-from trueup.formula.factors import factors
+from trueup.enclosure import zeros
+from trueup.enclosure.factors import factors
+from trueup.enclosure.slopes import slope
 from trueup.formula.grammar import parse
-from trueup.formula.slopes import slope
 from work import at_most
 
 q = sympy.Symbol("q", real=True)

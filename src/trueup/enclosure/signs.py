@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import sympy
 
-from trueup.formula import intervals
-from trueup.formula.intervals import Floats, Range, monotone
-from trueup.formula.ranges import Box, Walk
+from trueup.enclosure import intervals
+from trueup.enclosure.intervals import Floats, Range, monotone
+from trueup.enclosure.ranges import Box, Walk
 
 Signs = npt.NDArray[np.int8]
 
