@@ -32,6 +32,7 @@ NEAR, MORE = 5, 4  # so many times the draws of Google's mean where GroupMean is
 GOOGLE, TWO_TOTALS = "Google BoundedMean", "trueup two totals, L = 1"
 GROUP = "trueup group mean"
 AHEAD = {0.1: 10, 0.5: 5, 0.9: 10}  # from which n on GroupMean has to be ahead of Google's mean
+ROUNDING = 1e-12  # of quadratures of numbers below 1: a smaller bias is none
 STEPS = 20  # totals between two whole numbers
 MOST, AT = 0.72, 50  # what TwoTotalsMean has to reach against Google's mean, and where
 
@@ -184,7 +185,7 @@ def figure(x):
 def bias_figure(e):
     if abs(e.bias) < 3 * e.bias_error:
         return f"<{figure(3 * e.bias_error)}"
-    return figure(e.bias) if e.bias else "0"
+    return figure(e.bias) if abs(e.bias) > ROUNDING else "0"
 
 
 def table(title, results, mean, show, best=False):

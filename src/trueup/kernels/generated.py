@@ -203,26 +203,32 @@ def _function(program: Program, stage: Stage, needed: Sequence[int], constants: 
 def _loops(
     nodes: Sequence[Node], stage: Stage, needed: Sequence[int], end: Sequence[str]
 ) -> list[str]:
-    """Return the loops of a stage: one, or before it, for some rows at a time, those of tables."""
+    """Return the loops of a stage: one, or before it, for some rows at a time, those of tables.
+
+    The rows at a time are slices: a row of one is known not to be negative, and is read as it
+    stands, in vectors; a row ``first + i`` of the whole column would be checked, and gathered.
+    """
+    rows = "range(y0.size)"
     given = [f"r{r} = x{r}[i]" for r in stage.reads]
     tables = _tables(nodes, needed)
     if not tables:
-        return _loop("range(y0.size)", [*given, *_statements(nodes, needed), *end])
-    rows = "range(first, last)"
-    inside = [f"last = min(first + {_AT_A_TIME}, y0.size)"]
+        return _loop(rows, [*given, *_statements(nodes, needed), *end])
+    columns = [*(f"x{r}" for r in stage.reads), *(f"y{i}" for i in range(len(stage.writes)))]
+    inside = [f"{name} = all_{name}[first : first + {_AT_A_TIME}]" for name in columns]
     for level in tables:
         steps = _needed(nodes, [a for t in level for a in nodes[t].args])
         own = [f"r{r} = x{r}[i]" for r in steps if not _inner(nodes[r])]
         places = [line for t in level for line in _place(t, nodes[t])]
         looked_up = [f"t{t}[i] = c[uint32(j{t}[i])]" for t in level]  # no sign: nothing is checked
         inside += _loop(rows, [*own, *_statements(nodes, steps), *places])
-        inside += _loop("range(last - first)", looked_up)
+        inside += _loop(rows, looked_up)
     inside += _loop(rows, [*given, *_statements(nodes, needed), *end])
     every = [t for level in tables for t in level]
     return [
+        *(f"all_{name} = {name}" for name in columns),
         *(f"j{t} = empty({_AT_A_TIME}, int32)" for t in every),
         *(f"t{t} = empty({_AT_A_TIME})" for t in every),
-        *_loop(f"range(0, y0.size, {_AT_A_TIME})", inside, "first"),
+        *_loop(f"range(0, all_y0.size, {_AT_A_TIME})", inside, "first"),
     ]
 
 
@@ -256,7 +262,7 @@ def _place(register: int, node: Node) -> list[str]:
         f"j = r{node.args[0]} - {k}_1 + 1.0",
         "j = j if j > 0.0 else 0.0",  # NaN too
         f"j = j if j < {k}_2 else {k}_2",
-        f"j{register}[i - first] = int32({k}_0 + j)",
+        f"j{register}[i] = int32({k}_0 + j)",
     ]
 
 
@@ -275,7 +281,7 @@ def _lines(register: int, node: Node) -> list[str]:
     """Return the statements of one node."""
     args = [f"r{a}" for a in node.args]
     if node.op == "table":
-        return [f"r{register} = t{register}[i - first]"]
+        return [f"r{register} = t{register}[i]"]
     if node.op == "laguerre":
         return _clenshaw(register, args[0], len(node.data))
     return [f"r{register} = {_TEMPLATES[node.op].format(*args)}"]
