@@ -10,7 +10,7 @@
         └── MissingExtra            an optional part is not installed
 
     UserWarning
-    └── BoundWarning                a table does not look like its stated bounds
+    └── BoundWarning                a bound is not what it seems: false for a table, or of no use
 """
 
 from __future__ import annotations
@@ -71,4 +71,4 @@ class MissingExtra(TrueupError):
 
 
 class BoundWarning(UserWarning):
-    """Far more values of a table lie beyond a bound than the noise explains."""
+    """A bound, on values or on a bias, is contradicted by a table, or is of no use."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
+from trueup.kernels.grid import columns as evaluated
 
 SMALL = (1, 2, 3, 4, 6, 9, 14, 30, 100)
 LEFT_OUT = 1e-5  # of the probability, beyond the integers that are summed over
@@ -189,6 +190,24 @@ def test_bounds_of_the_denominator_end_the_interval() -> None:
     assert high < 80  # s < 70, n >= 1; without the bound there is no end
     capped = tu.unbiased("s/n", noise | {"s": tu.DiscreteLaplace(5)}, "0 <= s <= 3*n, n >= 1")
     assert capped.interval(s=30, n=-4)[1] == 3
+
+
+@pytest.mark.parametrize("empty", [None, 2.0])
+def test_a_growth_rate_has_the_interval_of_its_ratio(empty: float | None) -> None:
+    """100·(r − 1) at both ends of that of r, in memory and as formulas."""
+    noise = {"s": tu.DiscreteLaplace(5), "n": tu.DiscreteLaplace(2)}
+    domain = "s >= 0, n >= 1" if empty is None else "s >= 0, n >= 0"
+    given = {"s": np.array([20.0, -3, 400, 9]), "n": np.array([3.0, -4, 90, 0])}
+    ratio = tu.unbiased("s/n", noise, domain, empty=empty)
+    growth = tu.unbiased("100*(s/n - 1)", noise, domain, empty=empty and 100 * (empty - 1))
+    expected = [100 * (end - 1) for end in ratio.interval(**given)]
+    assert np.isfinite(expected).all()
+    assert np.allclose(growth.interval(**given), expected, rtol=1e-9, atol=1e-9)
+    ends = growth._closed_ends(0.95)
+    assert ends is not None
+    for end, known in zip(ends, expected, strict=True):
+        found = evaluated(end, None, list(given.values()), ("value",))[0]
+        assert np.allclose(found, known, rtol=1e-9, atol=1e-9)
 
 
 def test_other_functions_are_projected() -> None:

@@ -109,3 +109,13 @@ def test_extensions_keep_their_digits(extension):
     want = columns(est._value, None, [x], ("value",))[0]
     reach = np.maximum.accumulate(np.abs(want)[::-1])[::-1]
     assert (np.abs(got - want) <= 1e-11 * reach).all()
+
+
+def test_a_number_that_is_added_reads_no_input():
+    noise = {"s": tu.DiscreteLaplace(5), "n": tu.DiscreteLaplace(2)}
+    growth = tu.unbiased("100*(s/n - 1)", noise, "s >= 0, n >= 1")
+    frame = pl.DataFrame({"s": [20, 400], "n": [3, 90]})
+    lazy = tu.debias(frame.lazy(), interval=0.95, growth=growth).collect()
+    eager = tu.debias(frame, interval=0.95, growth=growth)
+    for name in ("growth", "growth_stderr", "growth_low", "growth_high"):
+        assert lazy[name].to_list() == pytest.approx(eager[name].to_list(), rel=1e-9)

@@ -208,6 +208,18 @@ def test_intervals_at_high_levels():
         assert high - low == pytest.approx(ends[1] - ends[0], rel=0.015)
 
 
+def test_a_growth_rate_of_sums_is_that_of_its_ratio():
+    frame = pl.DataFrame({"g": list("aab"), "s": [900.0, 30, 20], "n": [800, 100, 3]})
+    noise = {"s": tu.Laplace(5), "n": tu.DiscreteLaplace(2)}
+    formulas = {"r": "s/n", "growth": "100*(s/n - 1)"}
+    both = {k: tu.unbiased(f, noise, {"s": (0, None), "n": (1, None)}) for k, f in formulas.items()}
+    found = tu.ratio(frame, by="g", interval=0.95, **both)
+    for end in ("", "_low", "_high"):
+        known = (100 * (found[f"r{end}"] - 1)).to_list()
+        assert np.isfinite(known).all()
+        assert found[f"growth{end}"].to_list() == pytest.approx(known, rel=1e-9)
+
+
 def test_a_denominator_that_is_too_small_is_missing_and_has_an_interval():
     frame = pl.DataFrame({"g": ["a"] * 20 + ["b"] * 20, "s": [5.0] * 40, "n": [1] * 20 + [90] * 20})
     noise = {"s": tu.Laplace(5), "n": tu.DiscreteLaplace(5)}

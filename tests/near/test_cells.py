@@ -115,3 +115,20 @@ def test_gaussian_noise_zeros_and_moments():
 def test_bad_cells_are_refused(given, said):
     with pytest.raises(tu.TrueupError, match=said):
         tu.nearly_unbiased("1/n", N, (1, None), **given)
+
+
+def test_the_bound_stated_holds_for_noisier_rows():
+    few = tu.nearly_unbiased("s/n", {"s": N, "n": N}, DOMAIN, cells=100)
+    more = tu.DiscreteLaplace(9)
+    chosen = tu.nearly_unbiased("s/n", {"s": N, "n": more}, DOMAIN, cells=100)
+    k, n = np.arange(-400, 401), np.arange(1, 60)
+
+    def off(g):
+        masses = more.pmf(k)
+        mean = np.array([masses @ g(s=np.ones(len(k)), n=at + k) for at in n])
+        return np.abs(n * mean - 1).max()
+
+    kept = few._at_scales({"n": 9.0})
+    assert off(chosen) > 1.1 * few.bias_bound
+    assert 0.98 * few.bias_bound < off(kept) <= few.bias_bound
+    assert few._at_scales({"n": 2.0}).bias_bound < few.bias_bound

@@ -125,3 +125,48 @@ def test_a_logarithm_of_a_positive_product_separates():
     one = tu.nearly_unbiased("log(a*b)", noise, domain, max_bias=0.01)
     two = tu.nearly_unbiased("log(a) + log(b)", noise, domain, max_bias=0.01)
     assert one(a=30, b=25) == pytest.approx(two(a=30, b=25), rel=1e-9)
+
+
+LAPLACE = tu.DiscreteLaplace(5)
+SMALL = {"n": (1, None)}
+
+
+@pytest.mark.parametrize(
+    ("f", "part", "at"),
+    [
+        ("m/n - 1", "m/n", {"m": 3}),
+        ("(m - n)/n", "m/n", {"m": 3}),
+        ("100*(m/n - 1)", "100*m/n", {"m": 3}),
+        ("a/n - b/n", "f", {"a": 5, "b": 2}),
+    ],
+)
+def test_growth_rates_are_traded_like_their_ratio(f, part, at):
+    """The bias of 100·(m/n − 1) is that of 100·m/n, by sums over the noise of n."""
+    noises = dict.fromkeys((*at, "n"), LAPLACE)
+    est = tu.nearly_unbiased(f, noises, SMALL, cells=20)
+    exact = tu.unbiased(f, noises, SMALL)
+    assert est.measure == part
+    assert (f"% of {part}, certified" in est.certified) == (part != "f")
+    k = np.arange(-300, 301)
+    fixed = {name: np.full(len(k), float(value)) for name, value in at.items()}
+    size, less = (100.0, 100.0) if f[:3] == "100" else (1.0, 0.0 if part == "f" else 1.0)
+    off = []
+    for n in range(1, 40):
+        mean = LAPLACE.pmf(k) @ est(**fixed, n=n + k)
+        truth = size * 3 / n
+        off.append(abs(mean - (truth - less)) / truth)
+    assert 0.98 * est.bias_bound < max(off) <= est.bias_bound
+    assert est.sd(**at, n=3) < exact.sd(**at, n=3) / 10
+    assert est.stderr(**at, n=30) > 0
+
+
+def test_what_cannot_be_traded_is_told_and_keeps_its_conditions():
+    noises = {"m": LAPLACE, "n": LAPLACE}
+    with pytest.warns(tu.BoundWarning, match=r"no bias of m/\(m \+ n\) can be traded.*no sum of"):
+        est = tu.nearly_unbiased("m/(m + n)", noises, "m>=0, n>=0, m + n >= 1", cells=20)
+    k = np.arange(-160, 161)
+    masses = np.outer(LAPLACE.pmf(k), LAPLACE.pmf(k))
+    for m, n in ((1, 0), (0, 1), (2, 3)):
+        values = est(m=(m + k)[:, None], n=(n + k)[None, :])
+        assert np.sum(masses * values) == pytest.approx(m / (m + n), abs=1e-9)
+    assert "can be traded" in est.explain()

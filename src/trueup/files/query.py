@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trueup.errors import TrueupError
 from trueup.files.shared_parts import layered
+from trueup.inverse.closed_ends import ENDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -205,8 +206,9 @@ class Statement:
                 self.dialect, output
             )
         except TrueupError as error:
-            hint = "in Python tu.debias has no such limit"
-            hint = f"{hint}; or add --no-stderr" if output != "value" else hint
+            without = "leave out --interval" if output in ENDS else "add --no-stderr"
+            hint = "in Python, in memory, tu.debias has no such limit"
+            hint = f"{hint}; or {without}" if output != "value" else hint
             raise TrueupError(f"{request.name}, {output}: {error.message}", hint) from None
 
     def outputs(self) -> dict[str, str]:

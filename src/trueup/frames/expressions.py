@@ -36,8 +36,8 @@ MOST = 50_000
 _MOST_ENTRIES = 4096
 
 
-def expression(tape: Tape, inputs: Sequence[Expr]) -> Expr:
-    """Return a tape as an expression in its inputs.
+def expression(tape: Tape, inputs: Sequence[Expr], home: Any = None) -> Expr:
+    """Return a tape as an expression in its inputs, of the module ``home`` or else of theirs.
 
     Examples
     --------
@@ -50,9 +50,9 @@ def expression(tape: Tape, inputs: Sequence[Expr]) -> Expr:
     """
     _check_size(tape)
     registers: list[Any] = []
-    home = _home(inputs[0])
+    home = _home(inputs[0]) if home is None else home
     for node in tape.nodes:
-        registers.append(_apply(node, [registers[a] for a in node.args], inputs))
+        registers.append(_apply(node, [registers[a] for a in node.args], inputs, home))
     return _lifted(registers[tape.output], home)
 
 
@@ -72,7 +72,7 @@ def _check_size(tape: Tape) -> None:
         )
 
 
-def _apply(node: Node, args: list[Any], inputs: Sequence[Expr]) -> Any:
+def _apply(node: Node, args: list[Any], inputs: Sequence[Expr], home: Any) -> Any:
     if node.op == "input":
         return inputs[node.data]
     if node.op in ("const", "truth"):
@@ -81,7 +81,6 @@ def _apply(node: Node, args: list[Any], inputs: Sequence[Expr]) -> Any:
         return _laguerre(node.data, args[0])
     if node.op == "call":
         return _table(node.data, args)
-    home = _home(inputs[0])
     return _OPERATIONS[node.op](*(_lifted(a, home) for a in args))
 
 
@@ -275,7 +274,8 @@ def _regions(
 ) -> Expr:
     """Return a part as cases: below, inside or above each bound."""
     if len(chosen) == len(part.bounds):
-        return expression(part.piece(chosen).tape, [inputs[i] for i in part.reads])
+        own = [inputs[i] for i in part.reads]
+        return expression(part.piece(chosen).tape, own, _home(inputs[0]))
     bound = part.bounds[len(chosen)]
     x, result = inputs[bound.input], _regions(part, inputs, integers, (*chosen, 0))
     whole = bound.input in integers

@@ -146,13 +146,13 @@ def of_ratio(ratio: Quotient, level: float, scales: Scales) -> Ends:
         least, most = made.box(error * BOX / 4)
         ends = _between(ends[0], least, most), _between(ends[1], least, most)
     ends = _limited(ends[0], low, high), _limited(ends[1], low, high)
-    if ratio.empty is None:
-        return ends
-    value, likely = _number(ratio.empty), made.bottom <= _number(ratio.most_of_none(error))
-    return (
-        sympy.Min(ends[0], _case(value, likely, _FARTHEST), evaluate=False),
-        sympy.Max(ends[1], _case(value, likely, -_FARTHEST), evaluate=False),
-    )
+    if ratio.empty is not None:
+        value, likely = _number(ratio.empty), made.bottom <= _number(ratio.most_of_none(error))
+        ends = (
+            sympy.Min(ends[0], _case(value, likely, _FARTHEST), evaluate=False),
+            sympy.Max(ends[1], _case(value, likely, -_FARTHEST), evaluate=False),
+        )
+    return _number(ratio.shift) + ends[0], _number(ratio.shift) + ends[1]
 
 
 def _between(x: sympy.Expr, least: sympy.Expr, most: sympy.Expr) -> sympy.Expr:

@@ -57,6 +57,8 @@ class Direction(NamedTuple):
 class Quotient:
     """A/B, both linear in the statistics, with noises along two directions at most.
 
+    It is ``shift`` + A′/B: all that is known below is of A′/B, ``top``/``bottom``.
+
     Parameters
     ----------
     top, bottom
@@ -78,7 +80,20 @@ class Quotient:
         empty: float | None = None,
     ) -> None:
         self.top, self.bottom = np.array(top, float), np.array(bottom, float)
-        self.statistics, self.tied, self.empty = statistics, tied, empty
+        self.statistics, self.tied = statistics, tied
+        self.shift = self._split()
+        self.empty = None if empty is None else empty - self.shift
+
+    def _split(self) -> float:
+        """Take c out of A/B = c + A′/B where A′ reads nothing that B does: s/n − 1 is −1 + s/n."""
+        noisy = np.flatnonzero(self.bottom[1:]) + 1
+        shares = {*(self.top[noisy] / self.bottom[noisy])}
+        if len(shares) != 1:
+            return 0.0
+        (shift,) = shares
+        self.top = self.top - shift * self.bottom
+        self.top[noisy] = 0.0
+        return float(shift)
 
     @cached_property
     def directions(self) -> list[Direction]:
@@ -90,7 +105,8 @@ class Quotient:
         if statistics is self.statistics:
             return self
         other = Quotient(self.top, self.bottom, statistics, self.tied, self.empty)
-        other.__dict__ |= {k: getattr(self, k) for k in ("sign", "nearest", "range", "known")}
+        known = ("shift", "sign", "nearest", "range", "known")
+        other.__dict__ |= {k: getattr(self, k) for k in known}
         return other
 
     # -- what the domain says ----------------------------------------------------------------------
@@ -163,7 +179,7 @@ class Quotient:
 
     @cached_property
     def boxed(self) -> bool:
-        """Whether a box is worth its share: B is away from 0, and A has noises of its own."""
+        """Whether a box is worth its share: B is away from 0, and A′ has noises of its own."""
         return self.nearest > 0 and any(self.bottom[1:]) and not any(self.top[1:] * self.bottom[1:])
 
     # -- intervals ---------------------------------------------------------------------------------
@@ -173,10 +189,11 @@ class Quotient:
         published = np.stack([np.asarray(v, float) for v in x])
         a = self.top[0] + self.top[1:] @ published
         b = self.bottom[0] + self.bottom[1:] @ published
-        return self.ends(a, b, level)
+        low, high = self.ends(a, b, level)
+        return self.shift + low, self.shift + high
 
     def ends(self, a: Floats, b: Floats, level: float) -> tuple[Floats, Floats]:
-        """Return low and high ends at published numerators and denominators."""
+        """Return low and high ends of A′/B at published numerators and denominators."""
         error = 1 - level
         polygon = self._corners(error * (1 - BOX * self.boxed) / 2)
         parts = [slice(i, i + _ROWS) for i in range(0, len(a), _ROWS)]
@@ -310,7 +327,8 @@ def _or_empty(
     named = zip((s.symbol.name for s in statistics), form[1:], strict=True)
     terms = tuple((name, sympy.Integer(int(c))) for name, c in named if c)
     some = Condition(terms, sympy.Integer(1 - int(form[0])))
-    return Quotient(plain.top, plain.bottom, statistics, (*tied, some), float(value))
+    top = plain.top + plain.shift * plain.bottom
+    return Quotient(top, plain.bottom, statistics, (*tied, some), float(value))
 
 
 def _linear(part: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> list[float] | None:

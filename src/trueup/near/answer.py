@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from trueup.errors import TrueupError
+from trueup.errors import BoundWarning, TrueupError
 from trueup.formula.text import text
 from trueup.inverse.grids import grid
 from trueup.inverse.solve import Inverse
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     import sympy
 
+    from trueup.formula.linear import Condition
     from trueup.inverse.solve import Statistic
     from trueup.kernels.grid import Grid
     from trueup.near.question import Wish
@@ -39,6 +41,7 @@ class Answer:
     terms: tuple[Term, ...]
     bound: float
     relative: bool
+    relative_to: sympy.Expr
 
     @property
     def inverse(self) -> Inverse:
@@ -86,10 +89,15 @@ class Answer:
         return grid(wide, statistics, "variance")  # type: ignore[arg-type]
 
 
-def answer(f: sympy.Expr, statistics: tuple[Statistic, ...], wish: Wish) -> Answer | Polynomial:
+def answer(
+    f: sympy.Expr,
+    statistics: tuple[Statistic, ...],
+    wish: Wish,
+    tied: Sequence[Condition] = (),
+) -> Answer | Polynomial:
     """Return the estimator of least variance under bounded bias, or the best for many cells."""
     if len(statistics) > 1:
-        return _of_several(f, statistics, wish)
+        return _of_several(f, statistics, wish, tied)
     (statistic,) = statistics
     question = dataclasses.replace(
         question_of(statistic, f, wish.prior),
@@ -104,10 +112,12 @@ def answer(f: sympy.Expr, statistics: tuple[Statistic, ...], wish: Wish) -> Answ
         return approximate(question, bounded=wish.max_bias is not None)
     solution = construct(question)
     term = Term(f, None, (Factor(solution),))
-    return Answer(f, statistics, (term,), solution.certificate.bound, question.relative)
+    return Answer(f, statistics, (term,), solution.certificate.bound, question.relative, f)
 
 
-def _of_several(f: sympy.Expr, statistics: tuple[Statistic, ...], wish: Wish) -> Answer:
+def _of_several(
+    f: sympy.Expr, statistics: tuple[Statistic, ...], wish: Wish, tied: Sequence[Condition]
+) -> Answer:
     """Return the answer for several statistics: sums of products."""
     if wish.max_bias is None and wish.cells is None:
         raise _no_bias()
@@ -115,13 +125,21 @@ def _of_several(f: sympy.Expr, statistics: tuple[Statistic, ...], wish: Wish) ->
     composed = None
     if usual:
         with contextlib.suppress(TrueupError):
-            composed = compose(f, statistics, dataclasses.replace(wish, relative=True))
+            composed = compose(f, statistics, dataclasses.replace(wish, relative=True), tied)
     relative = composed is not None or bool(wish.relative)
     if composed is None:
-        composed = compose(f, statistics, dataclasses.replace(wish, relative=relative))
+        composed = compose(f, statistics, dataclasses.replace(wish, relative=relative), tied)
     if wish.max_bias is not None:
         _check(composed.bound, wish.max_bias)
-    return Answer(f, statistics, composed.terms, composed.bound, relative)
+    if composed.untraded:
+        warnings.warn(
+            f"no bias of {text(f)} can be traded, this is its unbiased estimator: "
+            f"{composed.untraded}",
+            BoundWarning,
+            stacklevel=7,  # nearly_unbiased() is called by the user
+        )
+    given = composed.terms, composed.bound, relative, composed.relative_to
+    return Answer(f, statistics, *given)
 
 
 def _check(bound: float, max_bias: float) -> None:

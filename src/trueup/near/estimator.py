@@ -58,19 +58,23 @@ def nearly_unbiased(
         polynomial of least mean squared error.
     relative
         Whether bias and standard deviation count relative to |f(q)|. None: not with ``max_bias``;
-        with ``cells`` if f, or each factor of it that is traded, is nowhere zero.
+        with ``cells`` if f, or each factor of it that is traded, is nowhere zero. Of a growth
+        rate, m/n − 1, which has zeros, relative to what is traded, m/n: ``relative_to`` says so.
     prior
         What the variance is averaged over: ``"uniform"``, ``"log-uniform"``, a function of the true
         value, or weights on the integers. None is log-uniform on a positive domain, else uniform.
     cells
         In place of ``max_bias``: m, if estimates of m like cells will be averaged or added up.
         Noise averages out and bias does not, so bias² + variance/m, averaged over the prior, is
-        made as small as can be. ``bias_bound`` says how large the bias became.
+        made as small as can be. ``bias_bound`` says how large the bias became; it also holds in a
+        table with a noise scale per row.
 
     Notes
     -----
     In a product such as s/n the polynomial s stays unbiased and 1/n is traded; the product has the
     relative bias of 1/n. How noisy s is relative to itself is not known: it counts as noisy as 1/n.
+    Traded are functions of one statistic each. Where there are none that stand apart, as in
+    s/(m + n), the estimator is the unbiased one, and a ``BoundWarning`` says so.
 
     Examples
     --------
@@ -119,14 +123,24 @@ class NearlyUnbiased(Estimator):
         self._recipe = recipe  # type: ignore[assignment]
 
     def _invert(self, extension: object) -> Inverse:
-        given = self._source.expr, self._statistics
-        self._answer: Answer | Polynomial = answer(*given, self._wish)
+        given = self._source.expr, self._statistics, self._wish, self._tied
+        self._answer: Answer | Polynomial = answer(*given)
         return self._answer.inverse
 
     @property
     def relative(self) -> bool:
-        """Whether bias and standard deviation count relative to |f(q)|."""
+        """Whether bias and standard deviation count relative to |f(q)|, or to a part of it."""
         return self._answer.relative
+
+    @property
+    def relative_to(self) -> sympy.Expr:
+        """What a relative bias is relative to: f, or of m/n − 1, say, the part traded, m/n."""
+        return getattr(self._answer, "relative_to", self.estimand)
+
+    @property
+    def measure(self) -> str:
+        """What a relative bias is relative to, as text: "f" if it is f itself."""
+        return "f" if self.relative_to == self.estimand else text(self.relative_to)
 
     # -- the certificate ---------------------------------------------------------------------------
 
@@ -139,7 +153,8 @@ class NearlyUnbiased(Estimator):
     def certified(self) -> str:
         """The bound on the bias, in words."""
         bound = self.bias_bound
-        size = f"{100 * bound:.3g} % of the true value" if self.relative else f"{bound:.3g}"
+        whole = "the true value" if self.measure == "f" else self.measure
+        size = f"{100 * bound:.3g} % of {whole}" if self.relative else f"{bound:.3g}"
         return f"bias at most {size}, certified"
 
     @cached_property
@@ -225,7 +240,7 @@ class NearlyUnbiased(Estimator):
 
     def __repr__(self) -> str:
         given = ", ".join(f"{s.symbol.name}: {s.noise!r} on {s.domain}" for s in self._statistics)
-        bound = f"{self.bias_bound:.3g}{'·|f|' if self.relative else ''}"
+        bound = f"{self.bias_bound:.3g}{f'·|{self.measure}|' if self.relative else ''}"
         return f"<nearly unbiased estimator of {text(self.estimand)} ({given}; |bias| ≤ {bound})>"
 
     # -- what it cannot do -------------------------------------------------------------------------
@@ -245,7 +260,10 @@ class NearlyUnbiased(Estimator):
         )
 
     def _at_scales(self, scales: Mapping[str, float]) -> NearlyUnbiased:
-        """Return the estimator for other noise scales, made once for each."""
+        """Return the estimator for other noise scales, made once for each.
+
+        The bias that ``cells`` choose for more noise may be larger: the bound stated here holds.
+        """
         key = tuple(scales.items())
         if key not in self._levels:
             if len(self._levels) == MOST_LEVELS:
@@ -255,10 +273,14 @@ class NearlyUnbiased(Estimator):
                     "round the scales up to fewer levels, or use unbiased() where that exists",
                 )
             recipe: Any = self._recipe
-            f, noise, *rest = recipe
+            f, noise, domain, max_bias, _, prior, cells = recipe
             given = noise if isinstance(noise, Mapping) else dict.fromkeys(self.statistics, noise)
             own = {n: z.at_scale(scales[n]) if n in scales else z for n, z in given.items()}
-            self._levels[key] = NearlyUnbiased(f, own, *rest)
+            rest = (self.relative, prior)
+            made = NearlyUnbiased(f, own, domain, max_bias, *rest, cells)
+            if cells is not None and made.bias_bound > self.bias_bound:
+                made = NearlyUnbiased(f, own, domain, self.bias_bound, *rest)
+            self._levels[key] = made
         return self._levels[key]
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:

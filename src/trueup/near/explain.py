@@ -54,6 +54,8 @@ def explain(estimator: NearlyUnbiased) -> str:
     else:
         for factor in answer.factors:
             rows += _factor(factor)
+        if not answer.factors:
+            rows.append(("theorem", "unbiased: no function of one statistic in it can be traded"))
     rows += _spread(estimator)
     otherwise = "normal approximation, estimate ± (z·stderr + largest bias)"
     rows.append(("interval", INTERVALS.get(estimator.interval_method, otherwise)))
@@ -62,14 +64,14 @@ def explain(estimator: NearlyUnbiased) -> str:
 
 
 def _bias(estimator: NearlyUnbiased) -> str:
-    bound, asked = estimator.bias_bound, estimator.max_bias
+    bound, asked, whole = estimator.bias_bound, estimator.max_bias, f"|{estimator.measure}|"
     if estimator.cells is not None:
-        size = f"{100 * bound:.4g} % of |f|" if estimator.relative else f"{bound:.4g}"
+        size = f"{100 * bound:.4g} % of {whole}" if estimator.relative else f"{bound:.4g}"
         why = f"chosen for averages of {estimator.cells:g} cells"
         return f"at most {size} ({why}), certified on the whole domain"
     if estimator.relative:
         wanted = "" if asked is None else f" (asked: {100 * asked:.4g} %)"
-        return f"at most {100 * bound:.4g} % of |f|{wanted}, certified on the whole domain"
+        return f"at most {100 * bound:.4g} % of {whole}{wanted}, certified on the whole domain"
     wanted = "" if asked is None else f" (asked: {asked:.4g})"
     return f"at most {bound:.4g}{wanted}, certified on the whole domain"
 

@@ -33,6 +33,7 @@ from trueup.near.series import graded
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from trueup.formula.linear import Condition
     from trueup.inverse.solve import Statistic
 
     Floats = NDArray[np.float64]
@@ -116,49 +117,71 @@ def _inseparable(f: sympy.Expr, statistic: Statistic) -> NoUnbiasedEstimator:
 
 @dataclasses.dataclass(frozen=True)
 class Composed:
-    """The terms of an estimator and the certificate of their sum."""
+    """The terms of an estimator, the certificate of their sum, and what that is relative to."""
 
     terms: tuple[Term, ...]
     bound: float
+    relative_to: sympy.Expr
+    untraded: str = ""
+    """Why nothing is traded, if something is worth it."""
 
 
-def compose(f: sympy.Expr, statistics: Sequence[Statistic], wish: Wish) -> Composed:
+def compose(
+    f: sympy.Expr,
+    statistics: Sequence[Statistic],
+    wish: Wish,
+    tied: Sequence[Condition] = (),
+) -> Composed:
     """Return the nearly unbiased estimator of a function of several statistics.
 
     Where the bias of the whole cannot be bounded (s/n with s unbounded has no bound of its own),
     what has an unbiased estimator keeps it.
     """
+    products = split(f, statistics)
     try:
-        return _traded(f, statistics, split(f, statistics), wish)
+        made = _traded(f, statistics, products, wish, tied)
     except MissingExtra:
         raise
-    except TrueupError:
-        kept = split(f, statistics, kept=True)
+    except TrueupError as error:
+        products = split(f, statistics, kept=True)
         if not any(map(_invertible, statistics)):
             raise
-    return _traded(f, statistics, kept, wish)
+        made, reason = _traded(f, statistics, products, wish, tied), error
+    else:
+        reason = TrueupError(
+            "it is no sum of products of functions of one statistic each",
+            "a total published as one statistic, or unbiased(), which is the same",
+        )
+    smooth = spectral.decompose(f, [s.symbol for s in statistics]) is not None
+    traded = smooth or any(p.helped for p in products)
+    return made if traded else dataclasses.replace(made, untraded=str(reason))
 
 
 def _traded(
-    f: sympy.Expr, statistics: Sequence[Statistic], products: Sequence[Product], wish: Wish
+    f: sympy.Expr,
+    statistics: Sequence[Statistic],
+    products: Sequence[Product],
+    wish: Wish,
+    tied: Sequence[Condition],
 ) -> Composed:
     """Return the products with the bias shared out among those that can be traded."""
     box, relative = {s.symbol: s.domain for s in statistics}, bool(wish.relative)
     near = [p for p in products if p.helped]
+    measure, share = _against(f, near, box) if relative and near else (f, 1.0)
     max_bias = wish.max_bias or 1.0
     budget = max_bias if relative else max_bias / max(len(near), 1)
     terms, total = [], 0.0
     for p in products:
-        size = _share(f, p, near, box, relative) if p.helped else 1.0
+        size = _multiplied(p, box) if p.helped and not relative else share
         alone = p.helped == 1 and not relative
         each = budget / size * (1 - 1e-9) if alone else _each(budget, size, max(p.helped, 1))
         questions = [_question(p, s, h, each, not alone, wish) for s, h in p.near]
         factors = tuple(_factor(s, q) for (s, _), q in zip(p.near, questions, strict=True))
-        terms.append(_term(p, statistics, factors))
+        terms.append(_term(p, statistics, factors, tied))
         offs = [x.solution.certificate.bound for x in factors]
         off = (max(offs) if alone else math.prod(1 + x for x in offs) - 1) if offs else 0.0
         total = max(total, off * size) if relative else total + off * size
-    return Composed(tuple(terms), total)
+    return Composed(tuple(terms), total, measure)
 
 
 def _factor(statistic: Statistic, question: Question) -> Factor:
@@ -171,31 +194,41 @@ def _each(max_bias: float, size: float, count: int) -> float:
     return math.expm1(math.log1p(max_bias / size) / count) * (1 - 1e-9)
 
 
-def _share(
-    f: sympy.Expr,
-    p: Product,
-    near: Sequence[Product],
-    box: Mapping[sympy.Symbol, Any],
-    relative: bool,
-) -> float:
+def _against(
+    f: sympy.Expr, near: Sequence[Product], box: Mapping[sympy.Symbol, Any]
+) -> tuple[sympy.Expr, float]:
+    """Return what a relative bias is relative to, and sup Σ|tₖ| over it, tₖ the terms traded.
+
+    That is f; or, where f has zeros by a number that is added to them, Σtₖ: of m/n − 1 it is m/n.
+    """
+    traded = sympy.Add(*(p.expr for p in near))
+    shifted = not sympy.expand(f - traded).free_symbols
+    for whole in (f, traded) if shifted else (f,):
+        alone = len(near) == 1 and sympy.expand(whole - traded) == 0
+        if alone or _same_sign(whole, near, box):
+            return whole, 1.0
+        size = largest(sympy.Add(*(abs(p.expr) for p in near)) / abs(whole), box)
+        if math.isfinite(size):
+            return whole, max(size, 1e-300)
+    raise TrueupError(
+        f"the terms of {text(f)} cancel, and its bias cannot be bounded relative to it",
+        "use relative=False with bounds on all statistics, or estimate the terms one by one",
+    )
+
+
+def _multiplied(p: Product, box: Mapping[sympy.Symbol, Any]) -> float:
     """Return what the bias of a term's factors is multiplied by in the bias of the whole.
 
-    Relative to |f| that is sup Σ|tₖ|/|f| over the terms. Absolutely it is sup|t|, and the bias of
-    the factors is relative; a single factor h needs only the sup of what it is multiplied by.
+    That is sup|t|, the bias of the factors being relative; a single factor h needs only the sup of
+    what it is multiplied by.
     """
-    if relative:
-        rest = sympy.Add(*(abs(q.expr) for q in near))
-        ratio = sympy.S.One if len(near) == 1 and p.expr == f else rest / abs(f)
-        size = 1.0 if ratio == 1 or _same_sign(f, near, box) else largest(ratio, box)
-        hint = "use relative=False with bounds on all statistics, or estimate the terms one by one"
-        what = f"the terms of {text(f)} cancel, and its bias cannot be bounded relative to it"
-    else:
-        times = p.expr if p.helped > 1 else p.without_help
-        size = largest(times, box)
-        hint = "use relative=True, or bound every statistic in the domain"
-        what = f"the bias is multiplied by {text(times)}, which is not bounded on the domain"
+    times = p.expr if p.helped > 1 else p.without_help
+    size = largest(times, box)
     if not math.isfinite(size):
-        raise TrueupError(what, hint)
+        raise TrueupError(
+            f"the bias is multiplied by {text(times)}, which is not bounded on the domain",
+            "use relative=True, or bound every statistic in the domain",
+        )
     return max(size, 1e-300)
 
 
@@ -266,10 +299,17 @@ def question_of(statistic: Statistic, h: sympy.Expr, prior: Any) -> Question:
     return Question(*given, 1.0, True, weights)
 
 
-def _term(p: Product, statistics: Sequence[Statistic], factors: tuple[Factor, ...]) -> Term:
+def _term(
+    p: Product,
+    statistics: Sequence[Statistic],
+    factors: tuple[Factor, ...],
+    tied: Sequence[Condition],
+) -> Term:
     used = [s for s in statistics if s.symbol in p.exact.free_symbols]
     noises = {s.symbol.name: s.noise for s in used}
-    domains = {s.symbol.name: s.domain for s in used}
+    domains: dict[str, Any] = {s.symbol.name: s.domain for s in used}
+    if not p.exact.is_polynomial():
+        domains |= {c.key: (c.low, None) for c in tied if c.names <= {*noises}}
     rest: Estimator | None = None
     if used:
         rest = Estimator(p.exact, noises, domains)

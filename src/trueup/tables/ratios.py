@@ -326,12 +326,13 @@ def computed(
             noises = _noises(ratio, count, {n: rows[i] for n, rows in levels.items()})
             summands = _summands(ratio, noises)
             made = estimate(summands, a, b)
+            made = dataclasses.replace(made, value=quotient.shift + made.value)
             if math.isnan(made.value):
                 made = _exactly(ratio, noises, count, published)
             row = {"value": made.value, "stderr": made.stderr, "variance": made.variance}
             if "low" in found:
                 ends = interval(quotient, summands, count, (a, b), request.level)
-                row |= dict(zip(("low", "high"), ends, strict=True))
+                row |= {"low": quotient.shift + ends[0], "high": quotient.shift + ends[1]}
         for output, values in found.items():
             values.append(row[output])
     return {output: np.array(values, float) for output, values in found.items()}

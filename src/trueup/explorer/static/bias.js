@@ -100,7 +100,7 @@ function describe() {
     slide.value = steps().step(text.placeholder);
   }
   $("#bias-note").textContent = nearly.bound === 0 ? "It is unbiased: no bias makes it better."
-    : `Certified: a bias of at most ${amount(nearly.bound)}${nearly.relative ? " of f" : ""} at every true value.`;
+    : `Certified: a bias of at most ${amount(nearly.bound)}${nearly.relative ? ` of ${nearly.measure}` : ""} at every true value.`;
 }
 
 async function updateFrontier() {

@@ -59,6 +59,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         "bias": est.max_bias,
         "unit": unit,
         "relative": est.relative,
+        "measure": est.measure,
         "bound": est.bias_bound,
         "curve": plain_curve(curve),
         "risk": plain_curve({name: np.asarray(values) for name, values in risk.items()}),
