@@ -1,6 +1,5 @@
 """What cannot be released is refused before noise is drawn, a budget spent or a file written."""
 
-import datetime
 import math
 import tomllib
 
@@ -180,16 +179,3 @@ def test_names_with_control_characters_leave_the_sidecar_toml():
     told = tomllib.loads(tu.release(frame, epsilon=1000, rng=1, **asked).spec)
     assert told["noise"]["c_category1_noisy"]["column"] == "c_a\nb\x00_noisy"
     assert told["privacy"]["unit"] == "id\x02"
-
-
-def test_keys_of_every_kind_find_their_rows(tmp_path):
-    day = datetime.date(2024, 3, 1)
-    frame = needs("polars").DataFrame(
-        {"t": ["a", "a"], "i": [1, 2], "b": [True, False], "d": [day, day]}
-    )
-    keys = {"t": ["a", "z"], "i": [1, 2], "b": [True], "d": [day]}
-    made = tu.release(frame, [*keys], keys, 1000, rng=1, n="count")
-    assert made.columns["n_noisy"] == [1, 0, 0, 0]
-    frame.head(1).write_csv(tmp_path / "keys.csv")
-    for given in (tmp_path / "keys.csv", frame.head(1), [("a", 1, True, day)]):
-        assert tu.release(frame, [*keys], given, 1000, rng=1, n="count").columns["n_noisy"] == [1]

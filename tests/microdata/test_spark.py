@@ -7,6 +7,7 @@ from backends.engines import spark_session
 from extras import needs
 from frames.spark_frames import make, read
 from microdata.people import KEYS, MEASURES, people
+from microdata.test_key_types import FOUND, REFUSED
 from trueup.microdata.aggregation import Aggregation
 from trueup.microdata.design import Design
 
@@ -55,3 +56,31 @@ def test_bad_rows_and_columns_are_refused(frame):
         tu.release(frame, **ASKED, sex="share(sex, [f, m])")
     with pytest.raises(tu.TrueupError, match="'sex' holds STRING, not numbers"):
         tu.release(frame, **ASKED, sex="mean(sex, 0, 1)")
+
+
+def test_keys_of_another_type_find_their_rows():
+    names = [f"k{i}" for i in range(len(FOUND))]
+    row = [values[0] for values, _, _ in FOUND.values()]
+    frame = spark_session().createDataFrame([row, [None] * len(row)], names)
+    keys = [tuple(listed[0] for _, listed, _ in FOUND.values())]
+    made = tu.release(frame, names, keys, 1000, rng=1, n="count")
+    assert made.columns["n_noisy"] == [1]
+
+
+def test_keys_that_do_not_fit_are_refused():
+    here = {"no zone", "a zone too much"}  # Spark's moments are in the time zone of the session
+    cases = [case for what, case in REFUSED.items() if what not in here]
+    names = [f"k{i}" for i in range(len(cases))]
+    frame = spark_session().createDataFrame([[values[0] for values, _, _ in cases]], names)
+    for name, (_, keys, told) in zip(names, cases, strict=True):
+        with pytest.raises(tu.TrueupError, match=told.replace("of k ", f"of {name} ")):
+            tu.release(frame, name, keys, 1, rng=1, n="count")
+
+
+def test_whole_numbers_that_are_no_doubles_and_columns_read_twice():
+    low, values = 10**17, [10**17 + 3, 10**17 + 6, 10**17 - 9, 10**17 + 999, None]
+    data = {"x": values, "y": [0, 1, 1, 1, None]}
+    asked = {"x": f"mean(x, {low}, {low + 8})", "y": "mean(y, 0, 1)", "s": "share(y, [0, 1])"}
+    asked |= {"epsilon": 1, "rng": 3, "missing": {"x": low + 1, "y": 1}}
+    here = tu.release(make(spark_session(), data), **asked).columns
+    assert here == tu.release(needs("pyarrow").table(data), **asked).columns

@@ -111,3 +111,22 @@ def test_large_totals_are_exact():
     frame = pandas.DataFrame({"state": ["A"] * 3000, "x": [2.0**41 + 0.5] * 3000})
     found = totals(frame, {"x": "per_record(x, root:2, 1)"}, ["A"])
     assert found == [[3000 * (2**61 + FINE // 2)]]
+
+
+@pytest.mark.parametrize("make", ENGINES[1:], ids=lambda make: make.__name__)
+def test_whole_numbers_that_are_no_doubles_are_exact(make, tmp_path):
+    low, values = 10**17, [10**17 + 3, 10**17 + 6, 10**17 - 9, 10**17 + 999, None]
+    data = make({"state": ["A"] * 5, "x": values}, tmp_path)
+    measures = {"x": f"mean(x, {low}, {low + 8})", "y": "mean(x, 0, 9)"}
+    filled = totals(data, measures, ["A"], {"x": low + 1})
+    steps = Design.read(measures, 1).totals[1].grid.steps
+    assert filled == [[5], [(3 + 6 + 0 + 8 + 1) * steps // 8], [5 * steps]]
+
+
+@pytest.mark.parametrize("make", ENGINES[1:], ids=lambda make: make.__name__)
+def test_a_column_is_read_as_numbers_and_as_categories(make, tmp_path):
+    data = make({"state": ["A"] * 4, "x": [0, 1, 1, None]}, tmp_path)
+    measures = {"x": "mean(x, 0, 1)", "s": "share(x, [0, 1])", "t": "sum(x, 0, 2)"}
+    n, x, no, yes, t = (total[0] for total in totals(data, measures, ["A"], {"x": 1}))
+    grids = [total.grid for total in Design.read(measures, 1).totals if total.grid]
+    assert (n, x, no, yes, t) == (4, 3 * grids[0].steps, 1, 3, 3 * grids[1].steps // 2)

@@ -16,16 +16,20 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 from trueup.errors import TrueupError
 from trueup.files.query import literal, quote
 from trueup.mechanisms.records import split
+from trueup.microdata.key_types import as_type, check_in_engine, is_cast
 from trueup.microdata.measures import Share
 from trueup.microdata.published import FINE, LARGEST
 
 if TYPE_CHECKING:
     from trueup.microdata.design import Design
+    from trueup.microdata.public_keys import Keys
     from trueup.microdata.published import Total
 
 _SPENT = "nothing was released, no privacy was spent"
@@ -43,6 +47,10 @@ _NUMBERS = (
 )
 _FLOATS = ("FLOAT", "DOUBLE", "REAL")
 _FINE_ENDS = 0, LARGEST * FINE
+_ALL_DOUBLES = 2**53  # every whole number up to here is a double
+_EXACT, _EXACT_BELOW = "DECIMAL(37, 6)", 10**30
+"""Where bounds are beyond the whole numbers that doubles hold: differences of these never overflow,
+as values are below 10³¹."""
 
 
 def _double(value: SupportsFloat) -> str:
@@ -60,6 +68,13 @@ class Fault:
     column: str
     problem: str
     hint: str
+
+
+class Use(NamedTuple):
+    """A column as a measure reads it: as categories, or as numbers."""
+
+    column: str
+    categorical: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,23 +118,23 @@ class Aggregation:
         """Whether a column of numbers is written as text."""
         return self.types[name].upper() in ("VARCHAR", "STRING")
 
-    def is_categorical(self, name: str) -> bool:
-        """Whether a column is read as categories."""
-        return any(isinstance(m, Share) and m.column == name for m in self.design.measures.values())
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        """What is read, each once."""
+        measures = [m for m in self.design.measures.values() if hasattr(m, "column")]
+        return tuple(dict.fromkeys(Use(m.column, isinstance(m, Share)) for m in measures))
 
     def _number(self, name: str) -> str:
         """Return a column as doubles; NULL where it is no number."""
         cast = "TRY_CAST" if self.is_text(name) else "CAST"
         return f"{cast}({self.quote(name)} AS DOUBLE)"
 
-    def _is_missing(self, name: str) -> str:
-        column = self.quote(name)
-        if self.is_text(name):
-            blank = f"{column} IS NULL OR TRIM({column}) = ''"
-            return (
-                f"({blank})" if self.is_categorical(name) else f"({blank} OR {self._is_nan(name)})"
-            )
-        kind = self.types[name].upper()
+    def _is_missing(self, use: Use) -> str:
+        column = self.quote(use.column)
+        if self.is_text(use.column):
+            nan = "" if use.categorical else f" OR {self._is_nan(use.column)}"
+            return f"({column} IS NULL OR TRIM({column}) = ''{nan})"
+        kind = self.types[use.column].upper()
         return f"({column} IS NULL{f' OR isnan({column})' * any(f in kind for f in _FLOATS)})"
 
     def _is_nobody(self, unit: str) -> str:
@@ -131,22 +146,30 @@ class Aggregation:
 
     # -- what is added up --------------------------------------------------------------------------
 
-    def _filled(self, name: str) -> str:
-        """Return the helper column of a column, with the value that stands for a missing one."""
-        categorical = self.is_categorical(name)
-        value = self.text(name) if categorical else self._number(name)
-        given = self.missing.get(name)
+    def _helpers(self, i: int, use: Use) -> list[str]:
+        """Return the helper columns of what is read: its value, and whether it is missing."""
+        value = self.text(use.column) if use.categorical else self._number(use.column)
+        helpers = [f"{self._filled(use, value)} AS v{i}", f"{self._is_missing(use)} AS m{i}"]
+        if any(self._is_exact(t) for t in self.design.totals if _use(t) == use):
+            exact = f"TRY_CAST({self.quote(use.column)} AS {_EXACT})"
+            helpers.append(f"{self._filled(use, exact, _EXACT)} AS x{i}")
+        return helpers
+
+    def _filled(self, use: Use, value: str, kind: str = "DOUBLE") -> str:
+        """Return a value, or what stands for a missing one."""
+        given = self.missing.get(use.column)
         if given is None or given == "drop":
             return value
-        stands = literal(str(given), self.dialect) if categorical else _double(float(given))
-        return f"CASE WHEN {self._is_missing(name)} THEN {stands} ELSE {value} END"
+        stands = literal(str(given if use.categorical else _plain(given)), self.dialect)
+        stands = stands if use.categorical else f"CAST({stands} AS {kind})"
+        return f"CASE WHEN {self._is_missing(use)} THEN {stands} ELSE {value} END"
 
     def _added(self, i: int, total: Total) -> str:
         """Return what is added up for one row, as a whole number."""
         if total.column is None:
             return "1"
         if total.category is not None:
-            chosen = f"{self._helper(total.column)} = {literal(total.category, self.dialect)}"
+            chosen = f"{self._helper(_use(total))} = {literal(total.category, self.dialect)}"
             return f"CASE WHEN {chosen} THEN 1 ELSE 0 END"
         first, last = (_double(end) for end in (total.grid.ends if total.grid else _FINE_ENDS))
         near = f"rint(y{i})" if self.dialect == "spark" else f"y{i}"
@@ -159,13 +182,26 @@ class Aggregation:
         It is clipped (to whole numbers) and rounded where it is added up: in DuckDB a cast rounds
         halves to even, like ``rint``. CASE takes a third of the time of LEAST and GREATEST.
         """
-        value, grid = self._helper(str(total.column)), total.grid
+        value, grid = self._helper(_use(total)), total.grid
         if grid is None:
             return f"{value} * {_double(FINE)}"
         near, rest = split(grid.origin)
         distance = value if not near else f"({value} - {_double(near)})"
+        if self._is_exact(total):
+            exact = f"x{self.uses.index(_use(total))} - CAST('{int(near)}' AS {_EXACT})"
+            distance = f"COALESCE(CAST({exact} AS DOUBLE), {distance})"
         distance = distance if not rest else f"({distance} + {_double(-rest)})"
         return f"{distance} / {_double(grid.reach)} * {_double(grid.steps)}"
+
+    def _is_exact(self, total: Total) -> bool:
+        """Whether what values count from is so large that they are no doubles beside it.
+
+        Beside a smaller one a difference of doubles is right but for the rounding of a double.
+        """
+        if total.grid is None or any(f in self.types[str(total.column)].upper() for f in _FLOATS):
+            return False
+        largest = max(abs(Fraction(b)) for b in total.grid.bounds)
+        return abs(total.grid.origin) >= _ALL_DOUBLES and largest < _EXACT_BELOW
 
     def _sum(self, what: str) -> str:
         """Return the sum of whole numbers of 64 bits, in 128."""
@@ -178,17 +214,17 @@ class Aggregation:
     def faults(self) -> list[tuple[Fault, str]]:
         """Return what is refused, with the condition on a row."""
         found = []
-        for name in self.design.columns:
-            found += self._faults(name)
+        for use in self.uses:
+            found += self._faults(use)
         unit = self.design.unit
         if unit is not None and not self._is_dropped(unit):
             found.append((_nobody(unit), "mu"))
         return found
 
-    def _faults(self, name: str) -> list[tuple[Fault, str]]:
-        value, missing = self._helper(name), self._helper_missing(name)
+    def _faults(self, use: Use) -> list[tuple[Fault, str]]:
+        value, missing, name = self._helper(use), f"m{self.uses.index(use)}", use.column
         found = [] if name in self.missing else [(_no_value(name), missing)]
-        if self.is_categorical(name):
+        if use.categorical:
             listed = ", ".join(literal(c, self.dialect) for c in self._categories(name))
             strange = f"NOT {missing} AND {value} NOT IN ({listed})"
             return [*found, (_strange(name), strange)]
@@ -206,16 +242,16 @@ class Aggregation:
         Of text it stays as it is: where DuckDB needs a column of a CSV file as numbers only, it
         reads it as such, in spite of TRY_CAST, and fails.
         """
-        columns = self.design.columns
-        plain = [c for c in columns if not self.is_categorical(c) and not self.is_text(c)]
-        good = [f"abs({self._helper(c)}) <= {_TOP}" for c in plain]
+        plain = [u for u in self.uses if not u.categorical and not self.is_text(u.column)]
+        good = [f"abs({self._helper(u)}) <= {_TOP}" for u in plain]
         good += [
-            f"{self._helper(c)} BETWEEN 0 AND {_double(LARGEST)}"
-            for c in plain
-            if self._is_of_any_size(c)
+            f"{self._helper(u)} BETWEEN 0 AND {_double(LARGEST)}"
+            for u in plain
+            if self._is_of_any_size(u.column)
         ]
         bad = [f"({' AND '.join(good)}) IS NOT TRUE"] if good else []
-        bad += [what for of, what in self.faults() if what == "mu" or of.column not in plain]
+        bad += [what for u in self.uses if u not in plain for _, what in self._faults(u)]
+        bad += [what for _, what in self.faults() if what == "mu"]
         return " OR ".join(f"({condition})" for condition in bad) or "FALSE"
 
     def _categories(self, name: str) -> list[str]:
@@ -228,11 +264,8 @@ class Aggregation:
 
     # -- the query ---------------------------------------------------------------------------------
 
-    def _helper(self, name: str) -> str:
-        return f"v{self.design.columns.index(name)}"
-
-    def _helper_missing(self, name: str) -> str:
-        return f"m{self.design.columns.index(name)}"
+    def _helper(self, use: Use) -> str:
+        return f"v{self.uses.index(use)}"
 
     def check_types(self) -> None:
         """Refuse columns that are not there, or that cannot be what they are used for."""
@@ -240,10 +273,10 @@ class Aggregation:
         for name in (*self.design.by, *self.design.columns, *([unit] if unit else [])):
             if name not in self.types:
                 raise _no_column(name, list(self.types))
-        for name in self.design.columns:
-            if not self.is_categorical(name):
-                self._check_numbers(name)
-        discrete = [c for c in self.design.columns if self.is_categorical(c)]
+        for use in self.uses:
+            if not use.categorical:
+                self._check_numbers(use.column)
+        discrete = [use.column for use in self.uses if use.categorical]
         for name in (*self.design.by, *discrete):
             kind = self.types[name].upper()
             if any(kind.startswith(f) for f in (*_FLOATS, "DECIMAL")):
@@ -269,7 +302,7 @@ class Aggregation:
         c0, c1, … with the number ``i`` of the group.
         """
         by = range(len(self.design.by))
-        same = " AND ".join(f"g.k{i} = p.c{i}" for i in by)
+        same = " AND ".join(f"g.k{i} = {self._key(i)}" for i in by)
         totals = enumerate(() if faults else self.design.totals)
         added = [self._sum(self._added(i, total)) for i, total in totals]
         wrong = [bad for _, bad in self.faults()] if faults else [self._unusable()]
@@ -279,10 +312,22 @@ class Aggregation:
         if not by:
             return f"SELECT 0 AS i, t.* FROM (SELECT {sums} FROM ({rows}) AS r) AS t"
         groups = ", ".join(f"b{i}" for i in by)
-        texts = ", ".join(f"{self._as_text(f'b{i}')} AS k{i}" for i in by)
+        texts = ", ".join(f"{self._compared(i, f'b{i}')} AS k{i}" for i in by)
         kept = ", ".join(f"g.s{i}" for i in range(len(added)))
         grouped = f"SELECT {texts}, {sums} FROM ({rows}) AS r GROUP BY {groups}"
         return f"SELECT p.i, {kept} FROM ({grouped}) AS g JOIN {keys} AS p ON {same}"
+
+    def kinds(self) -> list[str]:
+        """Return the types of the columns that make the groups."""
+        return [self.types[name] for name in self.design.by]
+
+    def _key(self, i: int) -> str:
+        """Return a column of the keys as it is compared."""
+        return as_type(f"p.c{i}", self.kinds()[i])
+
+    def _compared(self, i: int, column: str) -> str:
+        """Return a column that makes the groups as it is compared with keys."""
+        return column if is_cast(self.kinds()[i]) else self._as_text(column)
 
     def _as_text(self, column: str) -> str:
         return f"CAST({column} AS {'STRING' if self.dialect == 'spark' else 'VARCHAR'})"
@@ -291,9 +336,8 @@ class Aggregation:
         """Return the rows that count, with helper columns."""
         design = self.design
         helpers = [f"{self.quote(name)} AS b{i}" for i, name in enumerate(design.by)]
-        for name in design.columns:
-            helpers.append(f"{self._filled(name)} AS {self._helper(name)}")
-            helpers.append(f"{self._is_missing(name)} AS {self._helper_missing(name)}")
+        for i, use in enumerate(self.uses):
+            helpers += self._helpers(i, use)
         if design.unit is not None:
             unit = self.quote(design.unit)
             helpers += [f"{unit} AS u", f"{self._is_nobody(design.unit)} AS mu"]
@@ -309,7 +353,7 @@ class Aggregation:
         return f"SELECT {', '.join(['*', *steps])} FROM ({rows}) AS e" if steps else rows
 
     def _without_missing(self, rows: str) -> str:
-        dropped = [f"m{i}" for i, c in enumerate(self.design.columns) if self._is_dropped(c)]
+        dropped = [f"m{i}" for i, use in enumerate(self.uses) if self._is_dropped(use.column)]
         dropped += ["mu"] * (self.design.unit is not None and self._is_dropped(self.design.unit))
         if not dropped:
             return rows
@@ -327,7 +371,7 @@ class Aggregation:
         """Return at most so many rows of each unit in public groups, and all with a fault."""
         by = range(len(self.design.by))
         if by:
-            same = " AND ".join(f"{self._as_text(f'w.b{i}')} = p.c{i}" for i in by)
+            same = " AND ".join(f"{self._compared(i, f'w.b{i}')} = {self._key(i)}" for i in by)
             rows = f"SELECT w.* FROM ({rows}) AS w JOIN {keys} AS p ON {same}"
         key, number = literal(self.secret, self.dialect), self._as_text("o")
         mixed = (
@@ -342,16 +386,21 @@ class Aggregation:
         return f"SELECT * FROM ({ranked}) AS z WHERE {used}"
 
     def totals(
-        self, ask: Callable[[str], Sequence[Sequence[Any]]], source: str, keys: str, groups: int
+        self, ask: Callable[[str], Sequence[Sequence[Any]]], source: str, table: str, keys: Keys
     ) -> list[list[int]]:
-        """Return what was added up in every group; refuse what must not be."""
-        rows = ask(self.sql(source, keys))
-        sums = [[0] * groups for _ in self.design.totals]
+        """Return what was added up in every group; refuse what must not be.
+
+        ``table`` has the keys in the engine.
+        """
+        if any(map(is_cast, self.kinds())):
+            check_in_engine(ask, keys, self.kinds(), table)
+        rows = ask(self.sql(source, table))
+        sums = [[0] * len(keys) for _ in self.design.totals]
         if not rows:
             return sums
         numbers, *found, unusable = zip(*rows, strict=True)
         if any(unusable):
-            raise self._refusal(ask(self.sql(source, keys, faults=True)))
+            raise self._refusal(ask(self.sql(source, table, faults=True)))
         for into, values in zip(sums, found, strict=True):
             for i, value in zip(numbers, values, strict=True):
                 into[i] += int(value)
@@ -367,6 +416,17 @@ class Aggregation:
         return TrueupError(
             "rows have missing or infinite values", f"clean the data first; {_SPENT}"
         )
+
+
+def _use(total: Total) -> Use:
+    """Return how a total reads its column."""
+    return Use(str(total.column), total.category is not None)
+
+
+def _plain(value: Any) -> int | float:
+    """Return a number as engines read it."""
+    exact = Fraction(value)
+    return int(exact) if exact.denominator == 1 else float(exact)
 
 
 def _no_column(name: str, columns: Sequence[str]) -> TrueupError:

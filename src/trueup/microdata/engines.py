@@ -20,9 +20,10 @@ from trueup.files.scans import reading, types
 from trueup.files.sources import opened
 from trueup.frames import of_spark
 from trueup.microdata.aggregation import Aggregation
+from trueup.microdata.key_types import fitted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from trueup.microdata.design import Design
     from trueup.microdata.public_keys import Keys
@@ -136,12 +137,12 @@ def _answered(duck: Duck, asked: Aggregation, table: str, keys: Keys) -> list[li
     asked.check_types()
     if keys.by:
         pyarrow = optional("pyarrow", "tables", "releasing tables")
-        texts = list(zip(*keys.texts, strict=True))
+        texts = list(zip(*fitted(keys, asked.types, asked.dialect), strict=True))
         columns = {f"c{i}": pyarrow.array(c, pyarrow.string()) for i, c in enumerate(texts)}
         columns["i"] = pyarrow.array(range(len(keys)), pyarrow.int64())
         duck.connection.register(_KEYS, pyarrow.table(columns))
     try:
-        return asked.totals(duck.ask, table, _KEYS, len(keys))
+        return asked.totals(duck.ask, table, _KEYS, keys)
     except duck.duckdb.Error as error:
         raise _engine_error(error) from None
 
@@ -156,7 +157,7 @@ def _of_relation(
     duckdb = optional("duckdb", "tables", "a DuckDB relation")
     try:
         return asked.totals(
-            lambda sql: data.query(_ROWS, sql).fetchall(), _ROWS, _values(keys), len(keys)
+            lambda sql: data.query(_ROWS, sql).fetchall(), _ROWS, _values(keys, kinds), keys
         )
     except duckdb.Error as error:
         raise _engine_error(error) from None
@@ -176,24 +177,23 @@ def _of_spark(
     asked.check_types()
     data.createOrReplaceTempView(_ROWS)
     listed = data.sparkSession.createDataFrame(
-        [(i, *key) for i, key in enumerate(keys.texts)],
+        [(i, *key) for i, key in enumerate(fitted(keys, kinds, asked.dialect))],
         ", ".join(["i bigint", *(f"c{i} string" for i in range(len(keys.by)))]),
     )
     listed.createOrReplaceTempView(_KEYS)
     try:
         session = data.sparkSession
-        return asked.totals(lambda sql: session.sql(sql).collect(), _ROWS, _KEYS, len(keys))
+        return asked.totals(lambda sql: session.sql(sql).collect(), _ROWS, _KEYS, keys)
     finally:
         for view in (_ROWS, _KEYS):
             data.sparkSession.catalog.dropTempView(view)
 
 
-def _values(keys: Keys) -> str:
+def _values(keys: Keys, types: Mapping[str, str]) -> str:
     """Return the keys as a table written out in the query."""
     names = ", ".join(["i", *(f"c{i}" for i in range(len(keys.by)))])
-    rows: Sequence[str] = [
-        f"({', '.join([str(i), *map(literal, key)])})" for i, key in enumerate(keys.texts)
-    ]
+    texts = fitted(keys, types, "duckdb")
+    rows = [f"({', '.join([str(i), *map(literal, key)])})" for i, key in enumerate(texts)]
     return f"(SELECT * FROM (VALUES {', '.join(rows)}) AS listed({names}))"
 
 

@@ -21,6 +21,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trueup.errors import TrueupError
 from trueup.exact import number, read_exact
 from trueup.mechanisms.per_record import PerRecordSum
@@ -292,7 +294,7 @@ def key_text(value: object) -> str:
     >>> key_text(7), key_text(True), key_text(datetime.date(2024, 3, 1))
     ('7', 'true', '2024-03-01')
     """
-    value = getattr(value, "item", lambda: value)()
+    value = plain_value(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, str)):
@@ -303,6 +305,14 @@ def key_text(value: object) -> str:
         f"a key is text, a whole number, a date or true or false, got {value!r}",
         "write it as text, in the keys and in the data",
     )
+
+
+def plain_value(value: Any) -> Any:
+    """Return a NumPy value as one of Python: of moments ``item`` may be a number of nanoseconds."""
+    if isinstance(value, np.datetime64):
+        near = value.astype("datetime64[us]")
+        return near.item() if near == value or np.isnat(value) else str(value)
+    return getattr(value, "item", lambda: value)()
 
 
 def reach_of(bounds: Bounds, origin: Fraction) -> Fraction:

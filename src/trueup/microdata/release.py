@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from narwhals import dependencies
@@ -18,15 +18,12 @@ from trueup.mechanisms.sampling import generator
 from trueup.microdata import engines
 from trueup.microdata.design import Design
 from trueup.microdata.ledger import Ledger
-from trueup.microdata.measures import Share
+from trueup.microdata.measures import Count, Mean, PerRecord, Share, Sum
 from trueup.microdata.private_table import PrivateTable, check_noise, columns, noisy
 from trueup.microdata.public_keys import Keys, read_by, read_keys
 from trueup.microdata.published import LARGEST, truths
 from trueup.microdata.statement import Privacy, sidecar
 from trueup.microdata.words import plan_lines, report
-
-if TYPE_CHECKING:
-    from trueup.exact import Exact
 
 _KINDS = (bool, int, float, str)
 
@@ -176,45 +173,39 @@ def read_missing(missing: Any, design: Design) -> dict[str, Any]:
         return {}
     if missing == "drop":
         return dict.fromkeys((*design.columns, *units), "drop")
-    categorical = {m.column: m for m in design.measures.values() if isinstance(m, Share)}
+    reading = [m for m in design.measures.values() if not isinstance(m, Count)]
     if not isinstance(missing, Mapping):
         value = number(missing, "missing")
-        missing = {c: value for c in design.columns if c not in categorical}
-    found = {}
+        missing = {m.column: value for m in reading if not isinstance(m, Share)}
     for name, value in missing.items():
         if name not in design.columns and not (name in units and value == "drop"):
             raise TrueupError(
                 f"missing names {name!r}, which no measure reads",
                 f"the columns are {', '.join(design.columns) or 'none'}",
             )
-        found[name] = value if value == "drop" else _filling(name, value, categorical)
-        if value != "drop" and name not in categorical:
-            _check_filling(name, found[name], design)
-    return found
+        for measure in reading:
+            if measure.column == name and value != "drop":
+                _check_filling(measure, value)
+    return dict(missing)
 
 
-def _filling(name: str, value: Any, categorical: Mapping[str, Share]) -> Any:
-    if name not in categorical:
-        return number(value, f"missing[{name!r}]")
-    if str(value) not in categorical[name].categories:
-        raise TrueupError(
-            f"missing[{name!r}] = {value!r} is not one of its categories",
-            f"they are {', '.join(categorical[name].categories)}; or 'drop'",
-        )
-    return str(value)
-
-
-def _check_filling(name: str, value: Exact, design: Design) -> None:
-    """Refuse a number that no measure would take as it is."""
-    for measure in design.measures.values():
-        if getattr(measure, "column", None) != name:
-            continue
-        low, high = getattr(measure, "bounds", (0, LARGEST))
-        if not low <= value <= high:
+def _check_filling(measure: Mean | Share | Sum | PerRecord, value: Any) -> None:
+    """Refuse what a measure would not take as it is."""
+    name = measure.column
+    if isinstance(measure, Share):
+        if str(value) not in measure.categories:
             raise TrueupError(
-                f"{value} would stand for a missing {name}, beyond the bounds {low} and {high}",
-                "name a value within the bounds, or 'drop'",
+                f"missing[{name!r}] = {value!r} is not one of its categories",
+                f"they are {', '.join(measure.categories)}; or 'drop'",
             )
+        return
+    exact = number(value, f"missing[{name!r}]")
+    low, high = (0, LARGEST) if isinstance(measure, PerRecord) else measure.bounds
+    if not low <= exact <= high:
+        raise TrueupError(
+            f"{value} would stand for a missing {name}, beyond the bounds {low} and {high}",
+            "name a value within the bounds, or 'drop'",
+        )
 
 
 def like(data: Any, found: Mapping[str, list[Any]]) -> Any:
