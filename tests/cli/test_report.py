@@ -40,6 +40,21 @@ def test_cells_are_those_of_the_total(tmp_path, run):
     assert "1 rows miss a number" in done.out
 
 
+def test_cells_go_with_a_value_in_empty_cells(tmp_path, run):
+    rows = pl.DataFrame({"s": [20, 3, 0, 41], "n": [7, 30, -2, 12]})
+    rows.write_csv(tmp_path / "cells.csv")
+    law, given = "discrete_laplace(2)", ("--domain", "n>=0", "--empty", "0")
+    done = run("report", tmp_path / "cells.csv", "mean = s/n", "--noise", law, *given, "--cells=9")
+    noise = dict.fromkeys("sn", tu.DiscreteLaplace(2))
+    found = tu.report(rows, mean=tu.unbiased("s/n", noise, {"n": (0, None)}, empty=0), cells=9)
+    assert (done.code, done.out) == (0, f"{found}\n")
+    out = tmp_path / "out.csv"
+    done = run("debias", tmp_path / "cells.csv", out, "mean = s/n", "--noise", law, *given,
+               "--cells=9")  # fmt: skip
+    assert done.code == 1
+    assert "no bias can be bounded" in done.err
+
+
 @pytest.mark.parametrize(
     ("given", "code", "message"),
     [

@@ -11,6 +11,7 @@ import trueup as tu
 from trueup.near import programme
 
 NOISE = tu.DiscreteGaussian(2)
+LAPLACE = tu.DiscreteLaplace(3)
 
 
 @pytest.mark.parametrize("bias", [0, -0.1, math.nan, math.inf, "small", True], ids=repr)
@@ -137,3 +138,15 @@ def test_the_solver_is_optional(monkeypatch):
 def test_the_refusal_of_unbiased_points_here():
     with pytest.raises(tu.NoUnbiasedEstimator, match="nearly_unbiased"):
         tu.unbiased("1/n", tu.Gaussian(2), (1, None))
+
+
+def test_values_in_empty_cells_are_refused_with_a_way_out():
+    noise, hint = {"s": LAPLACE, "n": LAPLACE}, r"\nHint: bound the denominator away from 0, n >= 1"
+    with pytest.raises(tu.TrueupError, match=r"empty=0 does not go with .*" + hint):
+        tu.nearly_unbiased("s/n", noise, {"n": (0, None)}, cells=400, empty=0)
+    with pytest.raises(tu.NoUnbiasedEstimator, match=r"n = 0.*" + hint):
+        tu.nearly_unbiased("s/n", noise, {"n": (0, None)}, cells=400)
+    advised = tu.nearly_unbiased("s/n", noise, {"n": (1, None)}, cells=400)
+    k = np.arange(-120, 121)
+    masses = np.outer(LAPLACE.pmf(k), LAPLACE.pmf(k))
+    assert abs(np.sum(masses * advised(s=k[:, None], n=k[None, :]))) < 1e-9

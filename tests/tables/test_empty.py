@@ -84,6 +84,35 @@ def test_few_rows_prove_nothing():
     assert len(tu.debias(with_one, mean=est)) == 2
 
 
+def test_chance_is_told_from_empty_cells_as_often_as_stated():
+    """One false alarm in a thousand tables, also where every cell is next to 0."""
+    law, rng = tu.DiscreteLaplace(5), np.random.default_rng(14)
+    (empty,) = empties_of(asked(tu.unbiased("s/n", {"s": law, "n": law}, "n >= 1"), s="s", n="n"))
+
+    def told(tables, n):
+        up, down = rng.geometric(1 - math.exp(-1 / 5), (2, tables, len(n)))
+        found = empty.indicator.estimator((rng.permutation(n) + up - down).astype(float))
+        return sum(empty.doubt(g.sum(), g @ g, len(g), g) is not None for g in found) / tables
+
+    large = np.floor(5001 ** np.linspace(0, 0.999, 2000)).astype(int)
+    assert told(1000, large) <= 0.004
+    assert told(500, np.ones(2000, int)) <= 0.004
+    assert told(40, np.append(large, np.zeros(4000, int))) > 0.5
+
+
+def test_where_all_is_zero_there_nothing_need_be_said():
+    """E of the estimate of s/n at s = n = 0, summed over the noise: 0 unless s is bounded away."""
+    noise, k = {"s": LAW, "n": LAW}, np.arange(-80, 81)
+    masses = np.outer(LAW.pmf(k), LAW.pmf(k))
+    for domain, free in (("n >= 1", True), ("s >= 0, n >= 1", True), ("s >= 1, n >= 1", False)):
+        est = tu.unbiased("s**2/n" if not free else "s/n", noise, domain)
+        mean = np.sum(masses * est(s=k[:, None], n=k[None, :]))
+        assert (abs(mean) < 1e-9) == free
+        (empty,) = empties_of(asked(est, s="s", n="n"))
+        hint = empty.doubt(900.0, 9000.0, 3000, np.resize([9.0, 0, -2], 3000)).split("Hint: ")[1]
+        assert hint.startswith("where s, n are all 0" if free else "say what the estimate is")
+
+
 def test_one_draw_repeated_in_many_cells_proves_nothing():
     est = tu.unbiased("s/n", {"s": LAW, "n": LAW}, "n >= 1")
     frame = pd.DataFrame({"s": np.arange(500), "n": np.repeat([-1, 7], 250)})

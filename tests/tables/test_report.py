@@ -288,6 +288,7 @@ def test_other_formulas():
     assert last["cells"]["value"] == pytest.approx(np.mean(np.log(a)), abs=0.05)
     assert last["square"]["break_even"] == 1  # the plug-in is noisier and biased
     assert found.decisions[1].size == "a + b"
+    assert "no bias can be traded" in str(found)  # of a share, whose statistics do not stand apart
     scaled = tu.report(frame, scales={"a": "scale"}, square=tu.unbiased("a**2", law))
     same = [row | {"estimate": "square"} for row in found.rows if row["estimate"] == "square"]
     assert scaled.rows == same
@@ -304,6 +305,18 @@ def test_what_does_not_exist_is_said():
     assert "no unbiased estimator of 1/n was found" in str(found)
     assert "bias at most 20 % of the true value, certified" in str(found)
     assert "beat" not in str(found)
+
+
+def test_scales_are_those_of_the_rows_looked_at():
+    pay = tu.unbiased("s/n", {"s": tu.Laplace(5), "n": tu.Laplace(5)}, {"n": (1, None)})
+    frame = pl.DataFrame({"s": [400.0, 500, None], "n": [100.0, 90, 7], "b": [1.0, 1, 100]})
+    told = [str(tu.report(kind, scales={"n": "b"}, pay=pay)) for kind in (frame, frame.lazy())]
+    assert all("their root mean square was taken: n 1\n" in f"{text}\n" for text in told)
+    for bad in (None, -1.0):
+        wrong = frame.with_columns(b=pl.Series([1.0, bad, 1.0]))
+        for kind in (wrong, wrong.lazy()):
+            with pytest.raises(tu.TrueupError, match="noise scale of n"):
+                tu.report(kind, scales={"n": "b"}, pay=pay)
 
 
 def test_words_say_what_was_made_for_what():

@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if not release.estimates:
         raise WrongUsage("there is no formula", 'give one after IN, e.g. "mean = s/n"')
     _check(args)
+    cells = release.cells.pop("", None)  # of the total: the estimator may be any
     estimators = release.estimators()
     statistics = {s for e in estimators.values() for s in e.statistics}
     job = Job(
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         hive=args.hive,
         nulls=tuple(args.nulls),
     )
-    found = report_job(job)
+    found = report_job(job, cells)
     print(found)
     if args.table is not None:
         with args.table.open("w", newline="", encoding="utf-8") as file:

@@ -250,8 +250,9 @@ def _chosen(formula: str, noises: Any, domain: Any, asked: dict[str, Number]) ->
         return unbiased(formula, noises, domain, empty=asked.get("empty"))
     if "empty" in asked:
         raise TrueupError(
-            f"{quoted(formula)} has a value in empty cells and a bias that is allowed",
-            "leave one of them out",
+            f"{quoted(formula)} has a value in empty cells, where no bias can be bounded, and a "
+            "bias that is allowed",
+            "leave one of them out: with a bound above 0 cells that are all 0 average 0 anyway",
         )
     relative = True if "max_bias" in asked else None
     return nearly_unbiased(formula, noises, domain, relative=relative, **asked)

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -129,14 +130,14 @@ def run_job(job: Job) -> list[str]:
             return _Run(job, requests, source, form, target, target.spill).lines()
 
 
-def report_job(job: Job) -> Report:
+def report_job(job: Job, cells: float | None = None) -> Report:
     """Return what errors to expect of the estimates of a job; nothing is written."""
     job = dataclasses.replace(job, output="-", totals=Totals())
     with opened(job.input, job.source_format, job.delimiter, hive=job.hive) as source:
         requests, job = job.on(source)
         with tempfile.TemporaryDirectory(prefix="trueup-") as folder:
             csv = formats.Format("csv")
-            return _Run(job, requests, source, csv, None, Path(folder) / "spill").report()
+            return _Run(job, requests, source, csv, None, Path(folder) / "spill").report(cells)
 
 
 def ratios(cells: Any, statement: Statement, job: Job) -> tuple[Any, list[str]]:
@@ -199,9 +200,9 @@ class _Run:
         """Run, and return the summary."""
         return self._done(self._write)
 
-    def report(self) -> Report:
+    def report(self, cells: float | None) -> Report:
         """Return what errors to expect; the engine counts and adds up."""
-        return self._done(self._report)
+        return self._done(partial(self._report, cells))
 
     def _done(self, work: Callable[[Statement], _Made]) -> _Made:
         """Return what is made of the statement; errors of the engine become ours."""
@@ -275,10 +276,10 @@ class _Run:
             groups = duck.stream(results, sys.stdout.buffer, self.form, job.compression, kinds)
         return [] if job.quiet else [counted(rows, groups), *told]
 
-    def _report(self, statement: Statement) -> Report:
+    def _report(self, count: float | None, statement: Statement) -> Report:
         cells = self.duck.connection.sql(statement.cells())
         estimators: dict[str, Any] = {r.name: r.estimator for r in self.requests}
-        return report(cells, *statement.named, **estimators)
+        return report(cells, *statement.named, **{"cells": count} | estimators)
 
     def _computed(self, query: str, statement: Statement, totals: Totals) -> tuple[str, int]:
         """Compute totals; return the query that reads them, groups in order, and all rows."""

@@ -338,13 +338,28 @@ def _in_engine(
 
 
 def _usual_scales(frame: Any, request: Request) -> dict[str, float]:
+    """Return root mean squares of the scales, over the rows that are looked at."""
     if not request.scales:
         return {}
-    squares = [
-        (nw.col(c).cast(nw.Float64()) ** 2).mean().alias(s) for s, c in request.scales.items()
+    x = {s: nw.col(c).cast(nw.Float64()) for s, c in request.scales.items()}
+    known = nw.all_horizontal(
+        *(nw.col(c).cast(nw.Float64()).abs() < _LARGEST for c in request.columns.values()),
+        ignore_nulls=False,
+    )
+    made = [(v**2).mean().alias(f"mean {s}") for s, v in x.items()]
+    made += [
+        nw.when((v > 0) & v.is_finite()).then(0.0).otherwise(1.0).max().alias(f"bad {s}")
+        for s, v in x.items()
     ]
-    found = nw.from_native(frame).lazy().select(*squares).collect().to_dict(as_series=False)
-    return {s: math.sqrt(values[0]) for s, values in found.items()}
+    rows = nw.from_native(frame).lazy().filter(known)
+    found = rows.select(*made).collect().to_dict(as_series=False)
+    for s, column in request.scales.items():
+        if found[f"bad {s}"][0]:
+            raise TrueupError(
+                f"the column {column!r} has a noise scale of {s} that is missing or not positive",
+                "give every published number the scale of its noise, or leave these rows out",
+            )
+    return {s: math.sqrt(found[f"mean {s}"][0] or 1.0) for s in x}
 
 
 def _grouped(cells: Any, request: Request, size: Size, empties: Sequence[str]) -> dict[str, Any]:

@@ -42,6 +42,8 @@ class Answer:
     bound: float
     relative: bool
     relative_to: sympy.Expr
+    untraded: str = ""
+    """Why nothing is traded, where it should be."""
 
     @property
     def inverse(self) -> Inverse:
@@ -138,7 +140,7 @@ def _of_several(
             BoundWarning,
             stacklevel=7,  # nearly_unbiased() is called by the user
         )
-    given = composed.terms, composed.bound, relative, composed.relative_to
+    given = composed.terms, composed.bound, relative, composed.relative_to, composed.untraded
     return Answer(f, statistics, *given)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trueup.errors import TrueupError
+from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.estimator import Estimator
 from trueup.exact import number
 from trueup.formula.text import text
@@ -29,6 +29,12 @@ MOST_LEVELS = 20
 """Noise scales in a table: each takes about a second."""
 
 
+_NO_EMPTY = (
+    "bound the denominator away from 0, n >= 1: where s and n are both 0 an estimate of s/n "
+    "averages 0; for other values in empty cells use unbiased(..., empty=value)"
+)
+
+
 def nearly_unbiased(
     f: object,
     noise: Noise | Mapping[str, Noise],
@@ -37,6 +43,7 @@ def nearly_unbiased(
     relative: bool | None = None,
     prior: object = None,
     cells: Any = None,
+    empty: object = None,
 ) -> NearlyUnbiased:
     """Return the estimator of f(q) of least variance whose bias is at most ``max_bias``.
 
@@ -68,6 +75,9 @@ def nearly_unbiased(
         Noise averages out and bias does not, so bias² + variance/m, averaged over the prior, is
         made as small as can be. ``bias_bound`` says how large the bias became; it also holds in a
         table with a noise scale per row.
+    empty
+        Refused: with a jump at empty cells no bias can be bounded. Bound the denominator, n >= 1:
+        where s and n are 0 an estimate of s/n averages 0.
 
     Notes
     -----
@@ -87,6 +97,8 @@ def nearly_unbiased(
     >>> nearly_unbiased("1/n", DiscreteGaussian(3), (3, 400), cells=50)
     <nearly unbiased estimator of 1/n (n: DiscreteGaussian(3) on {3..400}; |bias| ≤ 0.083...·|f|)>
     """
+    if empty is not None:
+        raise TrueupError(f"empty={empty!r} does not go with a bias that is allowed", _NO_EMPTY)
     return NearlyUnbiased(f, noise, domain, max_bias, relative, prior, cells)
 
 
@@ -124,7 +136,12 @@ class NearlyUnbiased(Estimator):
 
     def _invert(self, extension: object) -> Inverse:
         given = self._source.expr, self._statistics, self._wish, self._tied
-        self._answer: Answer | Polynomial = answer(*given)
+        try:
+            self._answer: Answer | Polynomial = answer(*given)
+        except NoUnbiasedEstimator as error:
+            if "empty=" in error.hint:
+                raise NoUnbiasedEstimator(error.message, _NO_EMPTY) from None
+            raise
         return self._answer.inverse
 
     @property

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.errors import TrueupError
+from trueup.errors import BoundWarning, TrueupError
 from trueup.estimator import unbiased
 from trueup.formula.text import text
 from trueup.kernels.evaluate import evaluate
@@ -307,7 +308,12 @@ class _Errors:
 def _near(estimator: Estimator, f: Any, noise: Any, domain: Any, cells: int) -> NearlyUnbiased:
     if estimator._recipe[-1] is not None:
         raise TrueupError("there is none for a value in empty cells", "state a bound above 0")
-    return nearly_unbiased(f, noise, domain, cells=cells)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoundWarning)  # a note says it
+        made = nearly_unbiased(f, noise, domain, cells=cells)
+    if getattr(made._answer, "untraded", ""):
+        raise TrueupError("no bias can be traded, it would be the unbiased one", "take that")
+    return made
 
 
 def _known(number: float) -> float | None:
