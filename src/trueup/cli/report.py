@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         hive=args.hive,
         nulls=tuple(args.nulls),
     )
-    found = report_job(job, cells)
+    found = report_job(job, None if cells is None else float(cells))
     print(found)
     if args.table is not None:
         with args.table.open("w", newline="", encoding="utf-8") as file:
