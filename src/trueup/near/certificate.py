@@ -242,7 +242,7 @@ class _Line:
         self.low, self.high = np.concatenate([low, middle]), np.concatenate([middle, high])
 
     def _bounds(self) -> tuple[Floats, Floats]:
-        """Return bounds on |B| over the cells, and |B| at their ends."""
+        """Return bounds on |B| over the cells, and what they cannot be below at their ends."""
         question = self.question
         (left, left_bend), (right, right_bend) = self.ends
         width, third = self.high - self.low, self._third()
@@ -259,7 +259,9 @@ class _Line:
             steep = bound_on(self.slopes[1], question.symbol, self.low, self.high)
             sag = width**2 / 8 * (both + width / 2 * (third + steep))
             bound = np.fmin(bound, np.maximum(*gaps) + sag)
-        seen = np.maximum(gaps[0] / question.size(self.low), gaps[1] / question.size(self.high))
+        some = self.beyond + ROUNDING * self.curve.outside  # no halving makes it smaller
+        sizes = question.size(self.low), question.size(self.high)
+        seen = np.maximum((gaps[0] + some) / sizes[0], (gaps[1] + some) / sizes[1])
         total = (bound + error) / least(question, self.low, self.high)
         return np.where(np.isnan(total), np.inf, total), np.nan_to_num(seen, nan=np.inf)
 
