@@ -177,6 +177,37 @@ def test_three_errors_in_one_chart_to_copy_and_to_save(page, server):
     assert download.value.path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
+def test_charts_of_the_state_before_cannot_be_taken_for_those_of_the_new_one(page, server):
+    """While the errors of 2n are not there, those of n are old: no buttons, no new lines."""
+
+    def errors():
+        lines = ("unbiased", "plug-in", "nearly unbiased")
+        found = [curve(page, name, "chart-rmse") for name in lines]
+        return all(found) and found
+
+    open_page(page, server, "#f=n&n.scale=2")
+    before, near = wait_for(errors), curve(page, "nearly unbiased")
+    copy = page.locator("#card-rmse").get_by_role("button", name="Copy numbers")
+    assert copy.is_visible()
+    held = []
+    page.route("**/api/risk", lambda route: held.append(route))
+    page.fill("#formula", "2*n")
+    wait_for(lambda: curve(page, "nearly unbiased") not in (None, near) and held)
+    assert errors() == before
+    assert not copy.is_visible()
+    old = ("chart-rmse", "chart-bias", "chart-sd", "numbers")
+    assert all(page.locator(f"#{place}.old").count() for place in old)
+    for route in held:
+        route.fulfill(json={"error": {"kind": "value", "message": "Nothing.", "field": ""}})
+    wait_for(page.locator("#chart-bias.empty").get_by_text("Nothing.").is_visible)
+    page.unroute("**/api/risk")
+    page.fill("#formula", "3*n")
+    (_, rmse), *_ = wait_for(errors)[0]
+    assert rmse == pytest.approx(3 * before[0][0][1])
+    assert copy.is_visible()
+    wait_for(lambda: page.locator(".old:visible").count() == 0)
+
+
 def test_code_to_copy(page, server):
     open_page(page, server, MEAN)
     code = page.locator("#code")

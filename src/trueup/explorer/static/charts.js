@@ -24,7 +24,7 @@ export function palette() {
 /** Draw a chart: `make(palette)` returns its traces and what its layout adds. */
 export function draw(id, make, label) {
   const place = $(`#${id}`);
-  place.classList.remove("empty");
+  place.classList.remove("empty", "old");
   if (!place.classList.contains("js-plotly-plot")) place.replaceChildren();
   place.setAttribute("aria-label", label);
   drawn.set(id, make);
@@ -33,10 +33,11 @@ export function draw(id, make, label) {
   Plotly.react(place, traces, merged(base(colours), layout), CONFIG);
 }
 
-/** Put a line into a chart, in place of the one of that name; without `make` only take it away. */
+/** Put a line into a chart, in place of the one of that name; without `make` only take it away.
+ * A chart of the state before is left as it is. */
 export function put(id, name, make) {
   const before = drawn.get(id);
-  if (!before && !make) return;
+  if ((!before && !make) || $(`#${id}`).classList.contains("old")) return;
   const label = $(`#${id}`).getAttribute("aria-label") ?? "";
   draw(id, (c) => {
     const { traces, layout } = before ? before(c) : { traces: [], layout: {} };
@@ -64,6 +65,7 @@ export function blank(id, words) {
   drawn.delete(id);
   if (place.classList.contains("js-plotly-plot")) Plotly.purge(place);
   place.classList.add("empty");
+  place.classList.remove("old");
   place.setAttribute("aria-label", words);
   place.replaceChildren(words);
 }

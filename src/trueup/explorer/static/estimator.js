@@ -15,6 +15,7 @@ const RISKS = { rmse: "chart-rmse", bias: "chart-bias", sd: "chart-sd" };
 const WORDS = { rmse: "Root mean square error", bias: "Bias", sd: "Standard deviation" };
 const SHORT = { rmse: "error", bias: "bias", sd: "sd" };
 const root = () => $("#view-estimator");
+const OLD = ".chart, #numbers, #code"; // what the answers fill
 let names = [];
 let timer;
 let since = 0;
@@ -25,9 +26,17 @@ export const currentNames = () => names;
 
 /** Something changed: show it soon. */
 export function changed() {
-  clearTimeout(timer);
+  leave();
   since = performance.now();
   timer = setTimeout(update, DELAY);
+}
+
+/** What is shown is of the state before: it is dimmed, cannot be taken along, and gets no new lines. */
+function leave() {
+  clearTimeout(timer);
+  for (const kind of ["risk", "code"]) drop(kind);
+  forgetBias();
+  for (const place of $$(OLD, root())) place.classList.add("old");
 }
 
 function request() {
@@ -37,7 +46,7 @@ function request() {
 
 /** Ask for the curve, show it, then ask for what takes longer. */
 export async function update() {
-  clearTimeout(timer);
+  leave();
   const asked = request();
   $("#results").setAttribute("aria-busy", "true");
   writeAddress(names);
@@ -62,10 +71,8 @@ export async function update() {
   $("#results").setAttribute("aria-busy", "false");
   $("#results").classList.toggle("stale", !answer.statistics);
   $("#results").dataset.took = Math.round(performance.now() - since);
-  forgetBias();
   if (!answer.statistics) {
     for (const chart of $$(".chart.empty", root())) chart.replaceChildren();
-    for (const kind of ["risk", "code"]) drop(kind);
     $("#risk-note").textContent = "";
     return;
   }
@@ -142,9 +149,10 @@ async function updateRisk(asked) {
   try {
     risk = await ask("risk", asked);
   } catch {
-    return;
+    risk = { error: { message: "Not computed: no answer came." } };
   }
   if (!risk) return;
+  $("#numbers").classList.remove("old");
   if (risk.error) {
     for (const id of Object.values(RISKS)) blank(id, risk.error.message);
     $("#numbers").replaceChildren();
@@ -197,6 +205,7 @@ export async function updateCode() {
     return;
   }
   if (!answer) return;
+  $("#code").classList.remove("old");
   code = answer.error ? { ...code, error: answer.error } : answer;
   showCode();
 }
