@@ -11,6 +11,7 @@ import trueup as tu
 from extras import needs
 from frames.backends import BACKENDS
 from trueup.cli import main
+from trueup.tables.bounds import Bound
 
 pl = needs("polars")
 
@@ -109,6 +110,42 @@ def test_equal_numbers_of_a_sorted_table_are_draws_of_their_own(law, order):
         values = np.sort(np.maximum(true, 1) + shift + noise)[::order]
         assert bool(warned(estimator, values)) == expected
     assert not warned(estimator, np.repeat([-8, *range(40, 59)], 1000)[::order])  # of 20 states
+
+
+@pytest.mark.parametrize("kind", ["laplace", "discrete", "scales"])
+def test_a_number_far_beyond_the_bound_in_very_many_cells(kind):
+    """P(Z ≤ −9) is at most 0.007: that half of all rows repeat such a number is rare."""
+    far = np.repeat([-8, 20], 1000)
+    estimator = tu.unbiased("2*q", tu.DiscreteLaplace(2), (1, None))
+    scales = {"b": np.repeat([2.0, 1.9], 1000)} if kind == "scales" else {}
+    for values in (far, far[::-1], np.full(2000, -8), np.tile([-8, 20], 1000)):
+        (message,) = warned(LAPLACE if kind == "laplace" else estimator, values, **scales)
+        assert re.match(r"[12],000 of 2,000 values of 'q' lie (far )?below the bound 1", message)
+
+
+def test_tables_that_repeat_numbers_warn_by_chance_as_seldom_as_is_said():
+    """Every true value at the bound, each number in 100 rows: one table in fifty."""
+    rng, found = np.random.default_rng(3), []
+    bound = Bound("q", "q", None, tu.Laplace(2), 1.0, -1)
+    for draws in (1, 2, 5):
+        x = 1 + tu.Laplace(2).sample((1000, draws), rng)
+        rows = np.repeat(x, 100, axis=1)
+        found += [bound.doubt(r, None, r.size, r.min()) is not None for r in rows]
+    assert 0.01 < np.mean(found) < 0.03  # 4 standard errors of 3,000 tables
+
+
+@pytest.mark.parametrize("law", [tu.DiscreteLaplace(2), tu.DiscreteGaussian(3)], ids=repr)
+def test_tables_sorted_within_groups(law):
+    """60 groups of 50 cells, each sorted by its counts: half the true ones below the bound."""
+    rng = np.random.default_rng(8)
+    noise = law.sample(3000, rng).reshape(60, 50)
+    true = np.where(rng.random((60, 50)) < 1 / 2, 1, 1 + rng.geometric(0.2, (60, 50)))
+    estimator = tu.unbiased("2*q", law, (1, None))
+    for shift, expected in ((4, True), (0, False)):
+        values = np.sort(true - shift * (true == 1) + noise, axis=1).ravel()
+        assert bool(warned(estimator, values)) == expected
+        if isinstance(law, tu.DiscreteLaplace):
+            assert bool(warned(estimator, values, b=np.full(3000, 2.0))) == expected
 
 
 def test_clamped_releases_do_not_warn():

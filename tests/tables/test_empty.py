@@ -78,6 +78,14 @@ def test_the_convention_may_be_given_with_the_table(cells):
     assert "count" in tu.debias(frame, count=count, empty=1)
 
 
+def test_no_number_of_cells_is_negative():
+    est = tu.unbiased("s/n", {"s": LAW, "n": LAW}, "n >= 1")
+    (empty,) = empties_of(asked(est, s="s", n="n"))
+    assert empty.words(-8.2, 72.8, 300) == "n = 0: none seen (± 9) of 300 cells"
+    assert empty.words(0.0, 0.0, 3) == "n = 0: none seen of 3 cells"
+    assert empty.words(12.4, 37.4, 300) == "n = 0: about 12 ± 5 of 300 cells"
+
+
 def test_few_rows_prove_nothing():
     with_one = pd.DataFrame({"s": [1, 2], "n": [-1, 0]})
     est = tu.unbiased("s/n", {"s": LAW, "n": LAW}, "n >= 1")
@@ -91,8 +99,14 @@ def test_chance_is_told_from_empty_cells_as_often_as_stated():
 
     def told(tables, n):
         up, down = rng.geometric(1 - math.exp(-1 / 5), (2, tables, len(n)))
-        found = empty.indicator.estimator((rng.permutation(n) + up - down).astype(float))
-        return sum(empty.doubt(g.sum(), g @ g, len(g), g) is not None for g in found) / tables
+        noisy = (rng.permutation(n) + up - down).astype(float)
+        return (
+            sum(
+                empty.doubt(g.sum(), g @ g, len(g), g, [x]) is not None
+                for x, g in zip(noisy, empty.indicator.estimator(noisy), strict=True)
+            )
+            / tables
+        )
 
     large = np.floor(5001 ** np.linspace(0, 0.999, 2000)).astype(int)
     assert told(1000, large) <= 0.004
@@ -109,7 +123,8 @@ def test_where_all_is_zero_there_nothing_need_be_said():
         mean = np.sum(masses * est(s=k[:, None], n=k[None, :]))
         assert (abs(mean) < 1e-9) == free
         (empty,) = empties_of(asked(est, s="s", n="n"))
-        hint = empty.doubt(900.0, 9000.0, 3000, np.resize([9.0, 0, -2], 3000)).split("Hint: ")[1]
+        g = np.resize([9.0, 0, -2], 3000)
+        hint = empty.doubt(900.0, 9000.0, 3000, g, [np.arange(3000.0)]).split("Hint: ")[1]
         assert hint.startswith("where s, n are all 0" if free else "say what the estimate is")
 
 
@@ -119,9 +134,24 @@ def test_one_draw_repeated_in_many_cells_proves_nothing():
     assert len(tu.debias(frame, mean=est)) == 500
 
 
-def test_the_command_line_says_how_many_and_warns(cells, tmp_path, capsys):
+@pytest.mark.parametrize("order", ["n", "sorted"])
+def test_a_sorted_table_is_doubted_like_any_other(cells, order):
+    """Equal numbers stand together: by n, or both columns sorted."""
+    est = tu.unbiased("s/n", {"s": LAW, "n": LAW}, "n >= 1")
+    frame = pd.DataFrame(cells).sort_values(["n"] if order == "n" else ["n", "s"])
+    with pytest.warns(tu.BoundWarning, match="cells are empty, but the stated bounds"):
+        tu.debias(frame, mean=est)
+    rng = np.random.default_rng(2)
+    none = np.sort(np.repeat([1, 3, 12], 1000) + LAW.sample(3000, rng=rng))
+    assert len(tu.debias(frame.assign(n=none), mean=est)) == 3000
+
+
+@pytest.mark.parametrize("order", [None, "n"])
+def test_the_command_line_says_how_many_and_warns(cells, order, tmp_path, capsys):
     needs("duckdb", "the command line over files needs the extra tables")
-    pd.DataFrame(cells).to_csv(tmp_path / "cells.csv", index=False)
+    cells = pd.DataFrame(cells)
+    cells = cells if order is None else cells.sort_values(order)
+    cells.to_csv(tmp_path / "cells.csv", index=False)
     files = [str(tmp_path / name) for name in ("cells.csv", "out.csv")]
     call = ["debias", *files, "mean = s/n", "--noise", "discrete_laplace(2)"]
     assert main([*call, "--domain", "n>=1"]) == 0

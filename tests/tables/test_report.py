@@ -109,7 +109,7 @@ def test_every_library_counts_the_same(backends, release, monkeypatch):
     said = "\n".join(notes.pop())
     assert "root mean square was taken: s 5" in said
     assert "1 rows miss a number" in said
-    assert "n = 0: about" in said
+    assert "n = 0: " in said
     first, *others = counted
     assert first.cells.sum() == 2000
     assert first.sums["n"].sum() == sum(n)
@@ -258,7 +258,7 @@ def test_rows_are_plain_and_words_complete(reported):
     assert "break-even" in text
     assert all(line in text for line in reported.conclusions["ratio"])
     assert "certified" in text
-    assert "n = 0: about" in text
+    assert "n = 0: " in text
     assert reported.rows[-1]["cells"] == CELLS
     assert abs(sum(row["cells"] for row in reported.rows[:-1]) - CELLS) < 10
     assert sum(row["too_noisy"] for row in reported.rows[:-1]) == pytest.approx(

@@ -71,11 +71,13 @@ class Tally:
         counts, quote = {"rows": "COUNT(*)"}, self.statement.quote
         for i, bound in enumerate(bounds_of(self.statement.requests)):
             counts |= {f"{name} {i}": sql for name, sql in self._looked_at(bound).items()}
-        for i in range(len(self._empties)):
+        for i, empty in enumerate(self._empties):
             e = quote(f"{self.statement.prefix}empty_{i}")
             counts |= {f"empty {i}": f"SUM({e})", f"squares {i}": f"SUM({e} * {e})"}
             counts[f"cells {i}"] = f"COUNT({e})"
-            counts[f"some {i}"] = self._gathered(e, [f"{e} IS NOT NULL"])
+            read = [self._helper(column) for column in empty.indicator.inputs]
+            for j, column in enumerate((e, *read)):
+                counts[f"some {j} {i}"] = self._gathered(column, [f"{e} IS NOT NULL"])
         for name, (_, output) in self.statement.written.items():
             if output in _COUNTED:
                 counts[f"known {name}"] = f"COUNT({quote(name)})"
@@ -97,6 +99,11 @@ class Tally:
             "farthest": f"{most}({x}) FILTER (WHERE {number})",
             **{name: self._gathered(column, [number]) for name, column in columns.items()},
         }
+
+    def _helper(self, column: str) -> str:
+        """Return the helper column of a column that is read, quoted."""
+        s = self.statement
+        return s.quote({**s.scales, **s.numbers}[column])
 
     def _gathered(self, column: str, chosen: list[str]) -> str:
         """Return the list of a column's values at a sample of the rows that are chosen."""
@@ -158,7 +165,9 @@ class Summary:
             if text is not None:
                 yield text
         for i, empty, numbers in self._cells():
-            text = empty.doubt(*numbers, np.array(self.counts[f"some {i}"] or [], float))
+            some = [self.counts[f"some {j} {i}"] for j in range(1 + len(empty.indicator.inputs))]
+            g, *inputs = (np.array(values or [], float) for values in some)
+            text = empty.doubt(*numbers, g, inputs)
             if text is not None:
                 yield text
 

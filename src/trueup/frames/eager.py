@@ -182,21 +182,27 @@ def _warn_beyond(requests: Sequence[Request], pieces: Sequence[Piece]) -> None:
     for empty in empties_of(requests):
         if not empty.denied:
             continue
-        g = _indicated(empty.indicator, pieces)
+        g, inputs = _indicated(empty.indicator, pieces)
         rows = sum(len(p.columns[empty.indicator.inputs[0]].values) for p in pieces)
         part = " looked at" if rows > SAMPLE else ""
-        text = empty.doubt(float(g.sum()), float(g @ g), len(g), g, part)
+        text = empty.doubt(float(g.sum()), float(g @ g), len(g), g, inputs, part)
         if text is not None:
             warnings.warn(text, BoundWarning, stacklevel=_calls_inside() + 1)
 
 
-def _indicated(indicator: Request, pieces: Sequence[Piece]) -> NDArray[np.float64]:
-    """Return estimates of an indicator at some rows, those without a whole number left out."""
+def _indicated(
+    indicator: Request, pieces: Sequence[Piece]
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """Return an indicator's estimates at some rows, and what it read there.
+
+    Rows without a whole number are left out.
+    """
     sampled = [_sample(pieces, name) for name in indicator.inputs]
     known = np.logical_and.reduce([np.floor(x) == x for x in sampled[: len(indicator.columns)]])
     known &= np.logical_and.reduce([x > 0 for x in sampled[len(indicator.columns) :]] or [known])
-    (found,) = columns(indicator.value, None, [x[known] for x in sampled], ("value",))
-    return found
+    inputs = [x[known] for x in sampled]
+    (found,) = columns(indicator.value, None, inputs, ("value",))
+    return found, inputs
 
 
 def _calls_inside() -> int:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
 
 from trueup.errors import TrueupError
+from trueup.tables.draws import drawn_anew
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
 ODDS = 1e-6
 """How unlikely under the stated noise and bounds the counts must be."""
 
+REPEATED = 0.02
+"""The same where rows repeat numbers, however often each: at most one such table in fifty warns
+by chance (Simes), and only if every true value lies at the bound."""
+
 SAMPLE = 2**16
 """Rows looked at: a share of 1 % is then known to 4 % of itself, in a millisecond."""
 
 _LEVELS = (0.1, 0.01, 0.001, 1e-4, 1e-5)  # 1e-5 of the sample is one row
-_NEXT: tuple[tuple[int, Literal["left", "right"]], ...] = ((-1, "left"), (1, "right"))
-_BY_CHANCE = 0.001  # of a sorted table's values one in a thousand then counts for too little
 _MOST_SCALES = 1000  # laws to set up, one for each scale: some milliseconds
 
 
@@ -80,7 +83,7 @@ class Bound:
         if not count:
             return None
         beyond = np.flatnonzero(self.side * (x - self.value) > 0)
-        drawn = np.isin(beyond, self._drawn_anew(x, beyond, scale))
+        drawn = np.isin(beyond, drawn_anew(x, beyond, self.noise, scale))
         try:
             u = self._tail(x[beyond] - self.value, None if scale is None else scale[beyond])
             alone = u.min(initial=1.0)
@@ -89,47 +92,19 @@ class Bound:
             nearest = self._tail(np.array([float(self.side) * self.noise.lattice]))[0]
         except TrueupError:  # the law is not known, only its moments
             return None
+        part = " looked at" if rows > SAMPLE else ""
         for p in (nearest, *_LEVELS):
             far = u <= p * (1 + 1e-9)
-            found = int((far & drawn).sum())
-            if found and scipy.special.betainc(found, count - found + 1, p) < ODDS:
-                part = " looked at" if rows > SAMPLE else ""
+            if _odds(int((far & drawn).sum()), count, p) < ODDS:
                 number = int(far.sum()) if p < nearest else None
                 return self._words(len(u), number, count, p, part)
+        p, found = _most_unlikely(u)
+        if p * count < REPEATED * found and _odds(found, count, p) < ODDS:
+            return self._words(len(u), found, count, p, part)
         known = rows * count // len(x)
         if known * alone >= ODDS:
             return None
         return self._words(len(u) if known == count else 1, 1, known, alone)
-
-    def _drawn_anew(
-        self, x: Floats, rows: NDArray[np.intp], scale: Floats | None
-    ) -> NDArray[np.intp]:
-        """Return the rows that are draws of their own: cells may repeat the number of their state.
-
-        Whole numbers are also equal by chance: a run of them is one draw, unless sorting made it.
-        """
-        if not self.noise.lattice:
-            return np.asarray(rows[np.unique(x[rows], return_index=True)[1]])
-        new = (rows == 0) | (x[rows] != x[rows - 1])
-        steps = np.diff(x[~np.isnan(x)])
-        if scale is None and (np.all(steps >= 0) or np.all(steps <= 0)):
-            new |= self._equal_by_chance(x, x[rows])
-        return np.asarray(rows[new])
-
-    def _equal_by_chance(self, x: Floats, values: Floats) -> NDArray[np.bool_]:
-        """Return whether draws of their own can have hit each value as often as x has it.
-
-        Draws around any truth fall on a value, rather than on the two next to it, at most as often
-        as where the truth is that value: P(0) of P(−1) + P(0) + P(1).
-        """
-        step = self.noise.lattice
-        low, middle, high = np.diff(np.asarray(self.noise.cdf(step * np.arange(-2.0, 2))))
-        found, where, counts = np.unique(values, return_inverse=True, return_counts=True)
-        all_ = np.sort(x)
-        first, last = (np.searchsorted(all_, found + k * step, side) for k, side in _NEXT)
-        near = last - first
-        odds = scipy.special.betainc(counts, near - counts + 1, middle / (low + middle + high))
-        return np.asarray((odds > _BY_CHANCE)[where])
 
     def _tail(self, z: Floats, scale: Floats | None = None) -> Floats:
         """Return P(Z as far out as z), under the scale of each number if they differ."""
@@ -158,6 +133,24 @@ class Bound:
             f"were at the bound, {self.noise!r} would take {expected} of them there\n"
             "Hint: estimates are biased beyond a wrong bound; check it, and the noise"
         )
+
+
+def _odds(found: int, count: int, p: float) -> float:
+    """Return the probability that at least so many of ``count`` draws have u ≤ p."""
+    return float(scipy.special.betainc(found, count - found + 1, p)) if found else 1.0
+
+
+def _most_unlikely(u: Floats) -> tuple[float, int]:
+    """Return the p at which rows with u ≤ p are the largest multiple of those expected, and them.
+
+    Of rows that repeat one uniform number, or several, however often each, they are as many as
+    k times those expected with probability 1/k at most.
+    """
+    if not len(u):
+        return 1.0, 0
+    ordered = np.maximum(np.sort(u), np.finfo(float).tiny)
+    most = int(np.argmax(np.arange(1, len(u) + 1) / ordered))
+    return float(ordered[most]), most + 1
 
 
 def bounds_of(requests: Iterable[Request]) -> list[Bound]:

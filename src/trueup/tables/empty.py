@@ -20,10 +20,11 @@ from trueup.estimator import unbiased
 from trueup.formula.denominators import denominators
 from trueup.formula.text import text
 from trueup.noise.discrete_laplace import DiscreteLaplace
+from trueup.tables.draws import drawn_anew
 from trueup.tables.request import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -54,16 +55,25 @@ class Empty:
     def words(self, total: float, squares: float, rows: int) -> str:
         """Return the estimate, given Σg and Σg²."""
         error = math.sqrt(max(squares - total, 0.0))
-        return f"{self.denominator} = 0: about {total:,.0f} ± {error:,.0f} of {rows:,} cells"
+        about = f"about {total:,.0f} ± {error:,.0f}"
+        if total < 0.5:  # fewer than none are none
+            about = "none seen" + (f" (± {error:,.0f})" if error >= 0.5 else "")
+        return f"{self.denominator} = 0: {about} of {rows:,} cells"
 
     def doubt(
-        self, total: float, squares: float, rows: int, some: Floats, part: str = ""
+        self,
+        total: float,
+        squares: float,
+        rows: int,
+        some: Floats,
+        inputs: Sequence[Floats],
+        part: str = "",
     ) -> str | None:
         """Return what to warn of, None if there may well be no empty cell.
 
-        ``some`` are the g of some rows in their order. A run of equal ones may be one draw, written
-        into several cells, and counts as one in the variance. ``part`` says that the sums are of
-        some rows, too.
+        ``some`` are the g of some rows in their order, ``inputs`` the columns that the indicator
+        reads there: rows that repeat a draw are added up before they are squared. ``part`` says
+        that the sums are of some rows, too.
 
         Examples
         --------
@@ -72,14 +82,13 @@ class Empty:
         >>> request = Request("mean", mean, {"s": "s", "n": "emp"}, {}, ("value",))
         >>> (empty,) = empties_of([request])
         >>> g = np.resize([2.5, 0, 0, -1.5], 1000)
-        >>> print(empty.doubt(200.0, 900.0, 1000, g))
+        >>> print(empty.doubt(200.0, 900.0, 1000, g, [np.arange(1000.0)]))
         about 200 ± 26 of 1,000 cells are empty, but the stated bounds say that n is never 0
         Hint: where s, n are all 0 the estimate averages 0, and may stay so; otherwise say what ...
-        >>> empty.doubt(2.0, 9.0, 10, g[:10])
+        >>> empty.doubt(2.0, 9.0, 10, g[:10], [np.arange(10.0)])
         """
-        starts = np.flatnonzero(np.diff(some, prepend=np.nan) != 0)
-        runs = np.add.reduceat(some, starts) if len(some) else some
-        if not self.denied or runs.sum() <= _SURE * math.sqrt(float(runs @ runs)):
+        sums = np.add.reduceat(some, self._draws(inputs)) if len(some) else some
+        if not self.denied or sums.sum() <= _SURE * math.sqrt(float(sums @ sums)):
             return None
         error = math.sqrt(max(squares - total, 0.0))
         return (
@@ -98,6 +107,15 @@ class Empty:
                 return f"{say}: beyond a wrong bound estimates are biased"
         names = ", ".join(self.estimators[0].statistics)
         return f"where {names} are all 0 the estimate averages 0, and may stay so; otherwise {say}"
+
+    def _draws(self, inputs: Sequence[Floats]) -> NDArray[np.intp]:
+        """Return the rows at which any of the counts is drawn anew."""
+        asked, read = self.indicator, dict(zip(self.indicator.inputs, inputs, strict=True))
+        new = []
+        for name, column in asked.columns.items():
+            x, scale = read[column], read.get(asked.scales.get(name))
+            new.append(drawn_anew(x, np.arange(len(x)), asked.estimator.noise[name], scale))
+        return np.unique(np.concatenate(new))
 
 
 _NOTHING = 1e-9  # a mean of 0, up to rounding
