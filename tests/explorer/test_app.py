@@ -1,11 +1,14 @@
 """The routes: what they answer, to whom, and what they refuse."""
 
+import base64
+import hashlib
 import re
 
 import pytest
 
 from explorer.cases import RECIPROCAL
 from trueup.explorer import limits
+from trueup.explorer.guard import content_security_policy
 
 JSON = {"content-type": "application/json"}
 
@@ -32,6 +35,20 @@ def test_no_script_or_style_stands_in_the_page(server):
     page = server.get("/").text
     assert re.findall(r"<script(?![^>]*src=)", page) == []
     assert re.findall(r"<style|\sstyle=|\son\w+=|javascript:", page) == []
+
+
+@pytest.mark.parametrize("mark", "'\"`")
+def test_the_sheet_of_another_plotly_is_let_through(mark):
+    """Minified like versions 6.5 and 7.1; the one that is installed runs in the browser's tests."""
+    sheet = ".map{font:12px/20px Arial}\n.canvas{left:0}"
+    script = (
+        'n||(n=document.createElement("style"),n.setAttribute("id",i),n.appendChild(x("")));'
+        f'var e=document.createElement("style");e.id="ce8d46",e.textContent={mark}{sheet}{mark},'
+        'document.head.appendChild(e);t.textContent="other"'
+    )
+    sums = [base64.b64encode(hashlib.sha256(x).digest()).decode() for x in (b"", sheet.encode())]
+    styles = " ".join(f"'sha256-{text}'" for text in sums)
+    assert f"style-src 'self' {styles}" in content_security_policy(script).split("; ")
 
 
 @pytest.mark.parametrize("path", ["/", "/static/main.js", "/api/options", "/nothing"])

@@ -68,7 +68,7 @@ def build(
     ]
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, names=tuple(names), loopback=loopback)],
+        middleware=[Middleware(Guard, names=tuple(names), loopback=loopback, script=page.script)],
         exception_handlers={Refusal: _refusal, HTTPException: _plain, Exception: _unexpected},
         lifespan=page.lifespan,
     )
@@ -84,6 +84,7 @@ class Page:
         self.answers = Answers(limits.CACHE)
         self._latest: dict[tuple[str, str], asyncio.Task[Any]] = {}
         self._files = _static()
+        self.script = self._files["plotly.min.js"].read_text(encoding="utf-8")
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:

@@ -8,8 +8,11 @@ only accepted from a list, and addresses as numbers; the second carries its own 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import ipaddress
 import json
+import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -25,26 +28,20 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_STYLES = (
-    "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",  # the empty sheet of plotly's charts
-    "sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o=",  # the sheet of its maps, which it adds
+_POLICY = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "img-src 'self' data: blob:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
 )
-
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        f"style-src 'self' {' '.join(map(repr, _STYLES))}",
-        "img-src 'self' data: blob:",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    )
+_OWN_SHEET = re.compile(
+    r"""createElement\("style"\)[^`'"]*"\w+"[^`'"]*\.textContent=([`'"])(.*?)\1""", re.DOTALL
 )
 
 HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -57,11 +54,30 @@ _LOOPBACK_NAMES = ("localhost",)
 _METHODS = ("GET", "HEAD", "POST", "DELETE")
 
 
+def content_security_policy(script: str) -> str:
+    """Return what the page may load: its own files, and the sheets that plotly's script adds.
+
+    Those are an empty one, and one for maps, which the script holds and is another in each version.
+
+    Examples
+    --------
+    >>> content_security_policy("").split("; ")[-1]
+    "style-src 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+    """
+    sheets = ["", *(text for _, text in _OWN_SHEET.findall(script))]
+    sums = [base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in sheets]
+    styles = " ".join(f"'sha256-{text.decode()}'" for text in sums)
+    return "; ".join((*_POLICY, f"style-src 'self' {styles}"))
+
+
 class Guard:
     """Refuse foreign requests before anything else sees them."""
 
-    def __init__(self, app: ASGIApp, names: Iterable[str] = (), *, loopback: bool = True) -> None:
+    def __init__(
+        self, app: ASGIApp, names: Iterable[str] = (), *, loopback: bool = True, script: str = ""
+    ) -> None:
         self.app, self.loopback = app, loopback
+        self.headers = {**HEADERS, "Content-Security-Policy": content_security_policy(script)}
         self.names = frozenset(name.lower() for name in (*_LOOPBACK_NAMES, *names))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,7 +92,7 @@ class Guard:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self.headers.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
