@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from docutils import nodes
+
 import trueup
 
 sys.path.insert(0, str(Path(__file__).parent))  # the renderer of mathematics beside this file
@@ -29,6 +31,7 @@ html_theme = "furo"
 html_title = "trueup"
 html_static_path: list[str] = []
 pygments_style = "friendly"
+pygments_dark_style = "github-dark"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = True
@@ -53,6 +56,15 @@ def _bars(app, what, name, obj, options, lines):
     lines[:] = [x if x.lstrip().startswith(code) else x.replace("|", r"\|") for x in lines]
 
 
+def _trimmed(app, doctree):
+    """Leave out the empty line that ends a doctest: on a page it is only space."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext():
+            block.rawsource = block.rawsource.rstrip("\n")
+            block[:] = [nodes.Text(block.rawsource)]
+
+
 def setup(app):
-    """Register the hook."""
+    """Register the hooks."""
     app.connect("autodoc-process-docstring", _bars)
+    app.connect("doctree-read", _trimmed)

@@ -103,8 +103,11 @@ def test_name_of_an_estimate_in_the_sidecar(run, tmp_path):
         (["--dialect", "klingon"], "'klingon' is no SQL dialect"),
         (["--domain", "k>=1"], "no formula reads the statistic 'k'"),
         (["--spec", "no.toml"], "no.toml"),
+        (["--empty", "1,2"], "did not expect ','"),
+        (["--max-bias", "five"], "Hint: give one number"),
+        (["--noise", "nn=laplace(2)"], "Hint: one reads n: spell both alike"),
     ],
-    ids=range(6),
+    ids=range(9),
 )
 def test_bad_options(argv, problem, run):
     done = run("explain", "s/n", "--noise", "laplace(2)", "--domain", "n>=1", *argv)

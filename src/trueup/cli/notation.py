@@ -233,6 +233,20 @@ def read_numbers(text: str) -> list[Number]:
     return numbers
 
 
+def read_number(text: str) -> Number:
+    """Return one number.
+
+    Examples
+    --------
+    >>> read_number("5/2")
+    Fraction(5, 2)
+    """
+    reader = _Reader(text, "give one number, with a point before its decimals, e.g. 2 or 0.5")
+    number = reader.number()
+    reader.finish()
+    return number
+
+
 class _Reader:
     """The tokens of one text, read from the left."""
 

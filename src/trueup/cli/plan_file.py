@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trueup.cli.notation import names, read_numbers
+from trueup.cli.notation import names, read_number, read_numbers
 from trueup.errors import TrueupError
 from trueup.formula.assignment import assignment
 from trueup.formula.refusal import quoted
@@ -43,23 +43,23 @@ def read_plan(args: argparse.Namespace) -> Asked:
     """Return what the plan and the options say together, the options first."""
     plan = {} if args.spec is None else _plan(args.spec)
     if args.epsilon is not None:
-        (plan["epsilon"],) = read_numbers(args.epsilon)
+        plan["epsilon"] = read_number(args.epsilon)
     if args.size is not None:
-        plan["size"] = _number(args.size)
+        plan["size"] = read_number(args.size)
     if args.by is not None:
         plan["by"] = [str(name) for name in names(args.by)]
     for option in ("unit", "at_most", "keys"):
         if getattr(args, option) is not None:
             plan[option] = getattr(args, option)
     if args.missing is not None:
-        plan["missing"] = args.missing if args.missing == "drop" else _number(args.missing)
+        plan["missing"] = args.missing if args.missing == "drop" else read_number(args.missing)
     plan["measures"] = _measures(args.formulas) or plan.get("measures", {})
     weights = dict(plan.get("weights") or {})
     for text in args.weight:
         name, value = assignment(text)
         if not name:
             raise TrueupError(f"--weight needs a name, got {quoted(text)}", "e.g. wage=2")
-        weights[name] = _number(value)
+        weights[name] = read_number(value)
     told = {key: plan.get(key) for key in _TOLD}
     made = read(**told, weights=weights, measures=plan["measures"])
     return Asked(
@@ -101,19 +101,12 @@ def _measures(texts: list[str]) -> dict[str, str]:
     return found
 
 
-def _number(text: str) -> Any:
-    numbers = read_numbers(text)
-    if len(numbers) != 1:
-        raise TrueupError(f"one number is needed, got {quoted(text)}", "e.g. 2")
-    return numbers[0]
-
-
 def _ledger(plan: Mapping[str, Any], args: argparse.Namespace) -> Ledger | None:
     given = dict(plan.get("ledger", {}))
     options = {"file": args.ledger, "dataset": args.dataset}
     given |= {key: value for key, value in options.items() if value is not None}
     if args.cap is not None:
-        given["cap"] = _number(args.cap)
+        given["cap"] = read_number(args.cap)
     if not given:
         return None
     if args.seed is not None:

@@ -45,7 +45,7 @@ from trueup.cli.notation import (
     make_noise,
     read_domain,
     read_noise,
-    read_numbers,
+    read_number,
 )
 from trueup.domain import Interval
 from trueup.errors import BoundWarning, FormulaError, TrueupError
@@ -213,7 +213,7 @@ class Release:
                 others = f"they read {', '.join(known) or 'none'}"
                 raise TrueupError(
                     f"no formula reads the statistic {quoted(name)}",
-                    f"did you mean {near[0]}?" if near else others,
+                    f"one reads {near[0]}: spell both alike" if near else others,
                 )
 
     def _known(self, name: str) -> Statistic:
@@ -281,7 +281,7 @@ def read_release(args: argparse.Namespace, formulas: Iterable[str]) -> Release:
     for option in ("empty", "max_bias", "cells"):
         for text in getattr(args, option, []):
             of, value = assignment(text)
-            (getattr(release, option)[of or ""],) = read_numbers(value)
+            getattr(release, option)[of or ""] = read_number(value)
     estimates = _read_formulas(formulas)
     release.estimates = estimates or release.estimates
     return release
