@@ -41,6 +41,15 @@ NUMBER = (float, int, np.floating)
 _HUGE = 2**1000
 
 
+def by_statistic(value: Any, what: str) -> Mapping[str, Any]:
+    """Return the columns of the statistics, none if they are not given."""
+    if not isinstance(value, (Mapping, type(None))):
+        raise TrueupError(
+            f"{what} must map statistics to columns, got {value!r}", f"{what}={{'n': 'emp'}}"
+        )
+    return value or {}
+
+
 def values_of(names: Sequence[str], x: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
     """Return the values passed to a call, in the order of the statistics."""
     if len(x) == 1 and not named and len(names) == 1:

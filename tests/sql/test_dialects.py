@@ -140,6 +140,8 @@ def test_aliases_and_unknown_dialects() -> None:
         ({"output": "mean"}, "'mean' is no output"),
         ({"columns": {"n": "n"}}, "columns are given for 'n', which is no statistic"),
         ({"scales": {"n": "n"}}, "scales are given for 'n', which is no statistic"),
+        ({"columns": "emp"}, "columns must map statistics to columns, got 'emp'"),
+        ({"scales": 3}, "scales must map statistics to columns, got 3"),
         ({"columns": {"q": ""}}, "a column is a name, or a tuple of names"),
         ({"columns": {"q": 3}}, "a column is a name, or a tuple of names"),
         ({"columns": {"q": "a\0b"}}, "a column is a name, or a tuple of names"),

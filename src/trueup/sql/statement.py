@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from trueup.arguments import by_statistic
 from trueup.errors import TrueupError
 from trueup.inverse.closed_ends import ENDS
 from trueup.sql import expression, glot
@@ -37,7 +38,8 @@ def statement(
     """
     if output not in OUTPUTS:
         raise TrueupError(f"{output!r} is no output", f"outputs are {', '.join(OUTPUTS)}")
-    named, scaled = dict(columns or {}), dict(scales or {})
+    named = dict(by_statistic(columns, "columns"))
+    scaled = dict(by_statistic(scales, "scales"))
     _check("columns", named, est.statistics)
     _check("scales", scaled, est.statistics)
     if output in ENDS:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from trueup.arguments import by_statistic
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.estimator import Estimator
 from trueup.inverse.closed_ends import ENDS
@@ -196,7 +197,7 @@ def read_requests(
     meant, or refuses it, given "column" or "scale" and the statistic.
     """
     check_estimators(estimators)
-    columns, scales = _mapping(columns, "columns"), _mapping(scales, "scales")
+    columns, scales = by_statistic(columns, "columns"), by_statistic(scales, "scales")
     statistics = {s for e in estimators.values() for s in e.statistics}
     for given, what in ((columns, "columns"), (scales, "scales")):
         check_known(given, what, statistics)
@@ -265,16 +266,6 @@ def check_estimators(estimators: Mapping[str, Any]) -> None:
     for name, estimator in estimators.items():
         if not isinstance(estimator, (Estimator, Readable)):
             raise TrueupError(f"{name} must be an estimator, got {estimator!r}", hint)
-
-
-def _mapping(value: Any, what: str) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise TrueupError(
-            f"{what} must map statistics to columns, got {value!r}", f"{what}={{'n': 'emp'}}"
-        )
-    return value
 
 
 def check_known(given: Mapping[str, Any], what: str, statistics: set[str]) -> None:
