@@ -115,7 +115,20 @@ def test_planning_touches_no_data(here, run):
     done = run("release", "people.csv", "t.csv", "--spec", "plan.toml", "--plan", "--sizes", "9,99")
     assert done.code == 0, done.err
     assert "Weights proposed for groups of 99 records" in done.out
+    assert "refused" not in done.out
+    assert re.search(r"  total +10,000 .*\n  pay  ", done.out)  # it depends on no number of records
     assert not (here / "t.csv").exists()
+
+
+def test_a_plan_tells_what_the_release_would_refuse(here, run):
+    (here / "t.csv").write_text("mine")
+    done = run("release", "people.csv", "t.csv", "--spec", "plan.toml", "--plan")
+    assert "would be refused: t.csv exists already" in done.out
+    book = ("--ledger", "l.toml", "--dataset", "d", "--cap", "1")
+    asked = ("n = count", "--epsilon", "2", "--plan", *book)
+    done = run("release", "people.csv", "u.csv", *asked)
+    assert "would be refused: d has 1 to spend" in done.out
+    assert not (here / "l.toml").exists()
 
 
 def test_options_are_enough(here, run):
@@ -169,6 +182,9 @@ REFUSED = {
         ["t.csv", "n=count", "--epsilon", "1", "--seed", "1", "--ledger", "l.toml"],
         "a simulation spends no budget",
     ),
+    "sizes of no plan": (["t.csv", "n=count", "--epsilon", "1", "--sizes", "9"], "for --plan"),
+    "no number": (["t.csv", "n=count", "--epsilon", "one"], "--epsilon needs one number, got"),
+    "missing": (["t.csv", "n=count", "--epsilon", "1", "--missing", "foo"], "--missing needs drop"),
     "bad rows": (
         [
             *("t.csv", "m=mean(sex, 0, 1)", "--epsilon", "1", "--ledger", "l.toml"),

@@ -131,6 +131,10 @@ def test_the_plan_of_a_table_has_the_errors_of_its_noise():
     assert by_name["wage"]["errors"][-1] == pytest.approx(large, rel=1e-3)
     i = shown["counts"].index(shown["sizes"][0])
     assert by_name["sex"]["curve"][i] == by_name["sex"]["errors"][0]
+    (pay,) = answer("table", {**TABLE, "measures": "p = per_record(p, root:3, 2)", "weights": ""})[
+        "measures"
+    ]
+    assert pay["method"].endswith("its errors are at totals so large, not at so many records")
 
 
 def test_the_command_and_the_plan_that_are_copied_release_that_table(tmp_path):

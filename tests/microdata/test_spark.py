@@ -32,10 +32,12 @@ def test_the_same_seed_gives_the_same_table(frame):
     assert shown["simulation"] == ["not private"] * 3
 
 
-def test_at_most_so_many_rows_of_a_unit_count(frame):
+def test_at_most_so_many_rows_of_a_unit_count_and_the_same_ones(frame):
     asked = {**ASKED, "keys": ["A", "B", "secret"], "epsilon": 1000}
-    made = tu.release(frame, **asked, unit="person", at_most=1, n="count")
+    asked |= {"unit": "person", "at_most": 1, "n": "count", "hours": "sum(hours, -5, 60)"}
+    made = tu.release(frame.repartitionByRange(3, "row number"), **asked)
     assert sum(made.columns["n_noisy"]) == len(set(DATA["person"]))
+    assert made.columns == tu.release(needs("pandas").DataFrame(DATA), **asked).columns
 
 
 def test_no_python_runs_on_the_workers(frame):

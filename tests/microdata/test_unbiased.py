@@ -11,7 +11,7 @@ import trueup as tu
 from microdata.people import KEYS, MEASURES, people
 from trueup.mechanisms.shares import Shares
 from trueup.microdata.design import Design
-from trueup.microdata.expected import expected
+from trueup.microdata.expected import expected, usable_from
 
 REACH = 60
 
@@ -92,6 +92,33 @@ def test_the_errors_to_expect_are_the_largest(epsilon):
         shares = Shares(epsilon, range(2))
         worst = max(shares.sd(n, Fraction(k, n)) for k in range(min(n // 2, 60) + 1))
         assert 0.99 < expected(design, (n,))["sex"][0] / worst < 1 + 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [3, Fraction(1, 50)])
+def test_so_many_records_are_enough(epsilon):
+    design = Design.read({"wage": "mean(wage, 0, 100)"}, epsilon)
+    n = usable_from(design, "wage", 50)
+    few, enough = expected(design, (max(1, n // 2), n))["wage"]
+    assert 2 * enough <= 50 < 2 * few
+
+
+def test_the_report_says_which_cells_are_too_noisy(tmp_path):
+    rows = "".join(f"{s},{i % 2}\n" for s, n in (("A", 200), ("B", 4)) for i in range(n))
+    (tmp_path / "rows.csv").write_text(f"state,x\n{rows}")
+    keys = ["A", "B", *(f"empty {i}" for i in range(40))]
+    asked = {"n": "count", "x": "mean(x, 0, 1)", "s": "share(x, [0, 1])"}
+    made = tu.release(tmp_path / "rows.csv", "state", keys, 1, rng=1, **asked)
+    found = re.search(r"\nx: too noisy to use where n is below (\d+): (\d+) of 42", made.report)
+    limit, few = map(int, found.groups())
+    two = 2 * expected(made.design, (1,))["n"][0]
+    enough = limit - two
+    assert 2 * expected(made.design, (int(enough),))["x"][0] <= 0.5
+    assert few == sum(n < limit for n in made.columns["n"]) == 41
+    none = made.columns["s_0_stderr"].count(None)
+    assert none
+    assert f"\ns_0: {none} groups have no standard error" in made.report
+    weak = sum(abs(n) < two for n in made.columns["n"])
+    assert f"n: too noisy to use within {two:.4g} of 0: {weak} of 42 groups." in made.report
 
 
 @pytest.mark.parametrize("counts", [(0, 0), (1, 0), (3, 9)])

@@ -43,23 +43,27 @@ def read_plan(args: argparse.Namespace) -> Asked:
     """Return what the plan and the options say together, the options first."""
     plan = {} if args.spec is None else _plan(args.spec)
     if args.epsilon is not None:
-        plan["epsilon"] = read_number(args.epsilon)
+        plan["epsilon"] = _number(args.epsilon, "--epsilon")
     if args.size is not None:
-        plan["size"] = read_number(args.size)
+        plan["size"] = _number(args.size, "--size")
     if args.by is not None:
         plan["by"] = [str(name) for name in names(args.by)]
     for option in ("unit", "at_most", "keys"):
         if getattr(args, option) is not None:
             plan[option] = getattr(args, option)
     if args.missing is not None:
-        plan["missing"] = args.missing if args.missing == "drop" else read_number(args.missing)
+        plan["missing"] = (
+            args.missing if args.missing == "drop" else _number(args.missing, "--missing")
+        )
     plan["measures"] = _measures(args.formulas) or plan.get("measures", {})
     weights = dict(plan.get("weights") or {})
     for text in args.weight:
         name, value = assignment(text)
         if not name:
             raise TrueupError(f"--weight needs a name, got {quoted(text)}", "e.g. wage=2")
-        weights[name] = read_number(value)
+        weights[name] = _number(value, "--weight")
+    if args.sizes is not None and not args.plan:
+        raise TrueupError("--sizes is for --plan", "add --plan, or leave it out")
     told = {key: plan.get(key) for key in _TOLD}
     made = read(**told, weights=weights, measures=plan["measures"])
     return Asked(
@@ -101,12 +105,21 @@ def _measures(texts: list[str]) -> dict[str, str]:
     return found
 
 
+def _number(text: str, option: str) -> Any:
+    also = "drop or " * (option == "--missing")
+    try:
+        return read_number(text)
+    except TrueupError as error:
+        needed = f"{option} needs {also}one number, got {quoted(text)}"
+        raise TrueupError(needed, error.hint) from None
+
+
 def _ledger(plan: Mapping[str, Any], args: argparse.Namespace) -> Ledger | None:
     given = dict(plan.get("ledger", {}))
     options = {"file": args.ledger, "dataset": args.dataset}
     given |= {key: value for key, value in options.items() if value is not None}
     if args.cap is not None:
-        given["cap"] = read_number(args.cap)
+        given["cap"] = _number(args.cap, "--cap")
     if not given:
         return None
     if args.seed is not None:

@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trueup.cli.options import add_formats
+from trueup.errors import TrueupError
 
 if TYPE_CHECKING:
     import argparse
+
+    from trueup.cli.plan_file import Asked
+    from trueup.microdata.writing import Release
 
 HELP = "Release a private table from microdata: groups, measures, standard errors, a sidecar."
 
@@ -20,6 +24,7 @@ measures:
   "sex = share(sex, ['f', 'm'])"              every possible category
   "hours = sum(hours, 0, 60)"                 values are clipped to the bounds
   "pay = per_record(pay, root:3, 10)"         values of any size; the loss depends on the record
+  "pay = per_record(pay, log, 1/4, offset=1000)"      the same under the logarithm
 
 plan (--spec plan.toml); options override it:
   epsilon = 1                       # of the whole table
@@ -104,6 +109,18 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--quiet", action="store_true", help="no report on the screen")
 
 
+def _show_plan(asked: Asked, release: Release) -> int:
+    """Print what to expect, and what would be refused."""
+    from trueup.microdata.words import planned
+
+    print(planned(asked.design, asked.sizes, asked.size))
+    try:
+        release.check()
+    except TrueupError as error:
+        print(f"\nAs it is, the release would be refused: {error}")
+    return 0
+
+
 def run(args: argparse.Namespace) -> int:
     """Plan or release; the report goes to standard error."""
     from trueup.cli.plan_file import read_plan
@@ -111,11 +128,6 @@ def run(args: argparse.Namespace) -> int:
     from trueup.microdata.writing import Release
 
     asked = read_plan(args)
-    if args.plan:
-        from trueup.microdata.words import planned
-
-        print(planned(asked.design, asked.sizes, asked.size))
-        return 0
     data = Files(args.input, args.source_format, args.delimiter, args.hive, args.engine)
     release = Release(
         data,
@@ -130,6 +142,8 @@ def run(args: argparse.Namespace) -> int:
         args.report,
         asked.files,
     )
+    if args.plan:
+        return _show_plan(asked, release)
     made = release.write()
     if not args.quiet:
         print(made.report, file=sys.stderr)

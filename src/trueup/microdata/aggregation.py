@@ -95,6 +95,8 @@ class Aggregation:
         The key of the order in which the rows of a unit are used.
     dialect
         ``duckdb`` or ``spark``.
+    in_order
+        Whether Spark numbers rows one after another, which takes one worker: for simulations.
     """
 
     design: Design
@@ -103,6 +105,7 @@ class Aggregation:
     text_numbers: bool = False
     secret: str = ""
     dialect: str = "duckdb"
+    in_order: bool = False
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -364,8 +367,10 @@ class Aggregation:
         return bool(self.missing.get(name) == "drop")
 
     def _numbered(self) -> str:
-        spark = self.dialect == "spark"
-        return "monotonically_increasing_id()" if spark else "row_number() OVER ()"
+        if self.dialect != "spark":
+            return "row_number() OVER ()"
+        number = "monotonically_increasing_id()"
+        return f"row_number() OVER (ORDER BY {number})" if self.in_order else number
 
     def _at_most(self, rows: str, keys: str) -> str:
         """Return at most so many rows of each unit in public groups, and all with a fault."""

@@ -236,8 +236,21 @@ class Design:
         made = {}
         for e in self.estimates:
             read = sorted(symbol.name for symbol in parse(e.formula).free_symbols)
-            made[e.name] = _estimator(e.formula, tuple((n, noises[n], sides[n]) for n in read))
+            try:
+                made[e.name] = _estimator(e.formula, tuple((n, noises[n], sides[n]) for n in read))
+            except TrueupError:
+                raise self._too_wide(e.measure) from None
         return made
+
+    def _too_wide(self, name: str) -> TrueupError:
+        """Return what to say of noise so wide that doubles hold no estimate."""
+        wide = max(self.of(name), key=lambda s: s.scale).scale
+        part = "" if name not in self.budget else f", epsilon {float(self.budget[name]):.3g} of it"
+        rows = f" or at_most = {self.at_most} smaller" * (self.at_most > 1)
+        return TrueupError(
+            f"{name}: noise of scale {wide:.3g} is too wide to estimate anything{part}",
+            f"make epsilon larger{rows}, or ask for fewer measures, or only for counts and sums",
+        )
 
     def check_names(self) -> None:
         """Refuse columns that have the same name, upper or lower case alike."""
@@ -331,9 +344,9 @@ def _rows(unit: str | None, at_most: object) -> int:
 
 def read_size(size: object) -> int:
     """Return how many records a group has."""
-    value = number(size, "a group size", positive=True)
-    if value != int(value):
-        raise TrueupError(f"a group has a whole number of records, got {size!r}", "e.g. 100")
+    value = number(size, "a group size")
+    if value < 1 or value != int(value):
+        raise TrueupError(f"a group has 1 record or more, a whole number, got {size!r}", "e.g. 100")
     return int(value)
 
 

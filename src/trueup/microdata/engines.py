@@ -43,25 +43,38 @@ _KEYS, _ROWS = "trueup_public_keys", "trueup_rows"
 
 
 def totals(
-    data: Any, design: Design, keys: Keys, missing: Mapping[str, Any], secret: str
+    data: Any,
+    design: Design,
+    keys: Keys,
+    missing: Mapping[str, Any],
+    secret: str,
+    *,
+    simulated: bool = False,
 ) -> list[list[int]]:
     """Return the totals of the design in every public group.
 
-    Everything that is wrong with the data is refused here.
+    Everything that is wrong with the data is refused here. In a simulation Spark numbers rows as
+    DuckDB does, one after another, so that both use the same rows of a unit.
     """
     if isinstance(data, (str, Path)):
         data = Files(str(data))
     if isinstance(data, Files):
-        return _of_files(data, design, keys, missing, secret)
+        return _of_files(data, design, keys, missing, secret, simulated=simulated)
     if dependencies.is_duckdb_relation(data):
         return _of_relation(data, design, keys, missing, secret)
     if of_spark.is_frame(data):
-        return _of_spark(data, design, keys, missing, secret)
+        return _of_spark(data, design, keys, missing, secret, simulated=simulated)
     return _of_frame(data, design, keys, missing, secret)
 
 
 def _of_files(
-    data: Files, design: Design, keys: Keys, missing: Mapping[str, Any], secret: str
+    data: Files,
+    design: Design,
+    keys: Keys,
+    missing: Mapping[str, Any],
+    secret: str,
+    *,
+    simulated: bool,
 ) -> list[list[int]]:
     if data.engine == "spark":
         from trueup.files.spark import spark_frame
@@ -69,7 +82,9 @@ def _of_files(
         read = spark_frame(data.path, data.format, data.delimiter, hive=data.hive)
         with read as (known, frame):
             text = known.format.is_text
-            return _of_spark(frame, design, keys, missing, secret, text_numbers=text)
+            return _of_spark(
+                frame, design, keys, missing, secret, simulated=simulated, text_numbers=text
+            )
     given = opened(data.path, data.format, data.delimiter, hive=data.hive)
     with given as source, tempfile.TemporaryDirectory() as spill:
         duck = _duck(len(source.columns), Path(spill))
@@ -93,28 +108,29 @@ def _of_frame(
 ) -> list[list[int]]:
     import narwhals as nw
 
-    wrapped: Any = nw.from_native(data, pass_through=True)
+    try:
+        wrapped: Any = nw.from_native(data, pass_through=True)
+        names = list(getattr(wrapped, "collect_schema", dict)())
+    except nw.exceptions.DuplicateError as error:
+        raise _unreadable(error, "give each column a name of its own") from None
     if not isinstance(wrapped, (nw.DataFrame, nw.LazyFrame)):
         raise TrueupError(
             f"{type(data).__name__} is no table that we know",
             "give a pandas, Polars or pyarrow table, a DuckDB relation, a Spark DataFrame, or the "
             "path of a CSV or Parquet file; nothing was released",
         )
-    names = wrapped.collect_schema().names()
-    used = [n for n in dict.fromkeys((*design.by, *design.columns, design.unit)) if n in names]
-    narrow = wrapped.select(used) if used else wrapped
+    read = dict.fromkeys((*design.by, *design.columns, design.unit or ""))
+    used = [n for n in read if n in names]
+    narrow: Any = wrapped.select(used) if used else wrapped
     try:
         table = (
             narrow.collect("pyarrow").to_native()
             if isinstance(narrow, nw.LazyFrame)
             else narrow.to_arrow()
         )
-    except (ValueError, TypeError) as error:  # a column of objects of several kinds
-        reason = str(error).split("\n", 1)[0]
-        raise TrueupError(
-            f"the table cannot be read: {reason}",
-            "make each column of one kind; nothing was released",
-        ) from None
+    except (ValueError, TypeError, NotImplementedError) as error:  # objects of several kinds
+        raise _unreadable(error, "make each column of one kind of numbers or text") from None
+    _check_arrow(table)
     with tempfile.TemporaryDirectory() as spill:
         duck = _duck(len(used), Path(spill))
         try:
@@ -126,6 +142,29 @@ def _of_frame(
             return _answered(duck, asked, _ROWS, keys)
         finally:
             duck.close()
+
+
+def _unreadable(error: Exception, hint: str) -> TrueupError:
+    reason = " ".join(str(error).split())
+    return TrueupError(f"the table cannot be read: {reason}", f"{hint}; nothing was released")
+
+
+def _check_arrow(table: Any) -> None:
+    """Refuse types that the engine does not have, and names that it cannot tell apart."""
+    pyarrow = optional("pyarrow", "tables", "releasing tables")
+    seen: dict[str, str] = {}
+    for field in table.schema:
+        if pyarrow.types.is_float16(field.type) or pyarrow.types.is_decimal256(field.type):
+            raise TrueupError(
+                f"the column {field.name!r} holds {field.type}, a type that the engine has not",
+                "convert it, e.g. to float32 or to decimals of 38 digits; nothing was released",
+            )
+        other = seen.setdefault(field.name.casefold(), field.name)
+        if other != field.name:
+            raise TrueupError(
+                f"the columns {other!r} and {field.name!r} differ in case only",
+                "rename one of them; nothing was released",
+            )
 
 
 def _duck(columns: int, spill: Path) -> Duck:
@@ -170,10 +209,11 @@ def _of_spark(
     missing: Mapping[str, Any],
     secret: str,
     *,
+    simulated: bool,
     text_numbers: bool = False,
 ) -> list[list[int]]:
     kinds = {name: kind.upper() for name, kind in data.dtypes}
-    asked = Aggregation(design, kinds, missing, text_numbers, secret, "spark")
+    asked = Aggregation(design, kinds, missing, text_numbers, secret, "spark", simulated)
     asked.check_types()
     data.createOrReplaceTempView(_ROWS)
     listed = data.sparkSession.createDataFrame(

@@ -12,6 +12,7 @@ which is largest where x is farthest from 0: for a mean at the ends of its bound
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -34,6 +35,14 @@ if TYPE_CHECKING:
 
 SIZES = (10, 100, 1_000, 10_000)
 """Group sizes of which the errors are told."""
+TOTALS = (10_000, 1_000_000, 100_000_000, 10_000_000_000)
+"""Totals of which the errors of per-record sums are told: these depend on no number of records."""
+_FROM: tuple[int, ...] = tuple(n * 10**power for power in range(6) for n in (1, 2, 3, 5, 7))
+"""Numbers of records of which one is named as enough."""
+_WIDE = 20
+_POWER = 6
+"""At a scale s above _WIDE n records are enough by n/s = constant + _POWER log s at most: what is
+left is a small denominator, whose part of the variance is like s^_POWER exp(-n/s)."""
 _PARTS = (Fraction(0), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2))
 """Means at which errors are computed, as parts of the range; beyond ½ they are the same."""
 _SCALES = (Fraction(3, 2), Fraction(3), Fraction(6))
@@ -75,6 +84,24 @@ def error(design: Design, name: str, n: int) -> float:
         return _from_counts(design, name, measure, size)
     except TrueupError:
         return math.inf
+
+
+def usable_from(design: Design, name: str, reach: float) -> int | None:
+    """Return from how many records on two standard errors are within a reach; None if from none.
+
+    Examples
+    --------
+    >>> usable_from(Design.read({"wage": "mean(wage, 0, 100)"}, 1), "wage", 50)
+    7
+    """
+    times = max(Fraction(1), design.at_most / design.budget[name] / _WIDE)
+    times = Fraction(1) if name in design.shared else times
+    nearer = replace(design, epsilon=Fraction(design.epsilon) * times)
+    i = bisect_left(_FROM, True, key=lambda n: 2 * error(nearer, name, n) <= reach)
+    if i == len(_FROM):
+        return None
+    more = _WIDE * _POWER * math.log(times)
+    return math.ceil(float(times) * (_FROM[i] + more))
 
 
 def _from_counts(design: Design, name: str, measure: Mean | Share, n: int) -> float:

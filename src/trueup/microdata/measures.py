@@ -45,6 +45,8 @@ _EXAMPLES = (
     "one of count, mean(wage, 0, 120000), share(sex, ['f', 'm']), sum(wage, 0, 120000), "
     "per_record(pay, root:3, 10)"
 )
+_LARGEST_BOUND = 10**100  # the square of any error is then a double, however small epsilon is
+_TRANSFORM = re.compile(r"log|root:[0-9]+")
 _LONGEST = 60  # letters of a name: statistics and columns are called after it
 
 
@@ -232,7 +234,13 @@ def _bounded(kind: str) -> Callable[[list[Any], dict[str, Any]], Mean | Sum]:
     def make(values: list[Any], named: dict[str, Any]) -> Mean | Sum:
         column, *bounds = _take(kind, values, named, ("column", "low", "high"))
         made = Mean if kind == "mean" else Sum
-        return made(_column(column), read_bounds(tuple(bounds)))
+        low, high = read_bounds(tuple(bounds))
+        if not -_LARGEST_BOUND <= low < high <= _LARGEST_BOUND:
+            raise TrueupError(
+                f"the bounds {float(low):g} and {float(high):g} leave no standard error a double",
+                f"measure {column} in another unit",
+            )
+        return made(_column(column), (low, high))
 
     return make
 
@@ -252,8 +260,11 @@ def _per_record(values: list[Any], named: dict[str, Any]) -> PerRecord:
     column, transform, scale, offset = _take(
         "per_record", values, named, ("column", "transform", "scale"), ("offset",)
     )
-    if not isinstance(transform, str):
-        raise TrueupError(f"a transform is root:k or log, got {transform!r}", "e.g. root:3")
+    if not isinstance(transform, str) or not _TRANSFORM.fullmatch(transform):
+        raise TrueupError(
+            f"a transform is root:k or log, got {transform!r}",
+            "e.g. per_record(pay, root:3, 10), or per_record(pay, log, 1/4, offset=1000)",
+        )
     measure = PerRecord(
         _column(column),
         transform,

@@ -11,7 +11,7 @@ import io
 import math
 from typing import TYPE_CHECKING
 
-from trueup.microdata.expected import SIZES, expected
+from trueup.microdata.expected import error
 from trueup.microdata.measures import PerRecord
 from trueup.plots.style import BLUE, ORANGE, dress, require
 
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from trueup.microdata.published import Estimate
 
 _MOST_POINTS = 2_000  # of one picture: more are no longer told apart
+_SIZES = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)  # of the line: with fewer it bends
+_TOTALS = tuple(10**power for power in range(13))
 _STYLE = """\
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-pre { background: #f6f6f6; padding: 1rem; overflow-x: auto; font-size: 13px; line-height: 1.4; }
+pre { background: #f6f6f6; padding: 1rem; white-space: pre-wrap; font: 13px/1.4 monospace; }
 figure { display: inline-block; margin: 0 1rem 1rem 0; max-width: 100%; } svg { max-width: 100%; }
 """
 
@@ -33,15 +35,11 @@ figure { display: inline-block; margin: 0 1rem 1rem 0; max-width: 100%; } svg { 
 def page(design: Design, columns: Mapping[str, Sequence[Any]], words: str) -> str:
     """Return the report as HTML: one picture for each estimate."""
     require()
-    known = expected(design)
     title = html.escape(words.partition("\n")[0].rstrip("."))
-    figures = [
-        f"<figure>{_picture(design, e, columns, known[e.measure])}</figure>"
-        for e in design.estimates
-    ]
+    figures = [f"<figure>{_picture(design, e, columns)}</figure>" for e in design.estimates]
     note = (
         "Each point is a published group; the line is the standard error to expect at worst. "
-        "Groups without a standard error are not shown."
+        "Groups without a standard error are not shown; those below 1 are drawn at 1."
     )
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
@@ -51,9 +49,7 @@ def page(design: Design, columns: Mapping[str, Sequence[Any]], words: str) -> st
     )
 
 
-def _picture(
-    design: Design, estimate: Estimate, columns: Mapping[str, Sequence[Any]], known: list[float]
-) -> str:
+def _picture(design: Design, estimate: Estimate, columns: Mapping[str, Sequence[Any]]) -> str:
     """Return standard errors against the number of records, as SVG."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -64,7 +60,8 @@ def _picture(
         sizes, errors = _points(design, estimate, columns)
         if sizes:
             axes.plot(sizes, errors, ".", color=BLUE, markersize=4, label="achieved")
-        line = [(n, e) for n, e in zip(SIZES, known, strict=True) if math.isfinite(e)]
+        is_total = isinstance(design.measures[estimate.measure], PerRecord)
+        line = _expected(design, estimate.measure, _TOTALS if is_total else _SIZES)
         if line:
             axes.plot(*zip(*line, strict=True), color=ORANGE, label="to expect")
         axes.set(xscale="log", yscale="log", ylabel="standard error")
@@ -73,6 +70,11 @@ def _picture(
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return text.getvalue().partition("<svg")[1] + text.getvalue().partition("<svg")[2]
+
+
+def _expected(design: Design, measure: str, sizes: Sequence[int]) -> list[tuple[int, float]]:
+    known = ((n, error(design, measure, n)) for n in sizes)
+    return [(n, e) for n, e in known if math.isfinite(e)]
 
 
 def _against(design: Design, estimate: Estimate) -> tuple[str | None, str]:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 FINE = 2**20
 """Values for a per-record sum are read in steps of 1/FINE: a millionth of their unit."""
+ROUNDED = "each value rounded to a multiple of 2^-20, at most 2^-21 off"
 LARGEST = 2**42
 """And must not exceed this: then they are whole numbers of 62 bits, and so is nothing lost."""
 _WORD = re.compile(r"[A-Za-z0-9_]+")
@@ -284,7 +285,7 @@ def per_record(name: str, measure: PerRecord) -> Statistic:
         Total(measure.column),
         Laplace(measure.scale),
         (mechanism.low, None),
-        f"{measure.transform} of (sum of {measure.column}{offset})",
+        f"{measure.transform} of (sum of {measure.column}{offset}), {ROUNDED}",
         mechanism.step,
         measure,
     )

@@ -137,7 +137,7 @@ def run(
     privacy = Privacy.of(design, simulated=simulated)
     spec, errors = sidecar(design, privacy), plan_lines(design)
     _check_writable(data, keys, spec)
-    totals = engines.totals(data, design, keys, missing, _secret(source))
+    totals = engines.totals(data, design, keys, missing, _secret(source), simulated=simulated)
     wholes = truths(design.statistics, dict(zip(design.totals, totals, strict=True)), source)
     if spend is not None:
         spend()

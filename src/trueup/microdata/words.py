@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from trueup.microdata.expected import SIZES, expected, proposed
-from trueup.microdata.measures import Count, Mean
+from trueup.microdata.expected import SIZES, TOTALS, error, proposed, usable_from
+from trueup.microdata.measures import Count, Mean, PerRecord
+from trueup.microdata.published import ROUNDED
 from trueup.microdata.statement import Privacy, words
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def report(
     lines += [
         "  The groups were listed beforehand; rows of other groups were left out.",
         f"Bias: none, over the noise, in every group, for {_used(design)} and values clipped to "
-        "their bounds. The mean of no records is the middle of the bounds, their shares are equal.",
+        f"their bounds{_rounded(design)}. The mean of no records is the middle of the bounds, "
+        "their shares are equal.",
         "",
         errors,
     ]
@@ -45,6 +47,12 @@ def report(
 
 def _used(design: Design) -> str:
     return "all rows" if design.unit is None else f"the rows of each {design.unit} that are used"
+
+
+def _rounded(design: Design) -> str:
+    """Return what per-record sums are without bias for."""
+    is_some = any(isinstance(m, PerRecord) for m in design.measures.values())
+    return " or, in per-record sums, rounded as said: at most 2^-21 for each record" * is_some
 
 
 def method(design: Design, name: str) -> str:
@@ -64,6 +72,8 @@ def _means(design: Design, name: str) -> str:
     """Return what the noise is added to, where that is not plain."""
     if name in design.shared:
         return f"sums that the noisy {design.count} divides, "
+    if isinstance(design.measures[name], PerRecord):
+        return f"{ROUNDED}, "
     if isinstance(design.measures[name], Mean):
         times = design.times(name)
         counts = "counts" if times == 1 else f"counts of 1/{times} of a record"
@@ -85,21 +95,23 @@ def planned(design: Design, sizes: Sequence[int] = SIZES, size: int | None = Non
 
 def plan_lines(design: Design, at: Sequence[int] = SIZES) -> str:
     """Return the standard errors to expect, by group size, as a table."""
-    table = expected(design, at)
-    sizes = "".join(f"{size:>12,}" for size in at)
-    width = max(len(name) for name in [*table, "records"]) + 2
-    lines = ["Standard errors to expect, at worst over what the records can be", ""]
-    lines.append(f"  {'records':<{width}}{sizes}")
-    for name, errors in table.items():
-        shown = "".join(f"{_short(e):>12}" for e in errors)
-        lines.append(f"  {name:<{width}}{shown}")
+    width = max(len(name) for name in [*design.measures, "records"]) + 2
+    lines = ["Standard errors to expect, at worst over what the records can be"]
+    for head, sizes, is_total, wide in (("records", at, False, 12), ("total", TOTALS, True, 16)):
+        named = [n for n, m in design.measures.items() if isinstance(m, PerRecord) is is_total]
+        if named:
+            lines += ["", f"  {head:<{width}}" + "".join(f"{size:>{wide},}" for size in sizes)]
+        for name in named:
+            errors = (_short(error(design, name, size)) for size in sizes)
+            lines.append(f"  {name:<{width}}" + "".join(f"{e:>{wide}}" for e in errors))
     return "\n".join(lines)
 
 
 def _achieved(design: Design, columns: Mapping[str, Sequence[Any]]) -> list[str]:
     """Return the standard errors that were achieved, by classes of the estimated count."""
+    noisy = ["", *_too_noisy(design, columns)]
     if design.count is None:
-        return []
+        return noisy
     counts = columns[design.count]
     named = [e.name for e in design.estimates]
     width = max(len(name) for name in [*named, "count"]) + 2
@@ -109,7 +121,7 @@ def _achieved(design: Design, columns: Mapping[str, Sequence[Any]]) -> list[str]
     for name in named:
         cells = (_median(columns[f"{name}_stderr"], counts, c) for c in range(len(heads)))
         lines.append(f"  {name:<{width}}" + "".join(f"{cell:>14}" for cell in cells))
-    return [*lines, "", *_too_noisy(design, columns)]
+    return [*lines, *noisy]
 
 
 def _median(errors: Sequence[Any], counts: Sequence[Any], c: int) -> str:
@@ -131,21 +143,41 @@ def _short(value: float) -> str:
 
 
 def _too_noisy(design: Design, columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return how many cells say little: of a count and a sum those below two standard errors."""
+    """Return which cells say little, by the errors to expect: those that are estimated are wild.
+
+    A mean or share is usable if its group has enough records even with two standard errors less.
+    """
     lines = []
     for e in design.estimates:
-        reach = _scale_of(design, e.measure)
-        pairs = zip(columns[e.name], columns[f"{e.name}_stderr"], strict=True)
-        weak = sum(
-            error is None or 2 * error > (abs(value) if reach is None else reach)
-            for value, error in pairs
-        )
-        limit = "the number itself" if reach is None else f"{_short(reach)}, half of its range"
-        lines.append(
-            f"{e.name}: too noisy to use in {weak} of {len(columns[e.name])} groups "
-            f"(two standard errors exceed {limit})."
-        )
+        reach, values = _scale_of(design, e.measure), columns[e.name]
+        errors = columns[f"{e.name}_stderr"]
+        if reach is not None:
+            known, where = _few(design, e.measure, reach, columns)
+        elif isinstance(design.measures[e.measure], PerRecord):
+            pairs = zip(values, errors, strict=True)
+            known = sum(s is None or 2 * s > value for value, s in pairs)
+            where = "where two standard errors exceed the number itself"
+        else:
+            limit = 2 * error(design, e.measure, 1)
+            known, where = sum(abs(v) < limit for v in values), f"within {_short(limit)} of 0"
+        lines.append(f"{e.name}: too noisy to use {where}: {known} of {len(values)} groups.")
+        if None in errors:
+            lines.append(
+                f"{e.name}: {errors.count(None)} groups have no standard error (its square would "
+                "be negative): see the errors to expect."
+            )
     return lines
+
+
+def _few(
+    design: Design, name: str, reach: float, columns: Mapping[str, Sequence[Any]]
+) -> tuple[int, str]:
+    """Return how many groups have too few records for a mean or share, and when it is so."""
+    counts, size = columns[str(design.count)], usable_from(design, name, reach)
+    if size is None:
+        return len(counts), "at any size"
+    limit = math.ceil(size + 2 * error(design, str(design.count), 1))
+    return sum(n < limit for n in counts), f"where {design.count} is below {limit:,}"
 
 
 def _scale_of(design: Design, name: str) -> float | None:

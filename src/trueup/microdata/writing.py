@@ -56,9 +56,7 @@ class Release:
 
     def write(self) -> PrivateTable:
         """Release the table and write it; whatever is wrong is refused before noise is drawn."""
-        form = self._check()
-        if self.ledger is not None:
-            self.ledger.check(self.design)
+        form = self.check()
         if self.page is not None:
             require()
         with contextlib.ExitStack() as stack:
@@ -94,8 +92,11 @@ class Release:
         if self.ledger is not None:
             self.ledger.spend(self.design, self.output)
 
-    def _check(self) -> formats.Format:
-        """Return the format of the table; refuse places that are taken."""
+    def check(self) -> formats.Format:
+        """Return the format of the table; refuse places that are taken, and budgets too large."""
+        _ = self.design.estimators
+        if self.ledger is not None:
+            self.ledger.check(self.design)
         if self.output == "-":
             raise TrueupError(
                 "a private table is written to a file, with its sidecar beside it",

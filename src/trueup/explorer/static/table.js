@@ -104,7 +104,7 @@ function show() {
   showCommand();
   draw("chart-table", (c) => ({
     traces: measures.map(({ name, curve }, i) => line(name, plan.counts, curve, c[COLOURS[i % 6]], { dash: DASHES[i % 6] })),
-    layout: { xaxis: { type: "log", dtick: 1, title: { text: "records in the group" } },
+    layout: { xaxis: { type: "log", dtick: 1, title: { text: "records in the group (total of a per-record sum)" } },
       yaxis: { type: "log", dtick: 1, title: { text: "standard error" } } },
   }), "Standard error of each measure against the number of records in the group.");
   say("The plan of the table was updated.");

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trueup.microdata.design import Design
 
 _MOST = 12  # measures: each one costs budget
+_BY_TOTAL = "; its errors are at totals so large, not at so many records"
 _LARGEST = 10**9
 _CURVE = (1, 2, 3, 5, 7, 10, 20, 30, 50, 70)
 """Group sizes at which the errors are drawn, and from there in steps of a power of ten."""
@@ -35,6 +36,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     'wage = 1'
     """
     from trueup.microdata.expected import SIZES, error, expected, proposed
+    from trueup.microdata.measures import PerRecord
     from trueup.microdata.statement import Privacy
     from trueup.microdata.words import method
 
@@ -46,12 +48,12 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     measures = [
         {
             "name": name,
-            "method": method(design, name),
+            "method": method(design, name) + _BY_TOTAL * isinstance(measure, PerRecord),
             "epsilon": float(design.budget[name]) if name in design.budget else None,
             "errors": plain(errors[name]),
             "curve": plain([error(design, name, n) for n in counts]),
         }
-        for name in design.measures
+        for name, measure in design.measures.items()
     ]
     better = proposed(design, size)
     return {
