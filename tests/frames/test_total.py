@@ -452,3 +452,13 @@ def test_noisy_weights_are_refused(constructor):
     hint = r"weights 'n' are noisy themselves \(n \+ .*\n?Hint: .*tu\.ratio"
     with pytest.raises(tu.TrueupError, match=hint):
         tu.total(constructor(DATA), weights="n", average=True, pay=MEAN)
+
+
+def test_a_copy_of_a_noisy_column_is_no_weight(eager_constructor):
+    data = {"s": [51.7, 30.2, 8.0], "n": [103, 61, 9], "w": [103.0, 61.0, 9.0]}
+    with pytest.raises(tu.TrueupError, match=r"weights 'w' are noisy themselves \(a copy of 'n'"):
+        tu.total(eager_constructor(data), weights="w", pay=MEAN)
+    known = data | {"w": [103.0, 61.0, 8.0]}
+    assert tu.total(eager_constructor(known), weights="w", pay=MEAN) is not None
+    level = data | {"n": [9, 9, 9], "w": [9.0, 9.0, 9.0]}  # one number proves nothing
+    assert tu.total(eager_constructor(level), weights="w", pay=MEAN) is not None

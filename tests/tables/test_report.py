@@ -13,6 +13,7 @@ from extras import needs
 from frames.backends import BACKENDS, Backend
 from frames.spark_frames import make, read
 from trueup.tables.decision import Decision
+from trueup.tables.integer_sums import summed
 from trueup.tables.size_classes import FINE, Size, shares
 
 pd, pl = needs("pandas"), needs("polars")
@@ -317,6 +318,23 @@ def test_scales_are_those_of_the_rows_looked_at():
         for kind in (wrong, wrong.lazy()):
             with pytest.raises(tu.TrueupError, match="noise scale of n"):
                 tu.report(kind, scales={"n": "b"}, pay=pay)
+
+
+@pytest.mark.parametrize(
+    ("f", "domain", "given"),
+    [("s/n", "0 <= s <= n", {"empty": 0}), ("s/(s + n)", "s >= 0, n >= 0, s + n >= 1", {})],
+    ids=["part of a whole", "corner"],
+)
+def test_errors_under_conditions_are_those_of_the_exact_law(f, domain, given, monkeypatch):
+    est = tu.unbiased(f, dict.fromkeys("sn", tu.DiscreteLaplace(2)), domain, **given)
+    frame = pd.DataFrame({"s": [1, 3, 9, 30], "n": [2, 5, 11, 60]})
+    exact = est.sd(s=np.array([1.0, 4]), n=np.array([3.0, 20]))
+    mean, variance = summed(est, est.noise, s=np.array([1.0, 4]), n=np.array([3.0, 20]))
+    assert np.sqrt(variance) == pytest.approx(exact, rel=1e-4)
+    assert mean == pytest.approx(est.expectation(s=np.array([1.0, 4]), n=np.array([3.0, 20])))
+    monkeypatch.setattr(type(est), "sd", None)  # a second for each truth
+    found = tu.report(frame, share=est, cells=9)
+    assert found.rows[-1]["unbiased"] > 0
 
 
 def test_words_say_what_was_made_for_what():

@@ -21,7 +21,13 @@ from trueup.frames.grouped import aggregate
 from trueup.inverse.sharing import sharing
 from trueup.kernels.grid import columns as evaluate
 from trueup.tables.request import check_column, check_known, outputs_of, read_requests
-from trueup.tables.totals import ROWS, Totals, check_weights, missing_numbers
+from trueup.tables.totals import (
+    ROWS,
+    Totals,
+    check_copies,
+    check_weights,
+    missing_numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,7 +71,8 @@ def total(
         the order in which they first appear; an engine gives them in any order.
     weights
         A column of known weights w: Σ w·g in place of Σ g. Weights that are noisy themselves are
-        refused; :func:`trueup.ratio` is for them.
+        refused; :func:`trueup.ratio` is for them. So are copies of a noisy column, in memory; what
+        was computed from one is not recognised, and gives biased sums.
     columns, scales
         As for :func:`trueup.debias`.
     shared
@@ -172,6 +179,7 @@ class Cells:
         }
         size = len(next(iter(self.inputs.values())))
         self.weight = np.ones(size) if weights is None else self._weights(weights)
+        check_copies(weights, self.weight, self.inputs, requests)
         named = self.inputs | ({} if weights is None else {weights: self.weight})
         self.kept = present_rows(named, skip=totals.skip)
         self.codes = backend.codes(frame, list(keys)) if keys else np.zeros(size, np.intp)

@@ -21,6 +21,7 @@ from trueup.estimator import unbiased
 from trueup.formula.text import text
 from trueup.kernels.evaluate import evaluate
 from trueup.near import NearlyUnbiased, nearly_unbiased
+from trueup.tables.integer_sums import countable, summed
 from trueup.tables.size_classes import EMPTY, shares, size_of
 from trueup.tables.typical import Clipped, naive_moments, points
 
@@ -244,8 +245,12 @@ class _Errors:
 
     def _of(self, estimator: Estimator) -> tuple[Floats, Floats]:
         """Return bias and mean squared error of an estimator."""
+        near = isinstance(estimator, NearlyUnbiased)
+        if estimator.conditions and not near and countable(estimator.noise):
+            mean, variance = self.known.at(partial(summed, estimator, estimator.noise))
+            return mean - self.f, (mean - self.f) ** 2 + variance
         bias = np.zeros(len(self.f))
-        if isinstance(estimator, NearlyUnbiased) or self.known.empty.any():
+        if near or self.known.empty.any():
             bias = self.known.at(estimator.expectation) - self.f
         return bias, bias**2 + self.known.at(estimator.sd) ** 2
 

@@ -9,13 +9,19 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trueup.errors import TrueupError
 from trueup.tables.request import SUFFIXES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from trueup.tables.request import Request
+
+    Floats = NDArray[np.float64]
 
 ROWS = "rows"
 """The column that says how many rows were summed."""
@@ -95,6 +101,18 @@ def check_weights(
             noise = request.estimator.noise[statistic]
             if fold(column) == fold(weights) and not noise.known:
                 raise noisy_weights(weights, f"{statistic} + {noise!r}")
+
+
+def check_copies(
+    weights: Any, values: Floats, inputs: Mapping[Any, Floats], requests: Sequence[Request]
+) -> None:
+    """Refuse weights that are a noisy column under another name: many numbers, all the same."""
+    known = values[~np.isnan(values)]
+    for request in requests if known.size and np.ptp(known) > 0 else ():
+        for statistic, column in request.columns.items():
+            noise = request.estimator.noise[statistic]
+            if not noise.known and np.array_equal(inputs[column], values, equal_nan=True):
+                raise noisy_weights(weights, f"a copy of {column!r}: {statistic} + {noise!r}")
 
 
 def noisy_weights(weights: Any, published: str) -> TrueupError:

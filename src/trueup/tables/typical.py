@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
 
 from trueup.kernels.evaluate import evaluate
 from trueup.plugin import PluginBias
+from trueup.tables.integer_sums import countable, summed
 from trueup.tables.size_classes import EMPTY, PARTS
 
 if TYPE_CHECKING:
@@ -62,12 +64,12 @@ class Points:
     weight: Floats = dataclasses.field(default_factory=lambda: np.zeros(0))
     empty: NDArray[np.bool_] = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
 
-    def at(self, function: Callable[..., Floats]) -> Floats:
+    def at(self, function: Callable[..., Any]) -> Floats:
         """Return a function of the true values at all points, computed once where they repeat."""
         table = np.stack([*self.truth.values()], axis=1)
         distinct, where = np.unique(table, axis=0, return_inverse=True)
         values = function(**dict(zip(self.truth, distinct.T.copy(), strict=True)))
-        return np.asarray(values, float)[where.ravel()]
+        return np.asarray(values, float)[..., where.ravel()]
 
 
 def points(estimator: Estimator, size: Size, counts: Counts, found: Shares) -> Points:
@@ -278,12 +280,21 @@ def _product(
         if not own:
             result *= float(f)
             continue
-        bias = PluginBias(f, {s: noise[s] for s in noise if s in own})
         every = Points({s: truth[s] for s in truth if s in own})
-        result *= every.at(
-            lambda bias=bias, f=f, own=own, **q: bias(**q) + evaluate(f, {own[s]: q[s] for s in q})
-        )
+        result *= every.at(partial(_expected, f, {s: noise[s] for s in noise if s in own}))
     return result
+
+
+def _expected(f: sympy.Expr, noise: Mapping[str, Noise], **truth: Floats) -> Floats:
+    """Return E f(x) at true values."""
+    own = {s.name: s for s in f.free_symbols}
+
+    def at(**x: Floats) -> Floats:
+        return evaluate(f, {own[s]: x[s] for s in x})
+
+    if len(own) > 1 and countable(noise):
+        return summed(at, noise, **truth)[0]
+    return np.asarray(PluginBias(f, noise)(**truth) + at(**truth))
 
 
 def _factors(f: sympy.Expr) -> Iterator[sympy.Expr]:
