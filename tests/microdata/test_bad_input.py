@@ -194,6 +194,18 @@ def test_rows_of_nobody_are_not_one_unit(tmp_path):
         assert tu.release(data, **asked, missing="drop").columns["n_noisy"] == [1]
 
 
+def test_a_unit_that_is_measured_too_is_not_filled():
+    frame = needs("polars").DataFrame({"id": [1, 1, 2, None, None]})
+    asked = {"epsilon": 1000, "unit": "id", "at_most": 1, "n": "count", "x": "sum(id, 0, 9)"}
+    for missing in (None, 3, {"id": 3}):
+        with pytest.raises(tu.TrueupError, match="2 rows: id is missing: whose are they") as told:
+            tu.release(frame, **asked, missing=missing, rng=1)
+        assert "names a value" not in str(told.value)
+    made = tu.release(frame, **asked, missing="drop", rng=1)
+    assert made.columns["n_noisy"] == [2]
+    assert made.columns["x"][0] == pytest.approx(3, abs=0.1)
+
+
 def test_what_is_wrong_in_a_row_that_would_not_be_used_is_refused_too(no_noise):
     rows = {"state": ["A"] * 3, "wage": [1.0, None, 2.0], "id": [1, 1, 1]}
     for seed in range(6):

@@ -216,13 +216,10 @@ class Aggregation:
 
     def faults(self) -> list[tuple[Fault, str]]:
         """Return what is refused, with the condition on a row."""
-        found = []
-        for use in self.uses:
-            found += self._faults(use)
-        unit = self.design.unit
-        if unit is not None and not self._is_dropped(unit):
-            found.append((_nobody(unit), "mu"))
-        return found
+        unit = self.design.unit  # first: a unit that is measured too has no value to name
+        known = unit is None or self._is_dropped(unit)
+        found = [] if known else [(_nobody(str(unit)), "mu")]
+        return [*found, *(fault for use in self.uses for fault in self._faults(use))]
 
     def _faults(self, use: Use) -> list[tuple[Fault, str]]:
         value, missing, name = self._helper(use), f"m{self.uses.index(use)}", use.column
