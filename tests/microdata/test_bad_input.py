@@ -34,7 +34,7 @@ REFUSED = {
     "no size": ({"size": 0}, r"a group has 1 record or more, a whole number, got 0"),
     "noise too wide": (
         {"epsilon": 1e-5},
-        r"wage: noise of scale 1e\+05 is too wide.*\nHint: make epsilon larger",
+        r"wage: noise of scale 1e\+05 at epsilon 1e-05 is too wide.*\nHint: make epsilon larger",
     ),
     "another case": ({"wage": "mean(WAGE, 0, 9)"}, r"no column 'WAGE'\nHint: did you mean wage"),
     "log without a variance": ({"wage": "per_record(wage, log, 0.5, offset=1)"}, r"below 1/2"),

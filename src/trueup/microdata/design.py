@@ -245,10 +245,10 @@ class Design:
     def _too_wide(self, name: str) -> TrueupError:
         """Return what to say of noise so wide that doubles hold no estimate."""
         wide = max(self.of(name), key=lambda s: s.scale).scale
-        part = "" if name not in self.budget else f", epsilon {float(self.budget[name]):.3g} of it"
+        part = f" at epsilon {float(self.budget[name]):.3g}" if name in self.budget else ""
         rows = f" or at_most = {self.at_most} smaller" * (self.at_most > 1)
         return TrueupError(
-            f"{name}: noise of scale {wide:.3g} is too wide to estimate anything{part}",
+            f"{name}: noise of scale {wide:.3g}{part} is too wide to estimate anything",
             f"make epsilon larger{rows}, or ask for fewer measures, or only for counts and sums",
         )
 
