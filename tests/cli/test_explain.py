@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import trueup as tu
 from extras import needs
 
 
@@ -128,3 +129,16 @@ def test_typical_values_respect_both_bounds(run):
     assert all(v.is_integer() for v in values)
     done = run("explain", "n", "--noise", "n=laplace(2)", "--domain", "n<=4")
     assert float(table(done.out)[0][0]) == 4
+
+
+def test_a_bias_that_is_allowed_is_shown(run):
+    law = tu.DiscreteLaplace(5)
+    near = tu.nearly_unbiased("s/n", {"s": law, "n": law}, {"n": (1, None)}, cells=400)
+    given = ("--noise", "discrete_laplace(5)", "--domain", "n>=1", "--at", "s=40", "--at", "n=1,10")
+    done = run("explain", "s/n", *given, "--cells", "400", "--no-sql")
+    assert "bias of the estimate  sd of the nearly unbiased estimate" in done.out
+    for row, n in zip(table(done.out), (1, 10), strict=False):
+        assert [float(x) for x in row[-2:]] == pytest.approx(
+            [near.bias(s=40, n=n), near.sd(s=40, n=n)], rel=1e-4
+        )
+    assert "sd of the unbiased estimate" in run("explain", "s/n", *given, "--no-sql").out

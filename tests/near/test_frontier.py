@@ -66,6 +66,8 @@ def test_a_ratio_shows_from_how_many_cells_on_a_bound_is_best():
     """Its cells: where bias² + variance/m of one row, averaged over the prior, meets the last."""
     law = tu.DiscreteLaplace(5)
     front = tu.frontier("s/n", {"s": law, "n": law}, {"n": (1, 60)}, biases=[0.5, 0.2, 0.05])
+    assert repr(front).startswith("Frontier of 1/n, as in s/n, under ")
+    assert "; the noise of s comes on top\n" in repr(front)
     assert front.question.relative
     assert front.cells[0] == 1
     assert (np.diff(front.cells) > 0).all()

@@ -112,9 +112,10 @@ def _typical(estimator: Estimator, name: str) -> list[float]:
 
 
 def _table(estimator: Estimator, points: list[dict[str, float]]) -> str:
-    """Return f(q), what the plug-in gets wrong, and the sd of the unbiased estimate."""
+    """Return f(q), what the plug-in gets wrong, and the sd of the estimate, with its bias."""
     import math
 
+    from trueup.near import NearlyUnbiased
     from trueup.noise import Noiseless
     from trueup.plugin import plugin_bias
 
@@ -131,7 +132,11 @@ def _table(estimator: Estimator, points: list[dict[str, float]]) -> str:
             shown = plugin_bias(clipped, estimator.noise)
             columns["bias of clipped plug-in"] = [shown(**p) for p in points]
             notes.append("clipped: x moved into the domain first, as is often done")
-    columns["sd of the unbiased estimate"] = [estimator.sd(**p) for p in points]
+    kind = "unbiased"
+    if isinstance(estimator, NearlyUnbiased):
+        kind = "nearly unbiased"
+        columns["bias of the estimate"] = [estimator.bias(**p) for p in points]
+    columns[f"sd of the {kind} estimate"] = [estimator.sd(**p) for p in points]
     cells = [[_number(value) for value in values] for values in columns.values()]
     widths = [max(map(len, [head, *body])) for head, body in zip(columns, cells, strict=True)]
     rows = [columns.keys(), *zip(*cells, strict=True)]

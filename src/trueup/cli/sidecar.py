@@ -210,7 +210,7 @@ class Release:
         for name in sorted(self.options):
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
-                others = f"they read {', '.join(known) or 'none'}"
+                others = f"they read {', '.join(known) or 'none'}; a sidecar may describe others"
                 raise TrueupError(
                     f"no formula reads the statistic {quoted(name)}",
                     f"one reads {near[0]}: spell both alike" if near else others,

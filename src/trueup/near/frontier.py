@@ -229,10 +229,12 @@ class Frontier:
     def _title(self) -> str:
         question = self.question
         kind = ", relative to |f|" if question.relative else ""
-        of = f" (of {text(question.f)}, as in {text(self.f)})" if question.beside else ""
+        beside = sorted(s.name for s in self.f.free_symbols - {question.symbol})
+        of = f"{text(question.f)}, as in {text(self.f)}," if question.beside else text(self.f)
+        more = f"; the noise of {', '.join(beside)} comes on top" if beside else ""
         return (
-            f"Frontier of {text(self.f)} under {question.noise!r}, true value in "
-            f"{question.domain}{kind}{of}"
+            f"Frontier of {of} under {question.noise!r}, true value in "
+            f"{question.domain}{kind}{more}"
         )
 
     @property
