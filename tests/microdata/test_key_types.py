@@ -70,6 +70,33 @@ def test_keys_that_do_not_fit_are_refused(make, what, tmp_path):
         counted(make, values, keys, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("values", "categories", "message"),
+    [
+        (
+            [True, False],
+            "['True', 'False']",
+            "'True' of k is written 'true' in the data\nHint: write 'true'",
+        ),
+        ([1, 2], "['01', '02']", "'01' of k is written '1'"),
+        ([1, 2], "['a', 'b']", "the category 'a' of k does not fit its type, BIGINT"),
+        ([DAY, DAY], "['2024', '2025']", "the category '2024' of k does not fit its type, DATE"),
+    ],
+)
+def test_categories_that_do_not_fit_are_refused(values, categories, message):
+    frame = needs("polars").DataFrame({"k": values})
+    with pytest.raises(tu.TrueupError, match=message):
+        tu.release(frame, epsilon=1, rng=1, k=f"share(k, {categories})")
+
+
+def test_moments_find_the_rows_of_units():
+    frame = needs("polars").DataFrame(
+        {"k": [UTC, UTC, UTC, MIDNIGHT.replace(tzinfo=UTC.tzinfo)], "u": [1, 1, 2, 2]}
+    )
+    made = tu.release(frame, "k", [EAST], 1000, rng=1, unit="u", at_most=1, n="count")
+    assert made.columns["n_noisy"] == [2]
+
+
 def test_keys_of_types_that_only_the_engine_knows():
     duckdb = needs("duckdb")
     rows = duckdb.sql("SELECT uuid AS k FROM (VALUES (CAST('a'||repeat('0', 31) AS UUID))) t(uuid)")

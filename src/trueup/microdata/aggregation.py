@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 from trueup.errors import TrueupError
 from trueup.files.query import literal, quote
 from trueup.mechanisms.records import split
-from trueup.microdata.key_types import as_type, check_in_engine, is_cast
+from trueup.microdata.key_types import as_type, check_category, check_in_engine, is_cast
 from trueup.microdata.measures import Share
 from trueup.microdata.published import FINE, LARGEST
 
@@ -277,6 +277,9 @@ class Aggregation:
             if not use.categorical:
                 self._check_numbers(use.column)
         discrete = [use.column for use in self.uses if use.categorical]
+        for name in discrete:
+            for category in self._categories(name):
+                check_category(category, name, self.types[name])
         for name in (*self.design.by, *discrete):
             kind = self.types[name].upper()
             if any(kind.startswith(f) for f in (*_FLOATS, "DECIMAL")):

@@ -90,12 +90,23 @@ def check_in_engine(
         raise _unfit(keys.rows[i], ", ".join(keys.by), ", ".join(kinds))
 
 
+def check_category(category: str, name: str, kind: str) -> None:
+    """Refuse a category that no value of the type is written as."""
+    if _family(kind) in ("whole", "truth", "DATE"):
+        found = _fit(category, name, kind.upper(), "", "category")
+        if found != category:
+            raise TrueupError(
+                f"the category {category!r} of {name} is written {found!r} in the data",
+                f"write {found!r}; nothing was released, no privacy was spent",
+            )
+
+
 def as_type(column: str, kind: str) -> str:
     """Return a column of keys, which is text, as it is compared."""
     return f"TRY_CAST({column} AS {kind})" if is_cast(kind) else column
 
 
-def _fit(value: Any, name: str, kind: str, dialect: str) -> str:
+def _fit(value: Any, name: str, kind: str, dialect: str, what: str = "key") -> str:
     text, family = key_text(value), _family(kind)
     found: str | None = text
     if family == "whole":
@@ -107,7 +118,7 @@ def _fit(value: Any, name: str, kind: str, dialect: str) -> str:
     elif family == "DATE" or family.startswith("TIMESTAMP"):
         found = _moment(text.strip(), family, dialect)
     if found is None:
-        raise _unfit(value, name, kind)
+        raise _unfit(value, name, kind, what)
     return found
 
 
@@ -130,12 +141,12 @@ def _moment(text: str, family: str, dialect: str) -> str | None:
     return f"{day} {at.time().isoformat()}{'.' * bool(rest)}{rest}{zone or ''}"
 
 
-def _unfit(value: Any, name: str, kind: str) -> TrueupError:
+def _unfit(value: Any, name: str, kind: str, what: str = "key") -> TrueupError:
     family = _family(kind)
     family = "TIMESTAMP" if family.startswith("TIMESTAMP_") else family
     shown = repr(value) if isinstance(value, str) else value
     return TrueupError(
-        f"the key {shown} of {name} does not fit its type, {kind}: it would find no rows",
+        f"the {what} {shown} of {name} does not fit its type, {kind}: it would find no rows",
         f"the column holds {_SAYS.get(family, kind)}; nothing was released, no privacy was spent",
     )
 
