@@ -40,7 +40,7 @@ def test_cells_are_those_of_the_total(tmp_path, run):
     assert "1 rows miss a number" in done.out
 
 
-def test_cells_go_with_a_value_in_empty_cells(tmp_path, run):
+def test_cells_go_with_a_value_in_empty_cells_but_for_rows(tmp_path, run):
     rows = pl.DataFrame({"s": [20, 3, 0, 41], "n": [7, 30, -2, 12]})
     rows.write_csv(tmp_path / "cells.csv")
     law, given = "discrete_laplace(2)", ("--domain", "n>=0", "--empty", "0")
@@ -53,6 +53,10 @@ def test_cells_go_with_a_value_in_empty_cells(tmp_path, run):
                "--cells=9")  # fmt: skip
     assert done.code == 1
     assert "no bias can be bounded" in done.err
+    scaled = ("--noise", "s=laplace(2)", "--noise", "n=discrete_laplace", "--scale", "n=s")
+    done = run("debias", tmp_path / "cells.csv", out, "mean = s/n", *scaled, "--domain", "n>=1",
+               "--cells=9")  # fmt: skip
+    assert (done.code, "noise scale per row, of n, and a bias" in done.err) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -286,6 +286,13 @@ def test_groups_without_a_ratio_are_named(constructor):
         constructor.read(tu.ratio(frame, by=["g", "h"], noise=LAPLACE, r="s/n"))
 
 
+def test_broken_numbers_under_integer_noise_are_refused(constructor):
+    frame = constructor({"g": ["a", "b"], "s": [5.0, 4.0], "n": [9000.0, 9000.5]})
+    with pytest.raises(tu.TrueupError, match=r"column 'n' has .* but n has integer noise"):
+        tu.ratio(frame, by="g", noise=LAPLACE | {"n": tu.DiscreteLaplace(3)}, r="s/n")
+    assert tu.ratio(frame, by="g", noise=LAPLACE, r="s/n") is not None
+
+
 @pytest.mark.parametrize(
     ("message", "options"),
     [

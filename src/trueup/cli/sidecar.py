@@ -128,7 +128,15 @@ class Release:
 
     def estimator(self, formula: str, estimate: str = "") -> Estimator:
         """Return the estimator of a formula."""
-        return _made(formula, *self._known_of(formula, estimate))
+        noises, domain, asked = self._known_of(formula, estimate)
+        scaled = [name for name in noises if self._known(name).scale_column is not None]
+        if scaled and asked and "empty" not in asked:
+            raise TrueupError(
+                f"{quoted(formula)} has a noise scale per row, of {scaled[0]}, and a bias that is "
+                "allowed, which is traded under one scale",
+                "in Python, in memory, tu.debias takes both; or leave out the bias, or the scales",
+            )
+        return _made(formula, noises, domain, asked)
 
     def _ratio(self, formula: str, estimate: str) -> RatioOfSums:
         """Return the ratio of sums for a formula; it has no bias to allow, and that is told."""

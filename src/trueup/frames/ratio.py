@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
+_WHOLE = "check the column, or describe the noise as continuous, e.g. Laplace(scale)"
+
+
 def ratio(
     frame: Any,
     by: Any = None,
@@ -165,7 +168,7 @@ def _check_numbers(request: RatioRequest, inputs: Mapping[Any, Floats]) -> None:
             raise TrueupError(
                 f"the column {column!r} has {float(x[row])!r} at row {row}, but {statistic} has "
                 "integer noise: its published values are whole numbers",
-                "check the column, or describe the noise as continuous, e.g. Laplace(scale)",
+                _WHOLE,
             )
     for statistic, column in request.scales.items():
         bad = np.flatnonzero(inputs[column] <= 0)
@@ -227,10 +230,16 @@ def _in_engine(
     sums = [nw.col(n).sum().alias(n) for n in numbers]
     known = [nw.col(n).count().alias(f"{n}#") for n in numbers]
     rows = nw.len().alias(ROWS)
-    table = _summed(cells, keys, [rows, *sums, *known])
+    broken = {c for r in requests for s, c in r.columns.items() if r.ratio.noise[s].lattice}
+    parts = [f"{n}#" for n in names if n in broken]
+    marked = [_broken(nw.col(n)).alias(f"{n}~") for n in parts]
+    marks = [nw.col(f"{n}~").max() for n in parts]
+    every = cells.with_columns(*marked) if marked else cells
+    table = _summed(every, keys, [rows, *sums, *known, *marks])
     table = table.sort(*keys) if keys else table  # engines return groups in any order
     groups = {name: table[name].to_list() for name in table.columns}
     order = {_key(key): i for i, key in enumerate(zip(*(groups[k] for k in keys), strict=True))}
+    _check_broken([n for n in names if any(groups.get(f"{n}#~", ()))], requests)
     counts = np.array(groups[ROWS], float)
     total = {n: np.array(groups[f"{n}#"], float) for n in names}  # None becomes NaN
     whole = {n: (np.array(groups[f"{n}##"], float) == counts) & ~np.isnan(total[n]) for n in names}
@@ -243,6 +252,21 @@ def _in_engine(
         _warn(r, found, counts * usable, lambda few: [[*order][i] for i in few])
         new |= {name: found[output] for name, output in r.written.items()}
     return _returned(frame, table.select(*keys), keys, counts, new)
+
+
+def _broken(x: nw.Expr) -> nw.Expr:
+    """Return 1 where a number is not whole."""
+    return ((x.floor() != x) & ~x.is_nan()).cast(nw.Float64())
+
+
+def _check_broken(columns: Sequence[Any], requests: Sequence[RatioRequest]) -> None:
+    for column in columns:
+        names = [s for r in requests for s, c in r.columns.items() if c == column]
+        raise TrueupError(
+            f"the column {column!r} has numbers that are not whole, but {names[0]} has integer "
+            "noise: its published values are whole numbers",
+            _WHOLE,
+        )
 
 
 def _summed(cells: Any, keys: Sequence[str], made: Sequence[nw.Expr]) -> Any:
