@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from trueup.errors import TrueupError
 from trueup.extras import optional
@@ -110,11 +110,23 @@ class Duck:
     def write(
         self, query: str, path: Path, form: Format, compression: str | None, kinds: Kinds
     ) -> int:
-        """Write the rows of a query to a file, in order; return how many."""
-        if not form.is_arrow:
+        """Write the rows of a query to a file, in order; return how many.
+
+        Text is written, and packed, by us: where a disk is full, DuckDB's threads may wait for
+        each other for ever (2.0).
+        """
+        if not (form.is_arrow or (form.is_text and os.name == "posix")):
             return int(self.ask(copy(query, exact(path), form, compression))[0][0])
-        with path.open("wb") as file:
-            return self._write_arrow(query, file, form, compression, kinds)
+        with path.open("wb") as file, self._packed(file, form.packed) as out:
+            plain = form._replace(packed=None)
+            return self.stream(query, out, plain, compression, kinds)
+
+    def _packed(self, file: BinaryIO, packed: str | None) -> Any:
+        """Return a stream that packs what is written to it."""
+        if packed is None:
+            return nullcontext(file)
+        arrow = optional("pyarrow", "tables", "the engine duckdb")
+        return arrow.CompressedOutputStream(file, packed)
 
     def stream(
         self, query: str, out: Any, form: Format, compression: str | None, kinds: Kinds
@@ -122,7 +134,7 @@ class Duck:
         """Write the rows of a query to a pipe; return how many."""
         if form.is_arrow:
             return self._write_arrow(query, out, form, compression, kinds)
-        with _pumped(out) as path:
+        with self._pumped(out) as path:
             return int(self.ask(copy(query, path, form, compression))[0][0])
 
     def _write_arrow(
@@ -144,6 +156,38 @@ class Duck:
 
         return int(self._watched(work))
 
+    @contextmanager
+    def _pumped(self, out: Any) -> Iterator[str]:
+        """Yield a name to write to; what is written goes on to a stream, as it comes.
+
+        Where that fails the query is stopped, and what it still writes is read and dropped.
+        """
+        read, write = os.pipe()
+        failed: list[OSError] = []
+
+        def pump() -> None:
+            try:
+                while block := os.read(read, _PIPE):
+                    out.write(block)
+                out.flush()
+            except OSError as error:
+                failed.append(error)
+                self.connection.interrupt()
+                while os.read(read, _PIPE):
+                    pass
+            finally:
+                os.close(read)
+
+        thread = threading.Thread(target=pump, daemon=True)
+        thread.start()
+        try:
+            yield f"/dev/fd/{write}"
+        finally:
+            os.close(write)
+            thread.join()
+            if failed:
+                raise failed[0] from None
+
 
 def copy(query: str, path: str, form: Format, compression: str | None) -> str:
     """Return the statement that writes a query to a file.
@@ -163,33 +207,6 @@ def copy(query: str, path: str, form: Format, compression: str | None) -> str:
         packing = {"none": "uncompressed"}.get(compression or "", compression or "snappy")
         options = f"parquet, COMPRESSION {packing}, DICTIONARY_SIZE_LIMIT {_DICTIONARY}"
     return f"COPY (\n{query}\n) TO {literal(path)} (FORMAT {options}, USE_TMP_FILE false)"
-
-
-@contextmanager
-def _pumped(out: Any) -> Iterator[str]:
-    """Yield a name to write to; what is written goes on to a stream, as it comes."""
-    read, write = os.pipe()
-    failed: list[OSError] = []
-
-    def pump() -> None:
-        try:
-            while block := os.read(read, _PIPE):
-                out.write(block)
-            out.flush()
-        except OSError as error:
-            failed.append(error)
-        finally:
-            os.close(read)  # the writer fails too, if it is not done
-
-    thread = threading.Thread(target=pump, daemon=True)
-    thread.start()
-    try:
-        yield f"/dev/fd/{write}"
-    finally:
-        os.close(write)
-        thread.join()
-        if failed:
-            raise failed[0] from None
 
 
 def aligned(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from trueup.files.query import Check, Statement
     from trueup.files.sources import Source
 
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+"""Errors of the system that only writing has."""
+
 _ERRNO = re.compile(r'"errno":\s*"(\d+)"')
 _LINE = re.compile(r"CSV Error on Line: (\d+)\s*\n(?:Original Line: .*\n)?(.*)")
 _SYSTEM = {

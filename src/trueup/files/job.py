@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from trueup.errors import BoundWarning, InfiniteVariance, TrueupError
 from trueup.files import formats, targets
 from trueup.files.duck import Duck, copy, enough, installed
-from trueup.files.faults import translated
+from trueup.files.faults import FULL, translated
 from trueup.files.kinds import check_kinds
 from trueup.files.paths import exact
 from trueup.files.query import Statement, quote
@@ -210,9 +210,11 @@ class _Run:
             self.statement = self._statement()
             return work(self.statement)
         except self.duck.errors as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
             out = "standard output" if self.job.to_pipe else self.job.output
+            if isinstance(error, OSError) and error.errno is not None:
+                if error.errno in FULL:
+                    error.filename = out
+                raise
             raise translated(error, self.duck, self.source, self.statement, out) from None
         finally:
             self.duck.close()
