@@ -13,7 +13,7 @@ import scipy.sparse
 import scipy.stats
 
 import trueup as tu
-from trueup.mechanisms import OptimalRelease
+from trueup.mechanisms import GroupMean, GroupShare, OptimalRelease
 from work import at_most
 
 CASES = {
@@ -223,3 +223,20 @@ def test_sixty_values_take_few_steps():
     with at_most(3_500_000):  # 1,100,000
         best = OptimalRelease("1/n", (1, 60), 0.5)
     assert best.gap < 6e-4
+
+
+def test_efficiency_is_of_means_between_0_and_1_at_the_same_budget():
+    limit = OptimalRelease.of_means(1, most=3)
+    assert limit.efficiency(GroupMean(1, bounds=(-5, 95))) == pytest.approx(
+        limit.efficiency(GroupMean(1))
+    )
+    with pytest.raises(tu.TrueupError, match=r"spends 2, this limit is of 1\nHint: Optimal"):
+        limit.efficiency(GroupShare(2))
+    with pytest.raises(tu.TrueupError, match="unbiased from 3 records on"):
+        limit.efficiency(GroupShare(1, empty="n >= 3"))
+
+
+@pytest.mark.parametrize("epsilon", [4, 8])
+def test_under_little_noise_no_mechanism_beats_the_limit(epsilon):
+    limit = OptimalRelease.of_means(epsilon, most=4)
+    assert limit.efficiency(GroupShare(epsilon)) > 1 - 0.01

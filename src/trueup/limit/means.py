@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MOST_RECORDS = 16
 LEAST_EPSILON, MOST_EPSILON = 0.1, 8
 _ROOMS = (1e-5, 1e-3)  # of e^ε for the rounding errors of the masses
+_CLOSE = 0.01  # of a step: labels as near as that are one, or the programme is singular
 _LABELS = (25, 61)  # fewer leave too large a gap, more take minutes
 
 
@@ -131,14 +132,29 @@ class OptimalMean:
     def efficiency(self, mechanism: Any) -> float:
         """Return the average variance of a mechanism with ``sd(n, mean)`` over that of this one.
 
+        Both are for values between 0 and 1, whatever the bounds of the mechanism. As this one is
+        best up to ``gap`` only, a ratio may be below 1 by so much.
+
         Examples
         --------
         >>> from trueup.mechanisms import GroupShare
         >>> 1 <= OptimalMean(1, most=2).efficiency(GroupShare(1)) < 1.02
         True
         """
-        counts = self.databases[1:]
-        own = [mechanism.sd(a + b, Fraction(b, a + b)) ** 2 for a, b in counts]
+        low, high = (Fraction(b) for b in getattr(mechanism, "bounds", (0, 1)))
+        spent, least = (getattr(mechanism, k, None) for k in ("epsilon", "count_at_least"))
+        if spent is not None and spent != self.epsilon:
+            raise TrueupError(
+                f"{mechanism!r} spends {spent}, this limit is of {self.epsilon}",
+                f"OptimalRelease.of_means({spent}) is its limit",
+            )
+        if least is not None and least > 1:
+            raise TrueupError(
+                f"{mechanism!r} is unbiased from {least} records on, the limit is of fewer, too",
+                "compare one without a promise",
+            )
+        points = [(a + b, low + (high - low) * Fraction(b, a + b)) for a, b in self.databases[1:]]
+        own = [(mechanism.sd(n, mean) / float(high - low)) ** 2 for n, mean in points]
         return self._average([0.0, *own]) / self.average_variance
 
     def release(self, zeros: int, ones: int, rng: np.random.Generator | None = None) -> float:
@@ -163,11 +179,20 @@ def _solved(programme: GraphProgramme, epsilon: float) -> tuple[Floats, Point]:
     for _ in range(4):
         count = int(np.clip(reach / math.sqrt(0.003 * guess), *_LABELS))
         labels = 0.5 + np.linspace(-reach, reach, 2 * (count // 2) + 1)
+        if count == _LABELS[1]:  # and more would be better
+            labels = _with(labels, programme.values)
         point = best_masses(programme, labels)
         if _is_settled(programme, labels, point):
             return labels, point
         reach *= 1.4
     raise TrueupError(f"no bound was proved at epsilon = {epsilon}", "take one nearer to 1")
+
+
+def _with(labels: Floats, values: Floats) -> Floats:
+    """Return labels and the true means, of which little noise publishes hardly anything else."""
+    close = _CLOSE * (labels[1] - labels[0])
+    apart = np.abs(np.subtract.outer(np.unique(values), labels)).min(axis=1) > close
+    return np.sort(np.concatenate([labels, np.unique(values)[apart]]))
 
 
 def _is_settled(programme: GraphProgramme, labels: Floats, point: Point) -> bool:

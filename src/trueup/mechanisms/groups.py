@@ -47,6 +47,7 @@ _WIDER = Fraction(1, 2**40)
 """By this part the noise is wider than 1/ε: what the rounding of rows in the corner may use."""
 _MOST = 300
 """With a larger ε, e^−2ε is no double, and no noise is ever drawn."""
+_REACH = 45  # scales: beyond, e⁻⁴⁵ of a count is lost, less than its rounding
 _HALF, _TWELFTH, _QUARTER = Fraction(1, 2), Fraction(1, 12), Fraction(1, 4)
 
 
@@ -236,6 +237,65 @@ class _Group(Mechanism):
         factors = made.estimates(self.counts.phi) if self.is_dithered else np.zeros_like(means)
         return np.stack([means, factors], axis=1)
 
+    @property
+    def count_at_least(self) -> int:
+        """How many records there are at least, as was promised."""
+        return self.least
+
+    def sd(self, n: int, mean: Exact) -> float:
+        """Return the exact standard deviation for n records with a given mean, also for none."""
+        first, second = self._off(n, mean)
+        return float(self.width) * root(second - first**2)
+
+    def bias(self, n: int, mean: Exact) -> float:
+        """Return the bias of the mean: 0, but for fewer records than were promised."""
+        return float(self.width) * self._off(n, mean)[0]
+
+    def _off(self, n: int, mean: Exact) -> tuple[float, float]:
+        """Return how far the mean in [0, 1] is off, and the square of that, both on average."""
+        size, total = self._truth(n, mean)
+        none = _HALF if self._hole is None else self._hole
+        true = total / size if size else none
+        first = second = 0.0
+        for ones, chance, across, square in _rounded(total):
+            x, xx, xh, hh = self.moments((size - ones, ones), true)
+            first += chance * x
+            second += chance * xx
+            second += 2 * across * xh + square * hh if self.is_dithered else 0.0
+        return first, second
+
+    def sd_count(self, n: int, mean: Exact) -> float:
+        """Return the exact standard deviation of the count of one record or more.
+
+        NaN where not all labels tell a count.
+        """
+        if not self.is_of_pairs:
+            return math.nan
+        size, total = self._truth(n, mean)
+        parts = [(ones, chance) for ones, chance, *_ in _rounded(total)]
+        return root(sum(chance * self._count_variance(size - k, k) for k, chance in parts))
+
+    def _count_variance(self, zeros: int, ones: int) -> float:
+        """Return that of two counts apart, and what the labels of the corner add to it."""
+        made, total = self.corner, sum(map(self._one_count, (zeros, ones)))
+        if made is None:
+            return total
+        cells = [(i, j) for i in range(made.size + 1) for j in range(made.size + 1)]
+        apart = np.array([float(self.counts.inverse(_count, c)) for c in cells])
+        chances, n = self.counts.masses(np.array(cells), (zeros, ones)), zeros + ones
+        labels, said = made.floats((zeros, ones)), made.estimates(_count)
+        return float(total + labels @ (said - n) ** 2 - chances @ (apart - n) ** 2)
+
+    def _one_count(self, k: int) -> float:
+        """Return the variance of one count: what is below 0 is published as 0."""
+        reach = math.ceil(_REACH * float(self.noise.scale))
+        if k > reach:
+            return float(self.noise.variance)
+        y, a = np.arange(k + reach), float(self.counts.alpha)
+        chance = np.where(y > 0, (1 - a) / (1 + a), 1 / (1 + a)) * a ** np.abs(y - k)
+        said = np.where(y > 0, y, float(self.counts.inverse(_first, (0, 1))))
+        return float(chance @ (said - k) ** 2)
+
     def _truth(self, n: int, mean: Exact) -> tuple[int, Fraction]:
         """Return the number of records and their total in [0, 1]."""
         size = number(n, "n")
@@ -287,16 +347,13 @@ class GroupShare(_Group):
             )
         return self._release((zeros, ones), Fraction(0), generator(rng))
 
-    def sd(self, n: int, mean: Exact) -> float:
-        """Return the exact standard deviation for n records with a given mean, also for none."""
-        size, ones = self._truth(n, mean)
+    def _truth(self, n: int, mean: Exact) -> tuple[int, Fraction]:
+        size, ones = super()._truth(n, mean)
         if ones.denominator != 1:
             raise TrueupError(
                 f"{n} records of 0 and 1 cannot have the mean {mean}", "n·mean must be whole"
             )
-        true = ones / size if size else _HALF
-        first, second, *_ = self.moments((size - int(ones), int(ones)), true)
-        return root(second - first**2)
+        return size, ones
 
 
 class GroupMean(_Group):
@@ -305,7 +362,8 @@ class GroupMean(_Group):
     As :class:`GroupShare`, with totals that are rounded at random (see above). For records that are
     all 0 or 1, :class:`GroupShare` is better. From ε = 0.9 to 1.5 pairs of much the same mean, such
     as (2, 2) and (3, 3), may be joined: ``published`` is then the middle of the two, the mean is
-    nearer for few records, and the count and the stated variance scatter more.
+    nearer for few records, and the count and the stated variance scatter more. Below ε = ln 2 the
+    variance of rounding counts as ¼, the most it can be.
 
     Parameters
     ----------
@@ -368,24 +426,6 @@ class GroupMean(_Group):
 
         return at
 
-    def sd(self, n: int, mean: Exact) -> float:
-        """Return the exact standard deviation for n records with a given mean, also for none."""
-        size, total = self._truth(n, mean)
-        low = math.floor(total)
-        r = float(total - low)
-        # the integrals of ½ − U, and of its square, over the U that round down and up
-        tilt, bend = r * (1 - r) / 2, (r - 0.5) ** 3 / 3
-        parts = ((low, 1 - r, tilt, 1 / 24 - bend), (low + 1, r, -tilt, 1 / 24 + bend))
-        first = second = 0.0
-        true = total / size if size else _HALF
-        for ones, chance, across, square in parts:
-            if chance:
-                x, xx, xh, hh = self.moments((size - ones, ones), true)
-                first += chance * x
-                second += chance * xx
-                second += 2 * across * xh + square * hh if self.is_dithered else 0.0
-        return float(self.width) * root(second - first**2)
-
 
 class PlainGroupMean(GroupMean):
     """The mean from two noisy counts and the U of their rounding, as tables publish them.
@@ -423,6 +463,25 @@ class PlainGroupMean(GroupMean):
 
 def _count(zeros: int, ones: int) -> Fraction:
     return Fraction(zeros + ones)
+
+
+def _first(zeros: int, ones: int) -> Fraction:
+    return Fraction(zeros)
+
+
+def _rounded(total: Fraction) -> list[tuple[int, float, float, float]]:
+    """Return what a total is rounded to, with what chance, and ∫ ½ − U and its square over such U.
+
+    Examples
+    --------
+    >>> _rounded(Fraction(3))[0][:2], [part[:2] for part in _rounded(Fraction(5, 4))]
+    ((3, 1.0), [(1, 0.75), (2, 0.25)])
+    """
+    low = math.floor(total)
+    r = float(total - low)
+    tilt, bend = r * (1 - r) / 2, (r - 0.5) ** 3 / 3
+    both = ((low, 1 - r, tilt, 1 / 24 - bend), (low + 1, r, -tilt, 1 / 24 + bend))
+    return [part for part in both if part[1]]
 
 
 def _powers(values: Floats, p: Floats, centre: Fraction) -> Floats:

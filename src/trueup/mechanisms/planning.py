@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ _LEAP = 8  # times as many records are tried while the sd is more than e times t
 _BINARY = "0/1 records"
 _SAME = 1e-9  # a total of 0/1 records that is nearer than this to a whole number is that number
 _NOTHING = 1e-300  # an sd of 0 has no logarithm
+_WIDE = 8  # a scale of noise beside which the ¼ of rounding is below 0.2 % of the variance
 _PROMISED = 99
 """A larger promise than this changes nothing in a group mean."""
 
@@ -229,15 +230,33 @@ def _best_split(
 
 
 def worst_sd(mechanism: Any, n: int, means: Sequence[Exact]) -> float:
-    """Return the largest sd over some means; of 0/1 records, over the means beside them.
+    """Return the largest sd over some means, or over those beside them.
 
     Examples
     --------
     >>> round(worst_sd(GroupShare(1), 5, [0.5]), 4)  # two or three of five
     0.2595
     """
-    places = _shares(n, means) if isinstance(mechanism, GroupShare) else means
-    return float(max(mechanism.sd(n, mean) for mean in places))
+    return float(max(mechanism.sd(n, mean) for mean in _places(mechanism, n, means)))
+
+
+def _places(mechanism: Any, n: int, means: Sequence[Exact]) -> Collection[Exact]:
+    """Return the means to look at: of 0/1 records those beside the given ones.
+
+    A total that is not whole is rounded at random: so of group means also one that is half way.
+    """
+    if isinstance(mechanism, GroupShare):
+        return _shares(n, means)
+    if (
+        isinstance(mechanism, GroupMean)
+        and not mechanism.is_dithered
+        and mechanism.noise.scale < _WIDE
+    ):
+        low, high = (Fraction(b) for b in mechanism.bounds)
+        half = (high - low) / (2 * n)
+        inner = (Fraction(m) for m in means if low < m < high)
+        return {*means, *(m + half if m + half < high else m - half for m in inner)}
+    return means
 
 
 def _shares(n: int, means: Sequence[Exact]) -> set[Fraction]:
@@ -259,7 +278,7 @@ def _option(
         mechanism,
         split,
         worst_sd(mechanism, n, means),
-        _sd_count(mechanism),
+        _sd_count(mechanism, n, means),
         _useful_from(mechanism, at_least, means, target),
         _wrong_bound(mechanism, at_least, means),
         not isinstance(mechanism, SmoothSensitivityMean),
@@ -267,11 +286,10 @@ def _option(
     )
 
 
-def _sd_count(mechanism: Any) -> float:
-    groups = (GroupMean, GroupShare)
-    if isinstance(mechanism, groups) and not mechanism.is_of_pairs:
-        return math.nan
-    if isinstance(mechanism, (*groups, TwoTotalsMean)):
+def _sd_count(mechanism: Any, n: int, means: Sequence[Exact]) -> float:
+    if isinstance(mechanism, (GroupMean, GroupShare)):
+        return max(mechanism.sd_count(n, mean) for mean in _places(mechanism, n, means))
+    if isinstance(mechanism, TwoTotalsMean):
         return math.sqrt(2 * float(mechanism.noise.variance))
     noise = mechanism.noise["n"] if isinstance(mechanism, Mean) else mechanism.count_noise
     return math.sqrt(float(noise.variance))
@@ -329,4 +347,4 @@ def _wrong_bound(mechanism: Any, at_least: Exact, means: tuple[Exact, ...]) -> f
     n = int(at_least) // 2
     if not hasattr(mechanism, "bias") or n < 1:
         return None
-    return float(max((mechanism.bias(n, mean) for mean in means), key=abs))
+    return float(max((mechanism.bias(n, m) for m in _places(mechanism, n, means)), key=abs))

@@ -189,10 +189,11 @@ class Sum(Summable):
 class MeanRelease(Summable):
     """A private count and an unbiased mean.
 
-    ``variance`` is unbiased and can be negative; ``stderr`` is its root. ``noise`` says what was
-    added to what, where that discloses nothing, and ``published`` are the numbers that came out;
-    all else is computed from them. ``simulated`` is True if NumPy's generator was used: then it is
-    not a private release. A ``count`` that the published numbers do not tell is NaN.
+    ``variance`` is unbiased (of group means under a small budget: on average no less than the true
+    one) and can be negative; ``stderr`` is its root. ``noise`` says what was added to what, where
+    that discloses nothing, and ``published`` are the numbers that came out; all else is computed
+    from them. ``simulated`` is True if NumPy's generator was used: then it is not a private
+    release. A ``count`` that the published numbers do not tell is NaN.
     """
 
     count: float
