@@ -355,6 +355,7 @@ def test_a_plan(page, server):
     page.locator("#table-errors").get_by_text("1.9").first.wait_for()
     page.get_by_role("button", name="+ share").click()
     page.locator("#table-errors").get_by_text("share(sex").wait_for()
+    assert page.locator("#table-errors").evaluate("e => e.scrollWidth <= e.clientWidth")
     page.get_by_role("button", name="Use these weights").click()
     page.locator("#release-code").get_by_text("--weight sex=").wait_for()
     page.get_by_role("tab", name="Plan", exact=True).last.click()
