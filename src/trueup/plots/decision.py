@@ -75,5 +75,5 @@ def decision(
         left.set_horizontalalignment("right")  # the curves are above
     for axes in (top, bottom):
         axes.set_ylabel("root mean squared error")
-        axes.legend(frameon=False, fontsize=8.5)
+        axes.legend(edgecolor="none", framealpha=0.9, fontsize=8.5)  # a line runs behind it
     return top, bottom

@@ -42,7 +42,8 @@ _ROUNDS = 200
 apart stay near those, and do not trade all of their cells for a last bit of likelihood."""
 _CLEARLY = 2.0
 """By how much empty cells must raise the log of the likelihood: chance does so once in forty times
-where there are none, and a tenth of 20,000 cells, under noise of scale 5, nearly always."""
+where there are none, and a tenth of 20,000 cells, under noise of scale 5, nearly always if sizes
+are log-uniform; where most cells have size 1, which hides them, every other time."""
 _OUTSIDE = 1e-12  # the likelihood of what the noise does not explain: a wrong bound
 
 
