@@ -91,6 +91,9 @@ def test_the_report_is_a_page_of_its_own(here, run):
     assert (done.code, done.err) == (0, "")
     page = (here / "page.html").read_text()
     assert page.count("<svg") == 2
+    assert "white-space: pre-wrap" in page
+    lines = re.findall(r'<path d="([^"]*)"', page)
+    assert max(line.count("L") for line in lines) == 8  # nine sizes are joined
     assert "NOT private" in page
     assert not re.search(r"""(src|href)=["'](?!#)|url\((?!#)|@import|<script""", page)
     for name in ("u.csv", "u.toml"):

@@ -23,16 +23,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 from trueup.errors import TrueupError
 from trueup.files.query import literal, quote
 from trueup.mechanisms.records import split
+from trueup.microdata import row_faults
 from trueup.microdata.key_types import as_type, check_category, check_in_engine, is_cast
 from trueup.microdata.measures import Share
 from trueup.microdata.published import FINE, LARGEST
+from trueup.microdata.row_faults import SPENT
 
 if TYPE_CHECKING:
     from trueup.microdata.design import Design
     from trueup.microdata.public_keys import Keys
     from trueup.microdata.published import Total
+    from trueup.microdata.row_faults import Fault
 
-_SPENT = "nothing was released, no privacy was spent"
 _NUMBERS = (
     "INT",
     "FLOAT",
@@ -59,15 +61,6 @@ def _double(value: SupportsFloat) -> str:
 
 
 _TOP = _double(sys.float_info.max)
-
-
-@dataclasses.dataclass(frozen=True)
-class Fault:
-    """What must not be in a column, and what to say if it is."""
-
-    column: str
-    problem: str
-    hint: str
 
 
 class Use(NamedTuple):
@@ -218,22 +211,22 @@ class Aggregation:
         """Return what is refused, with the condition on a row."""
         unit = self.design.unit  # first: a unit that is measured too has no value to name
         known = unit is None or self._is_dropped(unit)
-        found = [] if known else [(_nobody(str(unit)), "mu")]
+        found = [] if known else [(row_faults.nobody(str(unit)), "mu")]
         return [*found, *(fault for use in self.uses for fault in self._faults(use))]
 
     def _faults(self, use: Use) -> list[tuple[Fault, str]]:
         value, missing, name = self._helper(use), f"m{self.uses.index(use)}", use.column
-        found = [] if name in self.missing else [(_no_value(name), missing)]
+        found = [] if name in self.missing else [(row_faults.no_value(name), missing)]
         if use.categorical:
             listed = ", ".join(literal(c, self.dialect) for c in self._categories(name))
             strange = f"NOT {missing} AND {value} NOT IN ({listed})"
-            return [*found, (_strange(name), strange)]
+            return [*found, (row_faults.strange(name), strange)]
         if self.is_text(name):
-            found.append((_no_number(name), f"NOT {missing} AND {value} IS NULL"))
-        found.append((_infinite(name), f"NOT {missing} AND abs({value}) > {_TOP}"))
+            found.append((row_faults.no_number(name), f"NOT {missing} AND {value} IS NULL"))
+        found.append((row_faults.infinite(name), f"NOT {missing} AND abs({value}) > {_TOP}"))
         if self._is_of_any_size(name):
             wild = f"{value} < 0 OR {value} > {_double(LARGEST)}"
-            found.append((_wild(name), f"NOT {missing} AND ({wild})"))
+            found.append((row_faults.wild(name), f"NOT {missing} AND ({wild})"))
         return found
 
     def _unusable(self) -> str:
@@ -272,7 +265,7 @@ class Aggregation:
         unit = self.design.unit
         for name in (*self.design.by, *self.design.columns, *([unit] if unit else [])):
             if name not in self.types:
-                raise _no_column(name, list(self.types))
+                raise row_faults.no_column(name, list(self.types))
         for use in self.uses:
             if not use.categorical:
                 self._check_numbers(use.column)
@@ -285,7 +278,7 @@ class Aggregation:
             if any(kind.startswith(f) for f in (*_FLOATS, "DECIMAL")):
                 raise TrueupError(
                     f"the column {name!r} of keys or categories holds {kind}, numbers with a point",
-                    f"make them whole numbers or text first, also where some are missing; {_SPENT}",
+                    f"make them whole numbers or text first, also where some are missing; {SPENT}",
                 )
 
     def _check_numbers(self, name: str) -> None:
@@ -295,7 +288,7 @@ class Aggregation:
         if known or (self.is_text(name) and self.text_numbers):
             return
         raise TrueupError(
-            f"the column {name!r} holds {kind}, not numbers", f"convert it first; {_SPENT}"
+            f"the column {name!r} holds {kind}, not numbers", f"convert it first; {SPENT}"
         )
 
     def sql(self, source: str, keys: str, *, faults: bool = False) -> str:
@@ -417,10 +410,8 @@ class Aggregation:
         for (fault, _), count in zip(self.faults(), counts, strict=False):
             if count:
                 many = f"{count:,} row{'s' * (count != 1)}"
-                return TrueupError(f"{many}: {fault.problem}", f"{fault.hint}; {_SPENT}")
-        return TrueupError(
-            "rows have missing or infinite values", f"clean the data first; {_SPENT}"
-        )
+                return TrueupError(f"{many}: {fault.problem}", f"{fault.hint}; {SPENT}")
+        return TrueupError("rows have missing or infinite values", f"clean the data first; {SPENT}")
 
 
 def _use(total: Total) -> Use:
@@ -432,47 +423,3 @@ def _plain(value: Any) -> int | float:
     """Return a number as engines read it."""
     exact = Fraction(value)
     return int(exact) if exact.denominator == 1 else float(exact)
-
-
-def _no_column(name: str, columns: Sequence[str]) -> TrueupError:
-    import difflib
-
-    folded = {c.casefold(): c for c in columns}
-    near = difflib.get_close_matches(name.casefold(), folded, 1)
-    shown = ", ".join(columns[:12]) + (", …" if len(columns) > 12 else "")
-    hint = f"did you mean {folded[near[0]]}?" if near else f"it has {shown}"
-    return TrueupError(f"the data has no column {name!r}", f"{hint}; {_SPENT}")
-
-
-def _no_value(column: str) -> Fault:
-    return Fault(
-        column,
-        f"{column} is missing",
-        f"missing='drop' leaves such rows out, missing={{{column!r}: …}} names a value",
-    )
-
-
-def _nobody(unit: str) -> Fault:
-    return Fault(unit, f"{unit} is missing: whose are they?", "missing='drop' leaves such rows out")
-
-
-def _no_number(column: str) -> Fault:
-    return Fault(column, f"{column} is text that is no number", "clean the data first")
-
-
-def _infinite(column: str) -> Fault:
-    return Fault(column, f"{column} is infinite", "clean the data first")
-
-
-def _strange(column: str) -> Fault:
-    return Fault(
-        column, f"{column} is not one of its categories", "name them all, or map others to one"
-    )
-
-
-def _wild(column: str) -> Fault:
-    return Fault(
-        column,
-        f"{column} is negative, or above {LARGEST}, where whole totals could overflow",
-        "a per-record sum takes non-negative values; measure them in another unit",
-    )

@@ -21,6 +21,7 @@ from trueup.files.sources import opened
 from trueup.frames import of_spark
 from trueup.microdata.aggregation import Aggregation
 from trueup.microdata.key_types import fitted
+from trueup.microdata.row_faults import SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -241,5 +242,5 @@ def _engine_error(error: Exception) -> TrueupError:
     reason = str(error).split("\n", 1)[0]
     return TrueupError(
         f"the rows cannot be added up: {reason}",
-        "check the data; nothing was released, no privacy was spent",
+        f"check the data; {SPENT}",
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
 from trueup.microdata.measures import key_text
+from trueup.microdata.row_faults import SPENT
 
 if TYPE_CHECKING:
     from trueup.microdata.public_keys import Keys
@@ -97,7 +98,7 @@ def check_category(category: str, name: str, kind: str) -> None:
         if found != category:
             raise TrueupError(
                 f"the category {category!r} of {name} is written {found!r} in the data",
-                f"write {found!r}; nothing was released, no privacy was spent",
+                f"write {found!r}; {SPENT}",
             )
 
 
@@ -147,7 +148,7 @@ def _unfit(value: Any, name: str, kind: str, what: str = "key") -> TrueupError:
     shown = repr(value) if isinstance(value, str) else value
     return TrueupError(
         f"the {what} {shown} of {name} does not fit its type, {kind}: it would find no rows",
-        f"the column holds {_SAYS.get(family, kind)}; nothing was released, no privacy was spent",
+        f"the column holds {_SAYS.get(family, kind)}; {SPENT}",
     )
 
 
@@ -155,5 +156,5 @@ def _twice(keys: Keys, i: int, j: int) -> TrueupError:
     one, other = (", ".join(map(key_text, keys.rows[k])) for k in (i, j))
     return TrueupError(
         f"the keys {one} and {other} are the same in the data",
-        "list every group once; nothing was released, no privacy was spent",
+        f"list every group once; {SPENT}",
     )

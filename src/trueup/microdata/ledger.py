@@ -32,6 +32,7 @@ from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.mechanisms.whole_numbers import float_above
 from trueup.microdata.measures import PerRecord
+from trueup.microdata.row_faults import SPENT
 from trueup.microdata.statement import key, text
 
 if sys.platform != "win32":
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
     from trueup.microdata.design import Design
 
-_SPENT = "nothing was released, no privacy was spent"
 _HEAD = "# Privacy budgets that are spent, kept by trueup: each is written before noise is drawn\n"
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 
@@ -99,15 +99,15 @@ class Ledger:
         except FileNotFoundError:
             if not self.path.absolute().parent.is_dir():
                 raise TrueupError(
-                    f"there is no folder {self.path.parent} for the ledger", f"make it; {_SPENT}"
+                    f"there is no folder {self.path.parent} for the ledger", f"make it; {SPENT}"
                 ) from None
             return {}
         except (OSError, UnicodeDecodeError) as error:
-            raise TrueupError(f"the ledger {self.path} cannot be read: {error}", _SPENT) from None
+            raise TrueupError(f"the ledger {self.path} cannot be read: {error}", SPENT) from None
         try:
             whole = tomllib.loads(raw, parse_float=Fraction)
         except (ValueError, ZeroDivisionError, RecursionError) as error:
-            raise TrueupError(f"the ledger {self.path} is not TOML: {error}", _SPENT) from None
+            raise TrueupError(f"the ledger {self.path} is not TOML: {error}", SPENT) from None
         for dataset, entry in whole.items():
             _check_entry(self.path, dataset, entry)
         return whole
@@ -117,7 +117,7 @@ class Ledger:
         if any(isinstance(m, PerRecord) for m in design.measures.values()):
             raise TrueupError(
                 "a ledger counts ε, and the loss through a per-record sum depends on the record",
-                f"release it without a ledger, and add its policy up by yourself; {_SPENT}",
+                f"release it without a ledger, and add its policy up by yourself; {SPENT}",
             )
         unit = design.unit or ""
         entry = dict(whole.get(self.dataset, {"unit": unit, "releases": []}))
@@ -125,7 +125,7 @@ class Ledger:
             raise TrueupError(
                 f"the ledger counts the privacy of one {_who(entry['unit'])} of {self.dataset}, "
                 f"and this release would protect one {_who(unit)}: such budgets do not add up",
-                f"use the same unit, or another name for the data set; {_SPENT}",
+                f"use the same unit, or another name for the data set; {SPENT}",
             )
         cap = self._cap(entry)
         amount = _decimal(design.epsilon, "epsilon")
@@ -134,7 +134,7 @@ class Ledger:
             raise TrueupError(
                 f"{self.dataset} has {float(cap):g} to spend, {float(spent):g} is spent, and "
                 f"{float(amount):g} more would exceed it",
-                f"{_left(cap - spent)}; {_SPENT}",
+                f"{_left(cap - spent)}; {SPENT}",
             )
         releases = [*entry["releases"], {"epsilon": amount, "table": table}]
         return {"cap": cap, "unit": unit, "releases": releases}
@@ -144,13 +144,13 @@ class Ledger:
         if known is None and self.cap is None:
             raise TrueupError(
                 f"the ledger has no cap for {self.dataset} yet",
-                f"say what all its releases together may spend, e.g. cap 3; {_SPENT}",
+                f"say what all its releases together may spend, e.g. cap 3; {SPENT}",
             )
         if known is not None and self.cap is not None and Fraction(known) != self.cap:
             raise TrueupError(
                 f"the ledger has the cap {float(known):g} for {self.dataset}, not "
                 f"{float(self.cap):g}",
-                f"leave the cap out; to change it, change the ledger {self.path}; {_SPENT}",
+                f"leave the cap out; to change it, change the ledger {self.path}; {SPENT}",
             )
         return Fraction(known) if known is not None else self.cap or Fraction(0)
 
@@ -181,7 +181,7 @@ def _check_entry(path: Path, dataset: str, entry: Any) -> None:
     )
     if not good:
         raise TrueupError(
-            f"the ledger {path} has no cap, unit and releases for {dataset}", f"mend it; {_SPENT}"
+            f"the ledger {path} has no cap, unit and releases for {dataset}", f"mend it; {SPENT}"
         )
 
 
@@ -211,7 +211,7 @@ def _amount(value: int | Fraction) -> str:
 def _locked(path: Path) -> Iterator[None]:
     """Let one run at a time read and write a ledger."""
     if sys.platform == "win32":
-        raise TrueupError("a ledger needs file locks of Unix", f"keep it by hand; {_SPENT}")
+        raise TrueupError("a ledger needs file locks of Unix", f"keep it by hand; {SPENT}")
     handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
