@@ -36,6 +36,7 @@ def prepare(page, view, folder):
         page.wait_for_selector("#ready:not([hidden])", timeout=120_000)
     chart = {"file": "report", "plan": "plan", "table": "table"}.get(view, "frontier")
     page.wait_for_selector(f"#chart-{chart} .js-line", state="attached", timeout=120_000)
+    page.wait_for_selector("#progress", state="hidden", timeout=120_000)
     page.evaluate("document.activeElement.blur()")
     page.mouse.move(2, 2)
     page.wait_for_timeout(700)
