@@ -309,15 +309,15 @@ def test_what_does_not_exist_is_said():
 
 
 def test_scales_are_those_of_the_rows_looked_at():
-    pay = tu.unbiased("s/n", {"s": tu.Laplace(5), "n": tu.Laplace(5)}, {"n": (1, None)})
-    frame = pl.DataFrame({"s": [400.0, 500, None], "n": [100.0, 90, 7], "b": [1.0, 1, 100]})
-    told = [str(tu.report(kind, scales={"n": "b"}, pay=pay)) for kind in (frame, frame.lazy())]
+    square = tu.unbiased("n**2", tu.Laplace(5))
+    frame = pl.DataFrame({"n": [100.0, 90, None], "b": [1.0, 1, 100]})
+    told = [str(tu.report(kind, scales={"n": "b"}, x=square)) for kind in (frame, frame.lazy())]
     assert all("their root mean square was taken: n 1\n" in f"{text}\n" for text in told)
     for bad in (None, -1.0):
         wrong = frame.with_columns(b=pl.Series([1.0, bad, 1.0]))
         for kind in (wrong, wrong.lazy()):
             with pytest.raises(tu.TrueupError, match="noise scale of n"):
-                tu.report(kind, scales={"n": "b"}, pay=pay)
+                tu.report(kind, scales={"n": "b"}, x=square)
 
 
 @pytest.mark.parametrize(
