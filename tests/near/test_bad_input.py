@@ -141,7 +141,10 @@ def test_the_refusal_of_unbiased_points_here():
 
 
 def test_values_in_empty_cells_are_refused_with_a_way_out():
-    noise, hint = {"s": LAPLACE, "n": LAPLACE}, r"\nHint: bound the denominator away from 0, n >= 1"
+    noise, hint = (
+        {"s": LAPLACE, "n": LAPLACE},
+        r"\nHint: bound the denominator away from 0, at least 1",
+    )
     with pytest.raises(tu.TrueupError, match=r"empty=0 does not go with .*" + hint):
         tu.nearly_unbiased("s/n", noise, {"n": (0, None)}, cells=400, empty=0)
     with pytest.raises(tu.NoUnbiasedEstimator, match=r"n = 0.*" + hint):

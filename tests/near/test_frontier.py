@@ -88,3 +88,11 @@ def test_a_ratio_shows_from_how_many_cells_on_a_bound_is_best():
     assert "best from" in repr(front)
     with pytest.raises(tu.TrueupError, match="not bounded"):
         tu.frontier("1/n", tu.Gaussian(1), (0, 9))
+
+
+def test_bounds_as_text():
+    law = {"s": tu.DiscreteLaplace(5), "n": tu.DiscreteLaplace(5)}
+    given = tu.frontier("s/n", law, "n >= 1", biases=[0.2])
+    assert str(given) == str(tu.frontier("s/n", law, {"n": (1, None)}, biases=[0.2]))
+    with pytest.raises(tu.TrueupError, match="not s <= n"):
+        tu.frontier("s/n", law, "0 <= s <= n, n >= 1", biases=[0.2])

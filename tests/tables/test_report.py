@@ -15,6 +15,7 @@ from frames.spark_frames import make, read
 from trueup.tables.decision import Decision
 from trueup.tables.integer_sums import summed
 from trueup.tables.size_classes import FINE, Size, shares
+from trueup.tables.typical import Clipped
 
 pd, pl = needs("pandas"), needs("polars")
 
@@ -306,6 +307,31 @@ def test_what_does_not_exist_is_said():
     assert "no unbiased estimator of 1/n was found" in str(found)
     assert "bias at most 20 % of the true value, certified" in str(found)
     assert "beat" not in str(found)
+
+
+def test_scales_that_differ_much_are_refused():
+    square = tu.unbiased("n**2", tu.Laplace(5))
+    frame = pl.DataFrame({"n": [100.0, 90, 80], "b": [1.0, 2, 9]})
+    for kind in (frame, frame.lazy()):
+        with pytest.raises(tu.TrueupError, match=r"from 1 to 9; .*\nHint: make one for the rows"):
+            tu.report(kind, scales={"n": "b"}, x=square)
+    with pytest.raises(tu.TrueupError, match="Hint: by is no option here"):
+        tu.report(frame, by="b", x=square)
+
+
+def test_what_is_clipped_respects_a_condition_between_statistics():
+    """Against sums over both noises; and the bias that is allowed is said not to use it."""
+    noise = {"s": tu.DiscreteLaplace(2), "n": tu.DiscreteLaplace(2)}
+    share = tu.unbiased("s/n", noise, "0 <= s <= n, n >= 1")
+    k = np.arange(-80, 81)
+    p = noise["s"].pmf(k)
+    s, n = np.maximum(3 + k, 0)[:, None], np.maximum(4 + k, 1)
+    values = np.minimum(s, n) / n
+    mean, square = Clipped(share).moments(s=np.array([3.0]), n=np.array([4.0]))
+    assert mean[0] == pytest.approx(p @ values @ p, rel=1e-7)
+    assert square[0] == pytest.approx(p @ values**2 @ p, rel=1e-7)
+    with pytest.warns(tu.BoundWarning, match="s <= n is not used where a bias is allowed"):
+        tu.nearly_unbiased("s/n", noise, "0 <= s <= n, n >= 1", max_bias=0.2, relative=True)
 
 
 def test_scales_are_those_of_the_rows_looked_at():

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from trueup.tables.request import Request
     from trueup.tables.size_classes import Size
 
+_ALIKE = 1.5  # scales within it: the root mean square is off by at most a quarter
 _LARGEST = 1e100  # beyond, squares leave the range of floats: the row counts as missing
 _NOWHERE = -1e6  # the bin of rows that miss a number: others are within FINE·asinh(1e300)
 
@@ -257,6 +258,16 @@ def _rescaled(request: Request, scales: Mapping[str, float]) -> tuple[Estimator,
     return made, [f"noise scales differ from row to row; their root mean square was taken: {usual}"]
 
 
+def _check_alike(statistic: str, least: float, most: float) -> None:
+    """Refuse scales of which no one stands for all: sizes are told from noise by its law."""
+    if most > _ALIKE * least:
+        raise TrueupError(
+            f"the noise scales of {statistic} go from {least:.3g} to {most:.3g}; a report is for "
+            "much the same noise in all rows",
+            "make one for the rows of each scale",
+        )
+
+
 def _told(missing: int, empties: Sequence[tuple[Empty, float, float, int]]) -> list[str]:
     left = [f"{missing:,} rows miss a number and are left out"] if missing else []
     return [*left, *(e.words(total, squares, rows) for e, total, squares, rows in empties if rows)]
@@ -272,6 +283,8 @@ def _in_memory(
         x = {s: _joined(pieces, c) for s, c in request.columns.items()}
         known = np.logical_and.reduce([np.abs(v) < _LARGEST for v in x.values()])
         scales = {s: _joined(pieces, c)[known] for s, c in request.scales.items()}
+        for s, v in scales.items():
+            _check_alike(s, float(v.min(initial=math.inf)), float(v.max(initial=0)))
         usual = {s: float(np.sqrt(np.mean(v**2))) for s, v in scales.items()}
         estimator, notes = _rescaled(request, usual)
         size = size_of(estimator)
@@ -347,6 +360,8 @@ def _usual_scales(frame: Any, request: Request) -> dict[str, float]:
         ignore_nulls=False,
     )
     made = [(v**2).mean().alias(f"mean {s}") for s, v in x.items()]
+    made += [v.min().alias(f"least {s}") for s, v in x.items()]
+    made += [v.max().alias(f"most {s}") for s, v in x.items()]
     made += [
         nw.when((v > 0) & v.is_finite()).then(0.0).otherwise(1.0).max().alias(f"bad {s}")
         for s, v in x.items()
@@ -359,6 +374,7 @@ def _usual_scales(frame: Any, request: Request) -> dict[str, float]:
                 f"the column {column!r} has a noise scale of {s} that is missing or not positive",
                 "give every published number the scale of its noise, or leave these rows out",
             )
+        _check_alike(s, found[f"least {s}"][0] or 1.0, found[f"most {s}"][0] or 1.0)
     return {s: math.sqrt(found[f"mean {s}"][0] or 1.0) for s in x}
 
 

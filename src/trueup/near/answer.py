@@ -140,8 +140,21 @@ def _of_several(
             BoundWarning,
             stacklevel=7,  # nearly_unbiased() is called by the user
         )
+    elif unused := [c for c in tied if not any(_uses(t, c) for t in composed.terms)]:
+        warnings.warn(
+            f"{unused[0]} is not used where a bias is allowed\nHint: compare the unbiased "
+            "estimator, which uses it and may have the smaller error",
+            BoundWarning,
+            stacklevel=7,
+        )
     given = composed.terms, composed.bound, relative, composed.relative_to, composed.untraded
     return Answer(f, statistics, *given)
+
+
+def _uses(term: Term, condition: Condition) -> bool:
+    """Whether the unbiased part of a term was made with a condition."""
+    rest = term.rest
+    return rest is not None and bool(rest.conditions) and condition.names <= {*rest.statistics}
 
 
 def _check(bound: float, max_bias: float) -> None:

@@ -30,8 +30,8 @@ MOST_LEVELS = 20
 
 
 _NO_EMPTY = (
-    "bound the denominator away from 0, n >= 1: where s and n are both 0 an estimate of s/n "
-    "averages 0; for other values in empty cells use unbiased(..., empty=value)"
+    "bound the denominator away from 0, at least 1: where it and the numerator are both 0 the "
+    "estimate is 0 on average; another value in empty cells goes without an allowed bias only"
 )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.arguments import read_arguments
+from trueup.arguments import read_arguments, read_known
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.formula.text import text
@@ -75,7 +75,12 @@ def frontier(
             0.01      0.2...  ...                     ... cells
       ...
     """
-    source, statistics = read_arguments(f, noise, domain, None)
+    box, tied = read_known(domain, noise)
+    if tied:
+        raise TrueupError(
+            f"the frontier knows bounds of each statistic, not {tied[0]}", "leave it out"
+        )
+    source, statistics = read_arguments(f, noise, box, None)
     question = _question(source.expr, statistics, prior)
     if relative is None:
         relative = question.beside or never_zero(question)

@@ -223,7 +223,7 @@ class _Errors:
         else:
             exact = estimator
             self.near = self._made(
-                "nearly_unbiased", partial(_near, estimator, f, noise, domain, cells=count)
+                "nearly_unbiased", partial(self._near, estimator, f, noise, domain)
             )
         given = {"unbiased": exact, "nearly_unbiased": self.near}
         self.moments = {k: self._made(k, partial(self._of, e)) for k, e in given.items() if e}
@@ -242,6 +242,17 @@ class _Errors:
         except TrueupError as error:
             self.notes.append(f"{KINDS[kind]}: {error.message}")
             return None
+
+    def _near(self, estimator: Estimator, f: Any, noise: Any, domain: Any) -> NearlyUnbiased:
+        if estimator._recipe[-1] is not None:
+            raise TrueupError("there is none for a value in empty cells", "state a bound above 0")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", BoundWarning)
+            made = nearly_unbiased(f, noise, domain, cells=self.count)
+        if getattr(made._answer, "untraded", ""):
+            raise TrueupError("no bias can be traded, it would be the unbiased one", "take that")
+        self.notes += [f"nearly unbiased: {str(w.message).partition(chr(10))[0]}" for w in told]
+        return made
 
     def _of(self, estimator: Estimator) -> tuple[Floats, Floats]:
         """Return bias and mean squared error of an estimator."""
@@ -308,17 +319,6 @@ class _Errors:
         square = mean(wvv - 2 * f * wv + f**2 * w) / share
         spread = mean(wvv - 2 * a * wv + a**2 * w) / share**2 + mean(f**2) - true**2
         return a - true, square, spread - 2 * mean(f * (wv - a * w)) / share
-
-
-def _near(estimator: Estimator, f: Any, noise: Any, domain: Any, cells: int) -> NearlyUnbiased:
-    if estimator._recipe[-1] is not None:
-        raise TrueupError("there is none for a value in empty cells", "state a bound above 0")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BoundWarning)  # a note says it
-        made = nearly_unbiased(f, noise, domain, cells=cells)
-    if getattr(made._answer, "untraded", ""):
-        raise TrueupError("no bias can be traded, it would be the unbiased one", "take that")
-    return made
 
 
 def _known(number: float) -> float | None:

@@ -258,6 +258,10 @@ def needs_variance(outputs: Iterable[str]) -> bool:
     return bool({"stderr", "variance"} & {*outputs})
 
 
+_OPTIONS = {"average", "by", "cells", "interval", "scales", "shared", "stderr", "weights"}
+"""Of other functions of tables: where one has no such option it is no name of a new column."""
+
+
 def check_estimators(estimators: Mapping[str, Any]) -> None:
     """Refuse what is no estimator."""
     hint = "name one: mean=tu.unbiased('s/n', {'s': ..., 'n': ...}, {'n': (1, None)})"
@@ -265,7 +269,8 @@ def check_estimators(estimators: Mapping[str, Any]) -> None:
         raise TrueupError("no estimator is given", hint)
     for name, estimator in estimators.items():
         if not isinstance(estimator, (Estimator, Readable)):
-            raise TrueupError(f"{name} must be an estimator, got {estimator!r}", hint)
+            option = f"{name} is no option here; " if name in _OPTIONS else ""
+            raise TrueupError(f"{name} must be an estimator, got {estimator!r}", option + hint)
 
 
 def check_known(given: Mapping[str, Any], what: str, statistics: set[str]) -> None:

@@ -206,6 +206,8 @@ def _rounded(value: float, whole: bool) -> float:
 class Clipped:
     """f at published values moved to the nearest bound: x/max(y, 1) for s/n with n ≥ 1.
 
+    With a condition such as s ≤ n a statistic that is no divisor is moved to the others.
+
     Examples
     --------
     >>> from trueup import DiscreteLaplace, unbiased
@@ -230,6 +232,15 @@ class Clipped:
             x = statistic.symbol
             x = x if low is None else sympy.Max(sympy.sympify(low), x)
             moved[statistic.symbol] = x if high is None else sympy.Min(sympy.sympify(high), x)
+        for condition in e._tied:  # 0 <= s <= n: the part is moved to the whole, as one would
+            for symbol in sorted(moved, key=str):
+                c = dict(condition.terms).get(symbol.name)
+                if c and e.estimand.is_polynomial(symbol):
+                    rest = {s: 0 if s == symbol else moved[s] for s in moved}
+                    named = {s.name: v for s, v in rest.items()}
+                    bound = -condition.excess(named) / c
+                    moved[symbol] = (sympy.Max if c > 0 else sympy.Min)(bound, moved[symbol])
+                    break
         return e.estimand.xreplace(moved)
 
     def moments(self, **truth: Floats) -> tuple[Floats, Floats]:
