@@ -79,10 +79,14 @@ def test_keys_that_do_not_fit_are_refused():
             tu.release(frame, name, keys, 1, rng=1, n="count")
 
 
-def test_whole_numbers_that_are_no_doubles_and_columns_read_twice():
-    low, values = 10**17, [10**17 + 3, 10**17 + 6, 10**17 - 9, 10**17 + 999, None]
+def test_large_numbers_and_columns_read_twice():
+    low, values = 10**17, [10**17 + 3 * 10**9, 10**17 + 6, 10**17 - 9, 10**17 + 10**10, None]
     data = {"x": values, "y": [0, 1, 1, 1, None]}
-    asked = {"x": f"mean(x, {low}, {low + 8})", "y": "mean(y, 0, 1)", "s": "share(y, [0, 1])"}
+    asked = {
+        "x": f"mean(x, {low}, {low + 8 * 10**9})",
+        "y": "mean(y, 0, 1)",
+        "s": "share(y, [0, 1])",
+    }
     asked |= {"epsilon": 1, "rng": 3, "missing": {"x": low + 1, "y": 1}}
     here = tu.release(make(spark_session(), data), **asked).columns
     assert here == tu.release(needs("pyarrow").table(data), **asked).columns

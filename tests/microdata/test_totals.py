@@ -1,5 +1,6 @@
 """What gets noise: whole numbers that equal those of the mechanisms, the same in every engine."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -64,7 +65,7 @@ def by_hand(data, group):
         clipped = (min(max(Fraction(data[name][i]), Fraction(low)), Fraction(high)) for i in rows)
         found.append(sum(round((x - grid.origin) / grid.reach * grid.steps) for x in clipped))
     shares = [sum(data["sex"][i] == c for i in rows) for c in "fmx"]
-    pay = sum(round(Fraction(data["pay"][i]) * FINE) for i in rows)
+    pay = sum(math.floor(Fraction(data["pay"][i]) * FINE) for i in rows)
     return [found[0], found[1], *shares, found[2], pay]
 
 
@@ -82,7 +83,14 @@ def test_values_are_put_on_the_grid_like_the_mechanisms_do():
     from trueup.mechanisms.records import read_numbers
 
     pandas = needs("pandas")
-    for low, high in ((0, 1), (-3, 1), (0.1, 0.7), (10**9, 10**9 + 1), (1e15, 1e15 + 3), (0, 1e17)):
+    for low, high in (
+        (0, 1),
+        (-3, 1),
+        (0.1, 0.7),
+        (10**9, 10**9 + 1),
+        (1e15, 1e15 + 1e7),
+        (0, 1e17),
+    ):
         rng = np.random.default_rng(3)
         width = float(high) - float(low)
         values = [float(low), float(high), 1e300, -1e300, *(low + width * rng.normal(0.5, 1, 200))]
@@ -113,14 +121,31 @@ def test_large_totals_are_exact():
     assert found == [[3000 * (2**61 + FINE // 2)]]
 
 
+@pytest.mark.parametrize("low", [17 * 10**17, 10**30, -(10**17) - 22, 1e16])
+def test_means_that_are_no_doubles_are_refused(low):
+    """Beside such bounds a published mean would be off by many of its standard errors."""
+    frame = needs("pandas").DataFrame({"x": [1.0]})
+    told = r"means between them are no doubles\nHint: subtract"
+    with pytest.raises(tu.TrueupError, match=told):
+        tu.release(frame, epsilon=1, rng=1, x=f"mean(x, {low!r}, {int(low) + 22})")
+
+
 @pytest.mark.parametrize("make", ENGINES[1:], ids=lambda make: make.__name__)
-def test_whole_numbers_that_are_no_doubles_are_exact(make, tmp_path):
-    low, values = 10**17, [10**17 + 3, 10**17 + 6, 10**17 - 9, 10**17 + 999, None]
-    data = make({"state": ["A"] * 5, "x": values}, tmp_path)
-    measures = {"x": f"mean(x, {low}, {low + 8})", "y": "mean(x, 0, 9)"}
-    filled = totals(data, measures, ["A"], {"x": low + 1})
-    steps = Design.read(measures, 1).totals[1].grid.steps
-    assert filled == [[5], [(3 + 6 + 0 + 8 + 1) * steps // 8], [5 * steps]]
+def test_no_value_of_a_per_record_sum_counts_as_more_than_it_is(make, tmp_path):
+    """So no record loses more than its policy says: 0.48 and 1.99 millionths are 0 and 1 steps."""
+    data = make({"state": ["A", "B"], "x": [4.8e-7, 1.99 / FINE]}, tmp_path)
+    assert totals(data, {"x": "per_record(x, root:3, 1)"}, ["A", "B"]) == [[0, 1]]
+
+
+def test_people_called_nan_and_blank_categories():
+    pandas = needs("pandas")
+    frame = pandas.DataFrame({"u": ["Nan", "b", "c"], "c": [True, None, False]})
+    asked = {"epsilon": 1, "rng": 1}
+    assert tu.release(frame[["u"]], **asked, unit="u", at_most=1, n="count").columns["n"]
+    shares = {"s": "share(c, ['true', 'false'])", "missing": {"c": True}}
+    assert tu.release(frame[["c"]].convert_dtypes(), **asked, **shares).columns["s_true"]
+    with pytest.raises(tu.TrueupError, match="a category is blank"):
+        tu.release(frame, **asked, s="share(c, ['', 'x'])")
 
 
 @pytest.mark.parametrize("make", ENGINES[1:], ids=lambda make: make.__name__)

@@ -25,7 +25,7 @@ from trueup.files.query import literal, quote
 from trueup.mechanisms.records import split
 from trueup.microdata import row_faults
 from trueup.microdata.key_types import as_type, check_category, check_in_engine, is_cast
-from trueup.microdata.measures import Share
+from trueup.microdata.measures import Share, key_text
 from trueup.microdata.published import FINE, LARGEST
 from trueup.microdata.row_faults import SPENT
 
@@ -49,8 +49,6 @@ _NUMBERS = (
 )
 _FLOATS = ("FLOAT", "DOUBLE", "REAL")
 _FINE_ENDS = 0, LARGEST * FINE
-_ALL_DOUBLES = 2**53  # every whole number up to here is a double
-_EXACT, _EXACT_BELOW = "DECIMAL(37, 6)", 10**30
 """Where bounds are beyond the whole numbers that doubles hold: differences of these never overflow,
 as values are below 10³¹."""
 
@@ -135,7 +133,8 @@ class Aggregation:
 
     def _is_nobody(self, unit: str) -> str:
         """Return the condition that a row says not whose it is: all such are not one unit."""
-        return f"COALESCE(LOWER(TRIM({self.text(unit)})) IN ('', 'nan'), TRUE)"
+        nobody = "('', 'nan', 'NaN', 'NAN')"  # as programs write it; Nan is a name
+        return f"COALESCE(TRIM({self.text(unit)}) IN {nobody}, TRUE)"
 
     def _is_nan(self, name: str) -> str:
         return f"COALESCE(isnan({self._number(name)}), FALSE)"
@@ -145,19 +144,15 @@ class Aggregation:
     def _helpers(self, i: int, use: Use) -> list[str]:
         """Return the helper columns of what is read: its value, and whether it is missing."""
         value = self.text(use.column) if use.categorical else self._number(use.column)
-        helpers = [f"{self._filled(use, value)} AS v{i}", f"{self._is_missing(use)} AS m{i}"]
-        if any(self._is_exact(t) for t in self.design.totals if _use(t) == use):
-            exact = f"TRY_CAST({self.quote(use.column)} AS {_EXACT})"
-            helpers.append(f"{self._filled(use, exact, _EXACT)} AS x{i}")
-        return helpers
+        return [f"{self._filled(use, value)} AS v{i}", f"{self._is_missing(use)} AS m{i}"]
 
-    def _filled(self, use: Use, value: str, kind: str = "DOUBLE") -> str:
+    def _filled(self, use: Use, value: str) -> str:
         """Return a value, or what stands for a missing one."""
         given = self.missing.get(use.column)
         if given is None or given == "drop":
             return value
-        stands = literal(str(given if use.categorical else _plain(given)), self.dialect)
-        stands = stands if use.categorical else f"CAST({stands} AS {kind})"
+        stands = literal(key_text(given) if use.categorical else str(_plain(given)), self.dialect)
+        stands = stands if use.categorical else f"CAST({stands} AS DOUBLE)"
         return f"CASE WHEN {self._is_missing(use)} THEN {stands} ELSE {value} END"
 
     def _added(self, i: int, total: Total) -> str:
@@ -169,6 +164,7 @@ class Aggregation:
             return f"CASE WHEN {chosen} THEN 1 ELSE 0 END"
         first, last = (_double(end) for end in (total.grid.ends if total.grid else _FINE_ENDS))
         near = f"rint(y{i})" if self.dialect == "spark" else f"y{i}"
+        near = near if total.grid else f"floor(y{i})"  # no record counts as more than it is
         inside = f"CASE WHEN y{i} >= {last} THEN {last} WHEN y{i} <= {first} THEN {first}"
         return f"CAST({inside} ELSE {near} END AS BIGINT)"
 
@@ -183,21 +179,8 @@ class Aggregation:
             return f"{value} * {_double(FINE)}"
         near, rest = split(grid.origin)
         distance = value if not near else f"({value} - {_double(near)})"
-        if self._is_exact(total):
-            exact = f"x{self.uses.index(_use(total))} - CAST('{int(near)}' AS {_EXACT})"
-            distance = f"COALESCE(CAST({exact} AS DOUBLE), {distance})"
         distance = distance if not rest else f"({distance} + {_double(-rest)})"
         return f"{distance} / {_double(grid.reach)} * {_double(grid.steps)}"
-
-    def _is_exact(self, total: Total) -> bool:
-        """Whether what values count from is so large that they are no doubles beside it.
-
-        Beside a smaller one a difference of doubles is right but for the rounding of a double.
-        """
-        if total.grid is None or any(f in self.types[str(total.column)].upper() for f in _FLOATS):
-            return False
-        largest = max(abs(Fraction(b)) for b in total.grid.bounds)
-        return abs(total.grid.origin) >= _ALL_DOUBLES and largest < _EXACT_BELOW
 
     def _sum(self, what: str) -> str:
         """Return the sum of whole numbers of 64 bits, in 128."""

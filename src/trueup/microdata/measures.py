@@ -45,6 +45,7 @@ _EXAMPLES = (
     "one of count, mean(wage, 0, 120000), share(sex, ['f', 'm']), sum(wage, 0, 120000), "
     "per_record(pay, root:3, 10)"
 )
+_FAR = 2**31  # widths: doubles there are 2⁻²¹ of one apart, like the error of a million records
 _LARGEST_BOUND = 10**100  # the square of any error is then a double, however small epsilon is
 _TRANSFORM = re.compile(r"log|root:[0-9]+")
 _LONGEST = 60  # letters of a name: statistics and columns are called after it
@@ -240,6 +241,12 @@ def _bounded(kind: str) -> Callable[[list[Any], dict[str, Any]], Mean | Sum]:
                 f"the bounds {float(low):g} and {float(high):g} leave no standard error a double",
                 f"measure {column} in another unit",
             )
+        if kind == "mean" and max(-low, high) > _FAR * (Fraction(high) - Fraction(low)):
+            raise TrueupError(
+                f"the bounds {low} and {high} are so far from 0 that means between them are no "
+                "doubles",
+                f"subtract {low} from {column} first, and say so",
+            )
         return made(_column(column), (low, high))
 
     return make
@@ -248,6 +255,8 @@ def _bounded(kind: str) -> Callable[[list[Any], dict[str, Any]], Mean | Sum]:
 def _share(values: list[Any], named: dict[str, Any]) -> Share:
     column, categories = _take("share", values, named, ("column", "categories"))
     listed = [] if not isinstance(categories, list) else [key_text(c) for c in categories]
+    if any(not c.strip() for c in listed):
+        raise TrueupError(f"a category is blank: {categories!r}", "blank values count as missing")
     if not 2 <= len(set(listed)) == len(listed) <= MAX_CATEGORIES:
         raise TrueupError(
             f"categories must be 2 to {MAX_CATEGORIES} different names, got {categories!r}",

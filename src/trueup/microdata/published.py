@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FINE = 2**20
 """Values for a per-record sum are read in steps of 1/FINE: a millionth of their unit."""
-ROUNDED = "each value rounded to a multiple of 2^-20, at most 2^-21 off"
+ROUNDED = "each value rounded down to a multiple of 2^-20"
 LARGEST = 2**42
 """And must not exceed this: then they are whole numbers of 62 bits, and so is nothing lost."""
 _WORD = re.compile(r"[A-Za-z0-9_]+")

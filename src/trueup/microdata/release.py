@@ -18,7 +18,7 @@ from trueup.mechanisms.sampling import generator
 from trueup.microdata import engines
 from trueup.microdata.design import Design
 from trueup.microdata.ledger import Ledger
-from trueup.microdata.measures import Count, Mean, PerRecord, Share, Sum
+from trueup.microdata.measures import Count, Mean, PerRecord, Share, Sum, key_text
 from trueup.microdata.private_table import PrivateTable, check_noise, columns, noisy
 from trueup.microdata.public_keys import Keys, read_by, read_keys
 from trueup.microdata.published import LARGEST, truths
@@ -193,7 +193,7 @@ def _check_filling(measure: Mean | Share | Sum | PerRecord, value: Any) -> None:
     """Refuse what a measure would not take as it is."""
     name = measure.column
     if isinstance(measure, Share):
-        if str(value) not in measure.categories:
+        if key_text(value) not in measure.categories:
             raise TrueupError(
                 f"missing[{name!r}] = {value!r} is not one of its categories",
                 f"they are {', '.join(measure.categories)}; or 'drop'",

@@ -52,7 +52,7 @@ def _used(design: Design) -> str:
 def _rounded(design: Design) -> str:
     """Return what per-record sums are without bias for."""
     is_some = any(isinstance(m, PerRecord) for m in design.measures.values())
-    return " or, in per-record sums, rounded as said: at most 2^-21 for each record" * is_some
+    return " or, in per-record sums, rounded as said: by less than 2^-20 for each record" * is_some
 
 
 def method(design: Design, name: str) -> str:

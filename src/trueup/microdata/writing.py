@@ -83,9 +83,12 @@ class Release:
             for target in written:
                 target.commit()
                 done.append(target.path)
-        except BaseException:
+        except BaseException as error:
             for path in done:  # another run may have written the others meanwhile
                 path.unlink(missing_ok=True)
+            if isinstance(error, TrueupError) and self.ledger is not None:
+                spent = f"the budget of this release, {self.design.epsilon}, was spent"
+                raise TrueupError(error.message, f"{error.hint}; {spent}") from None
             raise
 
     def _spend(self) -> None:
