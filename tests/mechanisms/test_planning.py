@@ -158,7 +158,7 @@ def test_the_sd_of_the_count(case):
 )
 def test_the_count_and_the_mean_scatter_as_stated(mechanism, zeros, ones):
     """Against draws, which reject a standard deviation or a bias that is 15 % off."""
-    n, rng, draws = zeros + ones, np.random.default_rng(5), 4000
+    n, rng, draws = zeros + ones, np.random.default_rng(5), 1200
     mean = Fraction(ones, n)
     found = [mechanism.release([0.0] * zeros + [1.0] * ones, rng=rng) for _ in range(draws)]
     counts, means = (np.array([getattr(r, name) for r in found]) for name in ("count", "mean"))
