@@ -210,7 +210,8 @@ def test_large_tables_are_judged_by_a_sample_and_by_their_farthest_value(tmp_pat
         pl.DataFrame({"q": q}).write_parquet(source)
         arguments = ["e = 1/q", "--noise", "q=laplace(2)", "--domain", "q>=1"]
         assert main(["debias", str(source), str(out), *arguments]) == 0
-        assert ("1 of 200,000 values of q lie far below" in capsys.readouterr().err) == expected
+        told = r"1 of (200,000 values of q|[\d,]+ values of q looked at) lie far below"  # by chance
+        assert bool(re.search(told, capsys.readouterr().err)) == expected
         assert bool(warned(LAPLACE, q)) == expected
     pl.DataFrame({"q": q - 5}).write_parquet(source)
     assert main(["debias", str(source), str(out), *arguments, "--force"]) == 0
