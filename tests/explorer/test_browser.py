@@ -328,7 +328,8 @@ def test_blanks_in_the_names_of_columns_are_seen(page, server, tmp_path):
     source.write_text("emp, emp\n9,103\n")
     open_page(page, server, f"{MEAN}&tab=file")
     page.set_input_files("#file", source)
-    page.wait_for_selector("#preview th")
+    page.locator("#preview th").nth(1).wait_for()
+    page.locator("#columns select").first.locator("option").nth(2).wait_for(state="attached")
     shown = ["emp", '"\u00a0emp"']
     assert page.locator("#preview th").all_text_contents() == shown
     assert page.locator("#columns select").first.locator("option").all_text_contents()[1:] == shown
