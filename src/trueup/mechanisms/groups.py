@@ -65,14 +65,14 @@ class _Group(Mechanism):
         low, high = (Fraction(b) for b in self.bounds)
         self.low, self.width = low, high - low
         self.empty = empty
-        self.least, self._hole = _read_empty(empty, low, high)
+        self.count_at_least, self._hole = _read_empty(empty, low, high)
         wider = 1 + (_WIDER if self._is_cornered else 0)
         self.noise = DiscreteLaplace(float_above(wider / Fraction(self.epsilon)))
         self._stated: float | None = None  # the variance of labels that are no pairs
 
     @property
     def _is_cornered(self) -> bool:
-        return self._hole is None and self.least == 1
+        return self._hole is None and self.count_at_least == 1
 
     @cached_property
     def counts(self) -> TwoCounts:
@@ -143,7 +143,7 @@ class _Group(Mechanism):
     def _mean(self) -> Function:
         """The mean of 0/1 records, and what it is with too few of them."""
         if self._hole is None:
-            return self.counts.continued(share, self.least)
+            return self.counts.continued(share, self.count_at_least)
         hole = self._hole
         return lambda zeros, ones: share(zeros, ones) if zeros + ones else hole
 
@@ -205,8 +205,8 @@ class _Group(Mechanism):
 
     @property
     def _box(self) -> int:
-        """Above it, labels have a closed form: they read nothing below ``least`` records."""
-        return max(self.least + 2, self.corner.size if self.corner else 0)
+        """Above it, labels have a closed form: they read nothing below ``count_at_least``."""
+        return max(self.count_at_least + 2, self.corner.size if self.corner else 0)
 
     def moments(self, truth: Cell, centre: Fraction) -> Floats:
         """Return E X, E X², E XH, E H² at whole counts: X the mean less ``centre``, H the dither's.
@@ -236,11 +236,6 @@ class _Group(Mechanism):
         means = np.array(made.labels)
         factors = made.estimates(self.counts.phi) if self.is_dithered else np.zeros_like(means)
         return np.stack([means, factors], axis=1)
-
-    @property
-    def count_at_least(self) -> int:
-        """How many records there are at least, as was promised."""
-        return self.least
 
     def sd(self, n: int, mean: Exact) -> float:
         """Return the exact standard deviation for n records with a given mean, also for none."""
@@ -419,7 +414,7 @@ class GroupMean(_Group):
 
         def at(zeros: int, ones: int) -> Fraction:
             n = zeros + ones
-            if n < self.least:
+            if n < self.count_at_least:
                 return self._mean(zeros, ones) ** 2
             rest = _TWELFTH if dithered else _QUARTER  # the variance of rounding is at most ¼
             return ((ones + (shift if dithered else 0)) ** 2 - rest) / n**2

@@ -9,7 +9,6 @@ import numpy as np
 
 from trueup.mechanisms.lattice_sums import nodes
 from trueup.mechanisms.sum_quadrature import expect
-from trueup.noise import Laplace
 
 if TYPE_CHECKING:
     from trueup.noise import Noise
@@ -22,11 +21,12 @@ def inverse_moments(n: float, noise: Noise, at_least: float) -> tuple[float, flo
 
     Examples
     --------
+    >>> from trueup.noise import Laplace
     >>> [round(x, 6) for x in inverse_moments(4.0, Laplace(1), 1.0)]
     [0.25, 0.084324]
     """
-    if isinstance(noise, Laplace):
-        b = float(noise.scale)
+    b = float(noise.unit)
+    if not noise.lattice:
 
         def g(u: Any) -> Any:
             safe, below = np.maximum(u, at_least), (1 + b / at_least) / at_least
@@ -34,9 +34,9 @@ def inverse_moments(n: float, noise: Noise, at_least: float) -> tuple[float, flo
 
         centre = 1 / n if n >= at_least else expect(g, n, b, 1, at_least)
         return centre, expect(lambda u: (g(u) - centre) ** 2, n, b, 1, at_least)
-    scale, low = float(noise.scale), math.ceil(at_least)  # type: ignore[attr-defined]
-    a, reach = math.exp(-1 / scale), math.ceil(40 * scale)
-    k, w = nodes(-reach, reach, (0, low - int(n)), scale, int(n))
+    low = math.ceil(at_least)
+    a, reach = math.exp(-1 / b), math.ceil(40 * b)
+    k, w = nodes(-reach, reach, (0, low - int(n)), b, int(n))
     y, p = np.maximum(n + k, low), w * a ** np.abs(k) * (1 - a) / (1 + a)
     lam, safe = a / (1 - a) ** 2, np.maximum(y, low + 1)
     inside = 1 / safe - 2 * lam / (safe * (safe**2 - 1))
