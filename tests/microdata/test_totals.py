@@ -5,10 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import trueup as tu
 from extras import needs
 from microdata.people import KEYS, MEASURES, people
+from trueup.mechanisms.whole_numbers import Grid
 from trueup.microdata import engines
 from trueup.microdata.design import Design
 from trueup.microdata.public_keys import read_keys
@@ -103,6 +106,38 @@ def test_values_are_put_on_the_grid_like_the_mechanisms_do():
             grid = design.statistics[-1].total.grid
             assert found == grid.whole(read_numbers(values)).tolist()
             assert max(map(abs, found)) <= grid.steps
+
+
+@given(st.data())
+def test_clipped_values_are_on_the_grid_within_its_ends(data):
+    """Of any bounds and origin, also those that no double is: rounding never goes beyond an end."""
+    low = data.draw(st.fractions(-(10**6), 10**6))
+    width = data.draw(st.fractions(Fraction(1, 10**6), 10**6))
+    origin = low + width * data.draw(st.fractions(0, 1))
+    grid = Grid.under(1, (low, low + width), origin, max(origin - low, low + width - origin))
+    first, last = grid.ends
+    near, rest = float(origin), float(origin - Fraction(float(origin)))
+    clips = grid.clips
+    for value in (*clips, clips[0] + (clips[1] - clips[0]) * data.draw(st.floats(0, 1))):
+        inside = min(max(value, clips[0]), clips[1])
+        assert first <= round(((inside - near) - rest) / (float(grid.reach) / grid.steps)) <= last
+    for clip, bound in zip(clips, grid.bounds, strict=True):
+        assert abs(Fraction(clip) - bound) <= grid.reach / 2**45 + abs(bound) / 2**50
+
+
+BAD = {"missing": None, "no number": math.nan, "too large": math.inf, "too small": -math.inf}
+
+
+@pytest.mark.parametrize("what", ["mean(x, 0, 1)", "sum(x, 0, 1)", "per_record(x, root:2, 1)"])
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("make", ENGINES, ids=lambda make: make.__name__)
+def test_a_bad_row_is_refused_in_a_public_group_only(make, bad, what, tmp_path):
+    data = {"state": ["A", "A", "B"], "x": [0.25, bad, 0.5], "y": [1.0, 2.0, 3.0]}
+    measures = {"x": what, "y": "sum(y, 0, 3)", "n": "count"}
+    with pytest.raises(tu.TrueupError, match="1 row"):
+        totals(make(data, tmp_path), measures, ["A", "B"])
+    found = totals(make(data, tmp_path), measures, ["B"])
+    assert found == totals(make({**data, "x": [0.25, 0.75, 0.5]}, tmp_path), measures, ["B"])
 
 
 @pytest.mark.parametrize("make", ENGINES[1:], ids=lambda make: make.__name__)

@@ -48,9 +48,6 @@ _NUMBERS = (
     "LONG",
 )
 _FLOATS = ("FLOAT", "DOUBLE", "REAL")
-_FINE_ENDS = 0, LARGEST * FINE
-"""Where bounds are beyond the whole numbers that doubles hold: differences of these never overflow,
-as values are below 10³¹."""
 
 
 def _double(value: SupportsFloat) -> str:
@@ -156,37 +153,42 @@ class Aggregation:
         return f"CASE WHEN {self._is_missing(use)} THEN {stands} ELSE {value} END"
 
     def _added(self, i: int, total: Total) -> str:
-        """Return what is added up for one row, as a whole number."""
+        """Return what is added up for one row."""
         if total.column is None:
             return "1"
-        if total.category is not None:
-            chosen = f"{self._helper(_use(total))} = {literal(total.category, self.dialect)}"
-            return f"CASE WHEN {chosen} THEN 1 ELSE 0 END"
-        first, last = (_double(end) for end in (total.grid.ends if total.grid else _FINE_ENDS))
-        near = f"rint(y{i})" if self.dialect == "spark" else f"y{i}"
-        near = near if total.grid else f"floor(y{i})"  # no record counts as more than it is
-        inside = f"CASE WHEN y{i} >= {last} THEN {last} WHEN y{i} <= {first} THEN {first}"
-        return f"CAST({inside} ELSE {near} END AS BIGINT)"
+        if total.category is None:
+            return f"a{i}"
+        chosen = f"{self._helper(_use(total))} = {literal(total.category, self.dialect)}"
+        return f"CASE WHEN {chosen} THEN 1 ELSE 0 END"
 
-    def _multiple(self, total: Total) -> str:
-        """Return a value in steps, in the same operations on doubles as :meth:`Grid.whole`.
+    def _whole(self, total: Total) -> str:
+        """Return a number as a whole number of steps; NULL for what is unusable.
 
-        It is clipped (to whole numbers) and rounded where it is added up: in DuckDB a cast rounds
-        halves to even, like ``rint``. CASE takes a third of the time of LEAST and GREATEST.
+        These are the operations on doubles of :meth:`Grid.whole`; in DuckDB a cast rounds halves to
+        even, like ``rint``. Most values lie within their bounds: the rest is asked of others only.
+        Where Parquet files say that all do, DuckDB asks nothing, and NaN comes through: it is no
+        whole number.
         """
         value, grid = self._helper(_use(total)), total.grid
-        if grid is None:
-            return f"{value} * {_double(FINE)}"
+        if grid is None:  # rounded down: no record counts as more than it is
+            inside = f"CASE WHEN {value} BETWEEN 0 AND {_double(LARGEST)} THEN {value} END"
+            return f"TRY_CAST(floor({inside} * {_double(FINE)}) AS BIGINT)"
+        low, high = map(_double, grid.clips)
+        clipped = f"CASE WHEN {value} > {high} THEN {high} ELSE {low} END"
+        clipped = f"WHEN abs({value}) <= {_TOP} THEN {clipped} END"
+        distance = f"(CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} {clipped})"
         near, rest = split(grid.origin)
-        distance = value if not near else f"({value} - {_double(near)})"
+        distance = distance if not near else f"({distance} - {_double(near)})"
         distance = distance if not rest else f"({distance} + {_double(-rest)})"
-        return f"{distance} / {_double(grid.reach)} * {_double(grid.steps)}"
+        steps = f"{distance} / {_double(grid.unit)}"
+        return f"TRY_CAST({f'rint({steps})' if self.dialect == 'spark' else steps} AS BIGINT)"
 
     def _sum(self, what: str) -> str:
-        """Return the sum of whole numbers of 64 bits, in 128."""
-        if self.dialect == "spark":
-            return f"COALESCE(SUM(CAST({what} AS DECIMAL(28, 0))), 0)"
-        return "COUNT(*)" if what == "1" else f"COALESCE(SUM({what}), 0)"
+        """Return the sum of whole numbers of 64 bits, in 128: as text, which is read in no time."""
+        if what == "1":
+            return "COUNT(*)"
+        what = f"CAST({what} AS DECIMAL(28, 0))" if self.dialect == "spark" else what
+        return self._as_text(f"COALESCE(SUM({what}), 0)")
 
     # -- what must not be there --------------------------------------------------------------------
 
@@ -213,22 +215,23 @@ class Aggregation:
         return found
 
     def _unusable(self) -> str:
-        """Return the condition that a row has any fault: of numbers, in as few steps as can be.
+        """Return how many rows have any fault: those whose numbers cannot all be added.
 
-        Of text it stays as it is: where DuckDB needs a column of a CSV file as numbers only, it
-        reads it as such, in spite of TRY_CAST, and fails.
+        Of text the faults are asked as they are: where DuckDB needs a column of a CSV file as
+        numbers only, it reads it as such, in spite of TRY_CAST, and fails.
         """
         plain = [u for u in self.uses if not u.categorical and not self.is_text(u.column)]
-        good = [f"abs({self._helper(u)}) <= {_TOP}" for u in plain]
-        good += [
-            f"{self._helper(u)} BETWEEN 0 AND {_double(LARGEST)}"
-            for u in plain
-            if self._is_of_any_size(u.column)
-        ]
-        bad = [f"({' AND '.join(good)}) IS NOT TRUE"] if good else []
-        bad += [what for u in self.uses if u not in plain for _, what in self._faults(u)]
+        whole = [f"a{i}" for i, total in self._numeric() if _use(total) in plain]
+        bad = [what for u in self.uses if u not in plain for _, what in self._faults(u)]
         bad += [what for _, what in self.faults() if what == "mu"]
-        return " OR ".join(f"({condition})" for condition in bad) or "FALSE"
+        counted = [f"COUNT(*) - COUNT({' & '.join(whole)})"] * bool(whole)  # & never overflows
+        counted += [f"COUNT(*) FILTER (WHERE {_any(bad)})"] * bool(bad)
+        return " + ".join(counted) or "0"
+
+    def _numeric(self) -> list[tuple[int, Total]]:
+        """Return the totals of numbers, with their places among all."""
+        totals = enumerate(self.design.totals)
+        return [(i, t) for i, t in totals if t.column is not None and t.category is None]
 
     def _categories(self, name: str) -> list[str]:
         of = [m for m in self.design.measures.values() if isinstance(m, Share) and m.column == name]
@@ -282,10 +285,11 @@ class Aggregation:
         """
         by = range(len(self.design.by))
         same = " AND ".join(f"g.k{i} = {self._key(i)}" for i in by)
-        totals = enumerate(() if faults else self.design.totals)
-        added = [self._sum(self._added(i, total)) for i, total in totals]
-        wrong = [bad for _, bad in self.faults()] if faults else [self._unusable()]
-        added += [f"COUNT(*) FILTER (WHERE {bad})" for bad in wrong]
+        if faults:
+            added = [f"COUNT(*) FILTER (WHERE {bad})" for _, bad in self.faults()]
+        else:
+            added = [self._sum(self._added(i, t)) for i, t in enumerate(self.design.totals)]
+            added.append(self._unusable())
         sums = ", ".join(f"{what} AS s{i}" for i, what in enumerate(added))
         rows = self._rows(source, keys)
         if not by:
@@ -324,12 +328,8 @@ class Aggregation:
         rows = f"SELECT {', '.join(helpers) or '1 AS one'} FROM {source}"
         rows = self._without_missing(rows)
         rows = rows if design.unit is None else self._at_most(rows, keys)
-        steps = [
-            f"{self._multiple(total)} AS y{i}"
-            for i, total in enumerate(design.totals)
-            if total.column is not None and total.category is None
-        ]
-        return f"SELECT {', '.join(['*', *steps])} FROM ({rows}) AS e" if steps else rows
+        whole = [f"{self._whole(total)} AS a{i}" for i, total in self._numeric()]
+        return f"SELECT {', '.join(['*', *whole])} FROM ({rows}) AS e" if whole else rows
 
     def _without_missing(self, rows: str) -> str:
         dropped = [f"m{i}" for i, use in enumerate(self.uses) if self._is_dropped(use.column)]
@@ -363,8 +363,7 @@ class Aggregation:
         rank = f"row_number() OVER (PARTITION BY u ORDER BY {mixed})"
         ranked = f"SELECT *, {rank} AS rank_in_unit FROM ({rows}) AS q"
         chosen = [f"rank_in_unit <= {self.design.at_most}", *(bad for _, bad in self.faults())]
-        used = " OR ".join(f"({condition})" for condition in chosen)
-        return f"SELECT * FROM ({ranked}) AS z WHERE {used}"
+        return f"SELECT * FROM ({ranked}) AS z WHERE {_any(chosen)}"
 
     def totals(
         self, ask: Callable[[str], Sequence[Sequence[Any]]], source: str, table: str, keys: Keys
@@ -383,8 +382,8 @@ class Aggregation:
         if any(unusable):
             raise self._refusal(ask(self.sql(source, table, faults=True)))
         for into, values in zip(sums, found, strict=True):
-            for i, value in zip(numbers, values, strict=True):
-                into[i] += int(value)
+            for i, value in zip(numbers, map(int, values), strict=True):
+                into[i] += value
         return sums
 
     def _refusal(self, rows: Sequence[Sequence[Any]]) -> TrueupError:
@@ -400,6 +399,10 @@ class Aggregation:
 def _use(total: Total) -> Use:
     """Return how a total reads its column."""
     return Use(str(total.column), total.category is not None)
+
+
+def _any(conditions: Sequence[str]) -> str:
+    return " OR ".join(f"({condition})" for condition in conditions)
 
 
 def _plain(value: Any) -> int | float:

@@ -177,7 +177,7 @@ def _answered(duck: Duck, asked: Aggregation, table: str, keys: Keys) -> list[li
     asked.check_types()
     if keys.by:
         pyarrow = optional("pyarrow", "tables", "releasing tables")
-        texts = list(zip(*fitted(keys, asked.types, asked.dialect), strict=True))
+        texts = fitted(keys, asked.types, asked.dialect)
         columns = {f"c{i}": pyarrow.array(c, pyarrow.string()) for i, c in enumerate(texts)}
         columns["i"] = pyarrow.array(range(len(keys)), pyarrow.int64())
         duck.connection.register(_KEYS, pyarrow.table(columns))
@@ -218,7 +218,7 @@ def _of_spark(
     asked.check_types()
     data.createOrReplaceTempView(_ROWS)
     listed = data.sparkSession.createDataFrame(
-        [(i, *key) for i, key in enumerate(fitted(keys, kinds, asked.dialect))],
+        list(zip(range(len(keys)), *fitted(keys, kinds, asked.dialect), strict=True)),
         ", ".join(["i bigint", *(f"c{i} string" for i in range(len(keys.by)))]),
     )
     listed.createOrReplaceTempView(_KEYS)
@@ -233,7 +233,7 @@ def _of_spark(
 def _values(keys: Keys, types: Mapping[str, str]) -> str:
     """Return the keys as a table written out in the query."""
     names = ", ".join(["i", *(f"c{i}" for i in range(len(keys.by)))])
-    texts = fitted(keys, types, "duckdb")
+    texts = zip(*fitted(keys, types, "duckdb"), strict=True)
     rows = [f"({', '.join([str(i), *map(literal, key)])})" for i, key in enumerate(texts)]
     return f"(SELECT * FROM (VALUES {', '.join(rows)}) AS listed({names}))"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
@@ -44,6 +45,7 @@ def is_cast(kind: str) -> bool:
     return _family(kind) not in ("whole", "truth", "text")
 
 
+@cache
 def _family(kind: str) -> str:
     plain = kind.upper().partition("(")[0].strip()
     if plain in _TEXTS:
@@ -53,26 +55,26 @@ def _family(kind: str) -> str:
     return "whole" if "INT" in plain and plain != "INTERVAL" else plain
 
 
-def fitted(keys: Keys, types: Mapping[str, str], dialect: str) -> list[tuple[str, ...]]:
-    """Return the keys as text that is read in the types of their columns.
+def fitted(keys: Keys, types: Mapping[str, str], dialect: str) -> list[list[str]]:
+    """Return the columns of the keys as text that is read in the types of those of the data.
 
     Examples
     --------
     >>> from trueup.microdata.public_keys import read_keys
     >>> fitted(read_keys(["01", 2], ("year",)), {"year": "BIGINT"}, "duckdb")
-    [('1',), ('2',)]
+    [['1', '2']]
     """
     columns = []
     for name, values in keys.columns().items():
         kind = types[name].upper()
         read = {(type(v), v): _fit(v, name, kind, dialect) for v in values}
         columns.append([read[type(v), v] for v in values])
-    rows = list(zip(*columns, strict=True))
-    if len(set(rows)) < len(rows):
+    if columns and len(set(zip(*columns, strict=True))) < len(keys):
         seen: dict[tuple[str, ...], int] = {}
-        i, j = next((seen[r], j) for j, r in enumerate(rows) if seen.setdefault(r, j) != j)
+        rows = enumerate(zip(*columns, strict=True))
+        i, j = next((seen[r], j) for j, r in rows if seen.setdefault(r, j) != j)
         raise _twice(keys, i, j)
-    return rows
+    return columns
 
 
 def check_in_engine(
@@ -111,7 +113,8 @@ def _fit(value: Any, name: str, kind: str, dialect: str, what: str = "key") -> s
     text, family = key_text(value), _family(kind)
     found: str | None = text
     if family == "whole":
-        found = str(int(text)) if _WHOLE.fullmatch(text.strip()) else None
+        known = type(value) is int or _WHOLE.fullmatch(text.strip())
+        found = str(int(text)) if known else None
     elif family == "truth":
         found = _TRUTHS.get(text.strip().lower())
     elif family == "text":  # there is no one way to write these

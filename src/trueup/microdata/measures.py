@@ -303,6 +303,9 @@ _KINDS: dict[str, Callable[[list[Any], dict[str, Any]], Measure]] = {
 }
 
 
+PLAIN = (int, str)  # asked first: keys are many, and most are such
+
+
 def key_text(value: object) -> str:
     """Return a key or a category as engines write it, by which it is found in the data.
 
@@ -314,6 +317,8 @@ def key_text(value: object) -> str:
     >>> key_text(7), key_text(True), key_text(datetime.date(2024, 3, 1))
     ('7', 'true', '2024-03-01')
     """
+    if type(value) in PLAIN:
+        return str(value)
     value = plain_value(value)
     if isinstance(value, bool):
         return str(value).lower()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from trueup.errors import TrueupError
-from trueup.microdata.measures import key_text, plain_value
+from trueup.microdata.measures import PLAIN, key_text, plain_value
 
 _MOST = 10**7
 """Groups: they are held in memory, one noisy number each at least."""
@@ -109,6 +109,8 @@ def _row(key: Any, by: tuple[str, ...]) -> tuple[Any, ...]:
 
 def _plain(value: Any, column: str) -> Any:
     """Return a value of a key as a plain Python value; refuse what is missing or no key."""
+    if type(value) in PLAIN:
+        return value
     value = plain_value(value)
     if value is None or value != value:
         raise TrueupError(
