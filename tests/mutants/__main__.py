@@ -15,7 +15,7 @@ from pathlib import Path
 from mutants import reach as reaching
 from mutants.operators import drawn
 from mutants.suite import ROOT, SOURCE, Suite, collected
-from mutants.table import written
+from mutants.table import TABLE, written
 from mutants.trial import Verdict, tried
 
 PACKAGES = {
@@ -35,7 +35,8 @@ OTHERS = (
 """The short proof, and tests of what is computed by the inverse only."""
 
 KEPT = ROOT / "build" / "mutants"
-TABLE = ROOT / "tests" / "mutants" / "TABLE.md"
+SAMPLE = TABLE.with_name("sample.json")
+"""The mutants that were drawn, so that another run tries the same."""
 
 
 def main() -> None:
@@ -66,7 +67,11 @@ def _work(suite: Suite, options: argparse.Namespace) -> None:
         reaching.write(KEPT / "reach.json", reach)
     if options.map_only:
         return
-    mutants = drawn(SOURCE, packages, options.number, options.seed)
+    known = json.loads(SAMPLE.read_text("utf-8")) if SAMPLE.exists() else []
+    mutants = drawn(SOURCE, packages, options.number, options.seed, known)
+    if options.write == TABLE:
+        keys = [m.key for m in mutants]
+        SAMPLE.write_text(json.dumps(keys, indent=1, ensure_ascii=False) + "\n", "utf-8")
     record = KEPT / f"verdicts-{reach.code}-{options.seed}.json"
     found = json.loads(record.read_text("utf-8")) if record.exists() else {}
     settled = {key for key, v in found.items() if v["killed"] or not options.again}

@@ -7,7 +7,7 @@ import dataclasses
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -114,13 +114,20 @@ class Site:
             getattr(self.parent, self.field)[self.index] = node
 
 
-def drawn(root: Path, packages: list[str], number: int, seed: int) -> list[Mutant]:
-    """Return a sample of all mutants of the packages, the same for the same code and seed."""
-    found = [m for p in packages for f in sorted((root / p).glob("*.py")) for m in of_file(root, f)]
-    return sorted(
-        random.Random(seed).sample(found, min(number, len(found))),
-        key=lambda m: (m.path, m.line, m.place, m.variant),
-    )
+def drawn(
+    root: Path, packages: list[str], number: int, seed: int, known: Iterable[str] = ()
+) -> list[Mutant]:
+    """Return a sample of all mutants of the packages, the same for the same code and seed.
+
+    Those of an earlier sample that are still there stay in it, so that it moves with the code.
+    """
+    files = [f for p in packages for f in sorted((root / p).glob("*.py"))]
+    found = {m.key: m for f in files for m in of_file(root, f)}
+    stay = [key for key in known if key in found][:number]
+    others = sorted(found.keys() - set(stay))
+    new = random.Random(seed).sample(others, min(number - len(stay), len(others)))
+    chosen = [found[key] for key in (*stay, *new)]
+    return sorted(chosen, key=lambda m: (m.path, m.line, m.place, m.variant))
 
 
 def of_file(root: Path, file: Path) -> Iterator[Mutant]:

@@ -12,6 +12,7 @@ from mutants.suite import ROOT
 
 REASONS = Path(__file__).with_name("reasons.json")
 """For the key of a mutant that survives, why: by hand."""
+TABLE = REASONS.with_name("TABLE.md")
 EQUIVALENT = "equivalent: "
 """How the reason of a mutant begins that computes the same."""
 
@@ -51,6 +52,12 @@ def written(mutants: list[Mutant], verdicts: dict[str, Any], seed: int) -> str:
             "",
         ]
     )
+
+
+def counts() -> list[str]:
+    """Return the lines of the committed table that count, none if there is no table."""
+    lines = TABLE.read_text("utf-8").splitlines() if TABLE.exists() else []
+    return [line for line in lines if line.count(" | ") == 5 or "mutants drawn" in line]
 
 
 def _counts(mutants: list[Mutant], left: list[Mutant], reasons: dict[str, str]) -> list[str]:

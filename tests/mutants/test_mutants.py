@@ -85,6 +85,12 @@ def test_the_sample_is_the_same_for_the_same_code(tmp_path: Path) -> None:
     changes(tmp_path, "def f(a):\n    return a[1:9] + 7 * a < 3\n")
     samples = [drawn(tmp_path, ["p"], 6, seed) for seed in (3, 3, 4)]
     assert samples[0] == samples[1] != samples[2]
+    names = [m.key for m in samples[0]]
+    assert {m.key for m in drawn(tmp_path, ["p"], 6, 4, names)} == set(names)
+    changes(tmp_path, "def f(a):\n    return a[1:9] + 8 * a < 3\n")
+    moved = {m.key for m in drawn(tmp_path, ["p"], 6, 4, names)}
+    assert len(moved) == 6
+    assert moved >= {name for name in names if "7" not in name} != set(names)
     assert len({m.key for m in drawn(tmp_path, ["p"], 99, 1)}) == len(drawn(tmp_path, ["p"], 99, 1))
 
 

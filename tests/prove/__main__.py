@@ -13,18 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mutants.table import counts
 from prove import growth, hygiene, inputs, kept, privacy, published, put_back
 from prove.reliability import written
 from prove.runner import Figures, examined, run, smallest
 
 MOST = 40
 """Disagreements shrunk in one run: more of them have a cause in common."""
-MUTANTS = [
-    "## Mutants",
-    "",
-    "`make mutants` takes hours; its table is [tests/mutants/TABLE.md](tests/mutants/TABLE.md).",
-    "",
-]
 
 
 def main() -> None:
@@ -51,7 +46,7 @@ def main() -> None:
                 ("published elsewhere", lambda: published.figures(options.seed)),
                 ("defects put back", lambda: put_back.figures(options.processes)),
                 ("growth", lambda: growth.figures(options.processes)),
-                ("mutants", lambda: MUTANTS),
+                ("mutants", _mutants),
                 ("packages", hygiene.figures),
             )
         ]
@@ -59,6 +54,13 @@ def main() -> None:
         options.write.write_text(page.rstrip("\n") + "\n", "utf-8")
     print(f"{len(figures.findings)} disagreements in {figures.cases} cases")
     raise SystemExit(bool(figures.findings))
+
+
+def _mutants() -> list[str]:
+    """Return the section on mutants: what the last run of ``make mutants`` counted."""
+    told, *rows = counts() or ["`make mutants` has not been run."]
+    table = "its survivors are in [tests/mutants/TABLE.md](tests/mutants/TABLE.md)."
+    return ["## Mutants", "", f"`make mutants` takes an hour or two; {table}", told, "", *rows, ""]
 
 
 def _again(record: dict[str, Any]) -> dict[str, Any]:
