@@ -18,7 +18,7 @@ from trueup.errors import NoUnbiasedEstimator
 from trueup.estimator import unbiased
 from trueup.mechanisms import Mean, PerRecordSum
 from trueup.noise import Laplace
-from trueup.paper import excess, published
+from trueup.paper import excess, printed
 from trueup.paper.tables import digits, paragraph, table, title
 
 if TYPE_CHECKING:
@@ -197,8 +197,8 @@ def _scenario(found: Curves, name: str, slips: Slips) -> Scenario:
 
 
 def _step(slips: Slips) -> NewtonStep:
-    scale = int(1 / published.EPSILON_COUNT)
-    return NewtonStep(INVERSE, published.LEAST_COUNT, scale, published.DEGREE, slips)
+    scale = int(1 / printed.EPSILON_COUNT)
+    return NewtonStep(INVERSE, printed.LEAST_COUNT, scale, printed.DEGREE, slips)
 
 
 # -- as text ---------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ import trueup as tu
 import trueup.paper
 from newton_step import NewtonStep, Slips, over_priors
 from trueup.cli import main
-from trueup.paper import excess, files, per_record, published
-from trueup.paper.report import documented, report
+from trueup.paper import excess, files, printed, skewed_sums
+from trueup.paper.comparison import documented, report
 from trueup.plots import paper_figures, style
 
 HAS_PLOTS = find_spec("matplotlib") is not None or bool(os.environ.get("TRUEUP_REQUIRE_ALL"))
@@ -117,12 +117,12 @@ def test_published_facts_imply_an_excess_of_147_to_198(run):
     assert (round(low), round(high)) == (147, 198)
     for x in (low + 0.01, high - 0.01):
         facts = excess.facts_with(run.results.curves, x)
-        assert facts.ahead_from == published.AHEAD_FROM
-        assert facts.both_above_one_up_to == published.BOTH_ABOVE_ONE_UP_TO
-        assert round(facts.peak) == published.PEAK_RATIO
+        assert facts.ahead_from == printed.AHEAD_FROM
+        assert facts.both_above_one_up_to == printed.BOTH_ABOVE_ONE_UP_TO
+        assert round(facts.peak) == printed.PEAK_RATIO
     for x in (low - 0.01, high + 0.01):
         facts = excess.facts_with(run.results.curves, x)
-        assert facts[:2] != (published.AHEAD_FROM, published.BOTH_ABOVE_ONE_UP_TO)
+        assert facts[:2] != (printed.AHEAD_FROM, printed.BOTH_ABOVE_ONE_UP_TO)
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,8 @@ def test_printed_step_with_its_powers_reproduces_the_published_numbers(run, scen
     s = scenarios[-1]
     low, high = excess.interval(run.results.bounds)
     assert low < s.excess[0] <= s.excess[1] < high
-    assert s.facts[:2] == (published.AHEAD_FROM, published.BOTH_ABOVE_ONE_UP_TO)
-    assert round(s.facts.peak, 1) == published.PEAK_RATIO
+    assert s.facts[:2] == (printed.AHEAD_FROM, printed.BOTH_ABOVE_ONE_UP_TO)
+    assert round(s.facts.peak, 1) == printed.PEAK_RATIO
     assert (mixtures.tried, len(mixtures.fitting)) == (32, 6)
     assert mixtures.shared == {"half", "twice"}
 
@@ -210,13 +210,13 @@ def test_per_record_guarantees_are_matched(run):
         assert laplace.high_loss == pytest.approx(1)
         for name in ("median_loss", "high_loss", "largest_loss"):
             loss = getattr(laplace, name)
-            assert getattr(gaussian, name) == pytest.approx(per_record.matched(loss, "gaussian"))
+            assert getattr(gaussian, name) == pytest.approx(skewed_sums.matched(loss, "gaussian"))
         assert laplace.share_low == pytest.approx(gaussian.share_low)
         assert laplace.sd > gaussian.sd
 
 
 def test_per_record_rows_against_the_definitions(run):
-    records = np.random.default_rng(per_record.SEED).lognormal(3, 1.5, 10_000)
+    records = np.random.default_rng(skewed_sums.SEED).lognormal(3, 1.5, 10_000)
     high = np.quantile(records, 0.95)
     roots = [r for r in run.results.per_record if r.noise == "laplace" and "root" in r.transform]
     for k, row in enumerate(roots, start=1):

@@ -41,9 +41,9 @@ PATIENT = 20
 
 COMMAND = """
 import sys
-from trueup.explorer import limits
-for kind in limits.SECONDS:
-    limits.SECONDS[kind] *= float(sys.argv[1])
+from trueup.explorer import allowances
+for kind in allowances.SECONDS:
+    allowances.SECONDS[kind] *= float(sys.argv[1])
 from trueup.cli import main
 sys.exit(main(["explore", "--no-browser", *sys.argv[2:]]))
 """

@@ -4,14 +4,14 @@ import pytest
 
 from explorer.cases import PATIENT, Server
 from extras import needs
-from trueup.explorer import limits
+from trueup.explorer import allowances
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """Let no computation of this process be stopped because the machine is busy."""
-    seconds = {kind: PATIENT * limit for kind, limit in limits.SECONDS.items()}
-    monkeypatch.setattr(limits, "SECONDS", seconds)
+    seconds = {kind: PATIENT * limit for kind, limit in allowances.SECONDS.items()}
+    monkeypatch.setattr(allowances, "SECONDS", seconds)
 
 
 @pytest.fixture(scope="module")

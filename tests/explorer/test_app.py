@@ -8,7 +8,7 @@ import pytest
 
 from explorer.cases import RECIPROCAL
 from extras import needs
-from trueup.explorer import limits
+from trueup.explorer import allowances
 
 JSON = {"content-type": "application/json"}
 
@@ -156,7 +156,7 @@ def test_path_tricks_find_nothing(server, path):
         (b"[" * 20_000, "application/json", 400),
         (b"formula=1/n", "application/x-www-form-urlencoded", 415),
         (b"{}", "text/plain", 415),
-        (b" " * (limits.BODY + 1), "application/json", 413),
+        (b" " * (allowances.BODY + 1), "application/json", 413),
         (b'{"formula": "' + b"q+" * 12_000 + b'q"}', "application/json", 200),
         (b'{"statistics": [], "formula": "q"}', "application/json", 200),
     ],

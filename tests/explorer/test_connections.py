@@ -12,7 +12,7 @@ from extras import needs
 
 uvicorn = needs("uvicorn")
 
-from trueup.explorer import limits  # noqa: E402
+from trueup.explorer import allowances  # noqa: E402
 from trueup.explorer.connections import Patience  # noqa: E402
 
 HEAD = b"GET / HTTP/1.1\r\nHost: a\r\n"
@@ -32,7 +32,7 @@ async def application(scope, receive, send):
 @pytest.fixture
 def port(monkeypatch):
     """A server that looks at its connections often."""
-    monkeypatch.setattr(limits, "QUIET_SECONDS", 0.1)
+    monkeypatch.setattr(allowances, "QUIET_SECONDS", 0.1)
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
     bound.listen()
@@ -99,7 +99,7 @@ def test_those_that_work_are_left_alone(port):
 
 def test_too_many_connections_are_refused_as_the_page_reads_it(port, monkeypatch):
     """The script of the page reads every answer as JSON."""
-    monkeypatch.setattr(limits, "QUIET_SECONDS", 60)
+    monkeypatch.setattr(allowances, "QUIET_SECONDS", 60)
     waiting = [connected(port) for _ in range(8)]
     with connected(port) as one:
         one.sendall(HEAD + b"Connection: close\r\n\r\n")

@@ -11,7 +11,7 @@ from explorer import cases
 from explorer.cases import Server, wait_for
 from extras import needs
 from trueup import DiscreteLaplace, Laplace, unbiased
-from trueup.explorer import limits
+from trueup.explorer import allowances
 from trueup.explorer.uploads import Uploads
 
 needs("duckdb")
@@ -184,15 +184,15 @@ async def at_once():
 
 
 def test_slow_uploads_make_room_for_others(monkeypatch):
-    monkeypatch.setattr(limits, "PACE_SECONDS", 0.0)
+    monkeypatch.setattr(allowances, "PACE_SECONDS", 0.0)
 
     async def scenario():
         async with Uploads(2**20) as uploads:
             slow = [
                 asyncio.create_task(uploads.receive("a.csv", never()))
-                for _ in range(limits.ARRIVING)
+                for _ in range(allowances.ARRIVING)
             ]
-            while sum(arrival.seen for arrival in uploads._arriving) < limits.ARRIVING:
+            while sum(arrival.seen for arrival in uploads._arriving) < allowances.ARRIVING:
                 await asyncio.sleep(0)
             names = [(await uploads.receive("b.csv", at_once())).name for _ in range(2)]
             stopped = [(await asyncio.gather(slow[0], return_exceptions=True))[0]]

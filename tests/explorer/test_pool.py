@@ -12,10 +12,10 @@ needs("starlette")
 
 from starlette.requests import Request  # noqa: E402
 
-from trueup.explorer import limits  # noqa: E402
+from trueup.explorer import allowances  # noqa: E402
 from trueup.explorer.app import Page  # noqa: E402
 from trueup.explorer.pool import Pool, _too_much  # noqa: E402
-from trueup.explorer.refusal import Refusal  # noqa: E402
+from trueup.explorer.refused import Refusal  # noqa: E402
 
 LAW = {"family": "discrete_laplace", "scale": "2", "low": "1"}
 ENDLESS = {"formula": "1/(a+b+c+d+e+n)*max(a,b,c,d)", "statistics": dict.fromkeys("abcden", LAW)}
@@ -23,14 +23,14 @@ ENDLESS = {"formula": "1/(a+b+c+d+e+n)*max(a,b,c,d)", "statistics": dict.fromkey
 
 
 def test_what_takes_too_long_is_stopped_and_the_next_one_runs(monkeypatch):
-    monkeypatch.setitem(limits.SECONDS, "curve", 1.0)
+    monkeypatch.setitem(allowances.SECONDS, "curve", 1.0)
 
     async def scenario():
         async with Pool(size=1) as pool:
             await pool.warm()
             with pytest.raises(Refusal, match="took more than 1 seconds"):
                 await pool.run("curve", ENDLESS)
-            monkeypatch.setitem(limits.SECONDS, "curve", 600.0)
+            monkeypatch.setitem(allowances.SECONDS, "curve", 600.0)
             return await pool.run("curve", RECIPROCAL)
 
     answer = asyncio.run(scenario())
@@ -89,8 +89,8 @@ def test_memory_is_bounded():
 
 
 def test_the_queue_is_bounded(monkeypatch):
-    monkeypatch.setattr(limits, "WAITING", 2)
-    monkeypatch.setitem(limits.SECONDS, "curve", 1.0)
+    monkeypatch.setattr(allowances, "WAITING", 2)
+    monkeypatch.setitem(allowances.SECONDS, "curve", 1.0)
 
     async def scenario():
         async with Pool(size=1) as pool:

@@ -18,7 +18,7 @@ from scipy import integrate, stats
 
 import trueup as tu
 from explorer.cases import MEAN, RECIPROCAL
-from trueup.explorer.refusal import Refusal
+from trueup.explorer.refused import Refusal
 from trueup.explorer.views import code, overview
 from trueup.explorer.worker import answer
 

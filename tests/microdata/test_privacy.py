@@ -72,7 +72,7 @@ def test_the_number_that_rounds_a_mean_may_be_known(drawn, drawn_at, monkeypatch
 
     def with_u(rows):
         monkeypatch.setattr(
-            "trueup.microdata.published.below",
+            "trueup.microdata.noisy_totals.below",
             lambda steps, rng: [0, steps // 2, steps - 1][drawn_at],
         )
         return drawn(rows, 1, n="mean(hours, 0, 3)", sex="share(sex, ['f', 'm', 'x'])")

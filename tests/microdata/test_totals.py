@@ -14,8 +14,8 @@ from microdata.people import KEYS, MEASURES, people
 from trueup.mechanisms.whole_numbers import Grid
 from trueup.microdata import engines
 from trueup.microdata.design import Design
+from trueup.microdata.noisy_totals import FINE
 from trueup.microdata.public_keys import read_keys
-from trueup.microdata.published import FINE
 
 DATA = people()
 

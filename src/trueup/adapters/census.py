@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import mpmath
 import numpy as np
 
-from trueup.adapters.reading import parameter
+from trueup.adapters.attributes import parameter
 from trueup.errors import TrueupError
 from trueup.noise import DiscreteGaussian, Noiseless
 from trueup.noise.fields import working_digits

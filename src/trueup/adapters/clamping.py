@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from trueup.adapters.reading import refusal
+from trueup.adapters.attributes import refusal
 from trueup.domain import Interval
 from trueup.noise import DiscreteLaplace, Laplace, Noiseless
 

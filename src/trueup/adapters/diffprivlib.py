@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from trueup.adapters.attributes import attribute, kind, law, quotient, refusal
 from trueup.adapters.clamping import unclamped
-from trueup.adapters.reading import attribute, kind, law, quotient, refusal
 from trueup.domain import Interval
 from trueup.noise import (
     DiscreteGaussian,

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from reprlib import repr as shortly
 from typing import Any
 
+from trueup.adapters.attributes import kind, law, parameter, refusal
 from trueup.adapters.clamping import unclamped
 from trueup.adapters.opendp_carrier import carrier, recorded, span
 from trueup.adapters.opendp_summary import is_summary, read_summary
-from trueup.adapters.reading import kind, law, parameter, refusal
 from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.exact import Exact

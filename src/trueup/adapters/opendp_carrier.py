@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trueup.adapters.reading import refusal
+from trueup.adapters.attributes import refusal
 from trueup.domain import Interval
 
 SAME = (

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from reprlib import repr as shortly
 from typing import Any
 
+from trueup.adapters.attributes import law, parameter, refusal
 from trueup.adapters.clamping import REACH, unclamped
-from trueup.adapters.reading import law, parameter, refusal
 from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueup.adapters.reading import attribute, kind, law, refusal
+from trueup.adapters.attributes import attribute, kind, law, refusal
 from trueup.noise import Gaussian, Laplace, Noise
 
 FAMILIES = {"LAPLACE": Laplace, "GAUSSIAN": Gaussian}

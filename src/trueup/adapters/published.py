@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trueup.adapters.attributes import law, parameter, refusal
 from trueup.adapters.census import from_census
-from trueup.adapters.reading import law, parameter, refusal
 from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.noise import DiscreteGaussian, Gaussian, Laplace, Noise

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trueup.adapters.reading import law, parameter, refusal
+from trueup.adapters.attributes import law, parameter, refusal
 from trueup.errors import TrueupError
 from trueup.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Noise
 

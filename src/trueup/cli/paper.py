@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compute, write, print."""
     from trueup.paper import files, reproduce
-    from trueup.paper.report import report
+    from trueup.paper.comparison import report
     from trueup.paper.tables import paragraph
 
     plots = not args.no_plots

@@ -111,7 +111,7 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
 
 def _show_plan(asked: Asked, release: Release) -> int:
     """Print what to expect, and what would be refused."""
-    from trueup.microdata.words import planned
+    from trueup.microdata.report_text import planned
 
     print(planned(asked.design, asked.sizes, asked.size))
     try:

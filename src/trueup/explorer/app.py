@@ -17,11 +17,11 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from trueup._version import __version__
-from trueup.explorer import limits
+from trueup.explorer import allowances
 from trueup.explorer.families import DIALECTS, FAMILIES, OUTPUTS
 from trueup.explorer.guard import Guard, json_body, pieces_of, refused
 from trueup.explorer.pool import Pool
-from trueup.explorer.refusal import Refusal
+from trueup.explorer.refused import Refusal
 from trueup.explorer.uploads import Uploads
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg"
 
 
 def build(
-    names: Iterable[str] = (), *, loopback: bool = True, upload: int = limits.UPLOAD
+    names: Iterable[str] = (), *, loopback: bool = True, upload: int = allowances.UPLOAD
 ) -> Starlette:
     """Return the application.
 
@@ -81,7 +81,7 @@ class Page:
 
     def __init__(self, upload: int) -> None:
         self.upload = upload
-        self.answers = Answers(limits.CACHE)
+        self.answers = Answers(allowances.CACHE)
         self._latest: dict[tuple[str, str], asyncio.Task[Any]] = {}
         self._files = _static()
         self.script = self._files["plotly.min.js"].read_text(encoding="utf-8")

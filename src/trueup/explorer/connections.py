@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from trueup.explorer import limits
+from trueup.explorer import allowances
 from trueup.explorer.guard import refused
-from trueup.explorer.refusal import Refusal
+from trueup.explorer.refused import Refusal
 
 if TYPE_CHECKING:
     import asyncio
@@ -50,7 +50,7 @@ class Patience(H11Protocol):
         super().connection_made(transport)
         self._look_again()
         self._silent[self] = None
-        while len(self._silent) > limits.SILENT:
+        while len(self._silent) > allowances.SILENT:
             oldest = next(iter(self._silent))
             del self._silent[oldest]
             oldest.transport.abort()
@@ -71,7 +71,7 @@ class Patience(H11Protocol):
             self._look.cancel()
 
     def _look_again(self) -> None:
-        self._look = self.loop.call_later(limits.QUIET_SECONDS, self.look)
+        self._look = self.loop.call_later(allowances.QUIET_SECONDS, self.look)
 
     def look(self) -> None:
         """Close the connection if nothing has come of it since the last look."""

@@ -20,8 +20,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
-from trueup.explorer import limits
-from trueup.explorer.refusal import Refusal
+from trueup.explorer import allowances
+from trueup.explorer.refused import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -113,7 +113,7 @@ class Guard:
         >>> guard.check("GET", "/", Headers({"host": "127.0.0.1:8765"}))
         >>> guard.check("GET", "/", Headers({"host": "evil.example"}))
         Traceback (most recent call last):
-        trueup.explorer.refusal.Refusal: this page does not answer to the name 'evil.example'
+        trueup.explorer.refused.Refusal: this page does not answer to the name 'evil.example'
         """
         hosts = headers.getlist("host")
         host = hosts[0] if len(hosts) == 1 else ""
@@ -169,8 +169,8 @@ async def json_body(request: Request) -> dict[str, Any]:
             f"the body must be JSON, got {kind[:40]!r}", "send application/json", 415, kind="body"
         )
     try:
-        async with asyncio.timeout(limits.BODY_SECONDS):
-            pieces = [piece async for piece in pieces_of(request, limits.BODY)]
+        async with asyncio.timeout(allowances.BODY_SECONDS):
+            pieces = [piece async for piece in pieces_of(request, allowances.BODY)]
     except TimeoutError:
         raise Refusal("the body takes too long to arrive", "send it again", 408) from None
     try:
@@ -201,7 +201,7 @@ async def pieces_of(request: Request, limit: int) -> AsyncIterator[bytes]:
     stream = request.stream()
     while True:
         try:
-            async with asyncio.timeout(limits.BODY_SECONDS):
+            async with asyncio.timeout(allowances.BODY_SECONDS):
                 piece = await anext(stream)
         except StopAsyncIteration:
             return

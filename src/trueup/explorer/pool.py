@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
-from trueup.explorer import limits
-from trueup.explorer.refusal import Refusal
+from trueup.explorer import allowances
+from trueup.explorer.refused import Refusal
 from trueup.explorer.worker import SHARE, work
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _SETTINGS = {
 }
 """Of the workers: one thread each, and no compiler for a few hundred points."""
 
-_TRIES = limits.WORKERS + 2
+_TRIES = allowances.WORKERS + 2
 """Workers to ask until one has begun: every idle one may have been killed meanwhile."""
 
 
@@ -52,7 +52,7 @@ class Pool:
     ('formula', 'did not expect the end of the formula at character 4')
     """
 
-    def __init__(self, size: int = limits.WORKERS, memory: int = limits.MEMORY) -> None:
+    def __init__(self, size: int = allowances.WORKERS, memory: int = allowances.MEMORY) -> None:
         self.size, self.memory = size, memory
         self.waiting = 0
         self._idle: list[_Worker] = []
@@ -78,7 +78,7 @@ class Pool:
 
     async def run(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:
         """Return a worker's answer; cancelling the call kills the computation."""
-        if self.waiting >= limits.WAITING:
+        if self.waiting >= allowances.WAITING:
             raise Refusal(
                 f"{self.waiting} computations are waiting already", "try again in a moment", 503
             )
@@ -111,7 +111,7 @@ class Pool:
         except (EOFError, OSError):
             raise _too_much(kind, "ended its process, most likely for want of memory") from None
         finally:
-            if healthy and worker.asked < limits.JOBS and not self._closed:
+            if healthy and worker.asked < allowances.JOBS and not self._closed:
                 self._idle.append(worker)
             else:
                 self._drop(worker)
@@ -166,7 +166,7 @@ def _context() -> Any:
 
 def _message(kind: str, request: dict[str, Any]) -> tuple[bytes, float]:
     """Return what a worker is told, and the seconds that it has."""
-    seconds = limits.SECONDS[kind]
+    seconds = allowances.SECONDS[kind]
     return json.dumps([kind, request, seconds]).encode(), seconds
 
 
@@ -178,7 +178,7 @@ async def alone(
     Cancelling the call, or letting the time pass, kills the process. ``watch`` is told the share
     done, from 0 to 1, in another thread.
     """
-    worker = await asyncio.to_thread(_Worker, _context(), limits.FILE_MEMORY)
+    worker = await asyncio.to_thread(_Worker, _context(), allowances.FILE_MEMORY)
     message, seconds = _message(kind, request)
     hint = "use trueup debias in a terminal"
     try:

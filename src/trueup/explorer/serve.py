@@ -10,7 +10,7 @@ import webbrowser
 from typing import TYPE_CHECKING
 
 from trueup.errors import TrueupError
-from trueup.explorer import limits
+from trueup.explorer import allowances
 from trueup.extras import optional
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def serve(
     port: int | None = None,
     *,
     names: Sequence[str] = (),
-    upload: int = limits.UPLOAD,
+    upload: int = allowances.UPLOAD,
     browse: bool = True,
 ) -> None:
     """Serve the page until interrupted.
@@ -65,7 +65,7 @@ def serve(
             access_log=False,
             server_header=False,
             ws="none",
-            limit_concurrency=limits.CONNECTIONS,
+            limit_concurrency=allowances.CONNECTIONS,
             timeout_keep_alive=10,
             timeout_graceful_shutdown=2,
             h11_max_incomplete_event_size=_HEADERS,

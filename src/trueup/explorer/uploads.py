@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trueup.explorer import limits
+from trueup.explorer import allowances
 from trueup.explorer.pool import alone
-from trueup.explorer.refusal import Refusal
+from trueup.explorer.refused import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -89,13 +89,13 @@ class _Arrival:
 
     def __init__(self, largest: int) -> None:
         self.start, self.seen = time.monotonic(), 0
-        self.until = asyncio.timeout(limits.PACE_SECONDS + largest / limits.PACE)
+        self.until = asyncio.timeout(allowances.PACE_SECONDS + largest / allowances.PACE)
 
     @property
     def is_slow(self) -> bool:
         """Whether it came at less than the least pace, after a moment to begin."""
         seconds = time.monotonic() - self.start
-        return seconds >= limits.PACE_SECONDS and self.seen <= limits.PACE * seconds
+        return seconds >= allowances.PACE_SECONDS and self.seen <= allowances.PACE * seconds
 
     def stop(self, arriving: list[_Arrival]) -> None:
         """Let it be no longer among those arriving."""
@@ -167,7 +167,7 @@ class Uploads:
 
     def _make_way(self) -> None:
         """Stop an upload that is slow when too many arrive, or refuse the next one."""
-        if len(self._arriving) < limits.ARRIVING:
+        if len(self._arriving) < allowances.ARRIVING:
             return
         slow = next((arrival for arrival in self._arriving if arrival.is_slow), None)
         if slow is None:
@@ -196,7 +196,7 @@ class Uploads:
         await upload.remove()
 
     async def _make_room(self) -> None:
-        while len(self._all) >= limits.FILES:
+        while len(self._all) >= allowances.FILES:
             idle = [u for u in self._all.values() if not u.running]
             if not idle:
                 raise Refusal("too many files are being debiased", "try again in a moment", 503)
@@ -206,7 +206,7 @@ class Uploads:
         """Remove what has not been used for a while."""
         while True:
             await asyncio.sleep(60)
-            old = time.monotonic() - limits.KEEP_SECONDS
+            old = time.monotonic() - allowances.KEEP_SECONDS
             for upload in list(self._all.values()):
                 if upload.used < old and not upload.running:
                     await self.remove(upload.id)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
-from trueup.explorer import limits
-from trueup.explorer.refusal import Refusal
+from trueup.explorer import allowances
+from trueup.explorer.refused import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +93,7 @@ def limit_memory(headroom: int) -> None:
     limit = pages * resource.getpagesize() + headroom
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limits.FILE_SIZE, limits.FILE_SIZE))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (allowances.FILE_SIZE, allowances.FILE_SIZE))
 
 
 def _die_after(seconds: float) -> None:

@@ -15,8 +15,8 @@ from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.kernels.evaluate import evaluate
 from trueup.limit.bound import lower_bound
+from trueup.limit.few_records import OptimalMean
 from trueup.limit.interior import approach
-from trueup.limit.means import OptimalMean
 from trueup.limit.programme import Columns, Programme, refined, solve
 from trueup.limit.table import Mixture, Row, Table, exact_table, exp_below
 from trueup.noise.base import read_generator

@@ -1,6 +1,6 @@
 """Mechanisms: data in, private and unbiased numbers out."""
 
-from trueup.limit.means import OptimalMean
+from trueup.limit.few_records import OptimalMean
 from trueup.limit.optimal import OptimalRelease
 from trueup.mechanisms.groups import GroupMean, GroupShare
 from trueup.mechanisms.means import Mean, SmoothSensitivityMean, TwoTotalsMean

@@ -26,13 +26,13 @@ from trueup.mechanisms.records import split
 from trueup.microdata import row_faults
 from trueup.microdata.key_types import as_type, check_category, check_in_engine, is_cast
 from trueup.microdata.measures import Share, key_text
-from trueup.microdata.published import FINE, LARGEST
+from trueup.microdata.noisy_totals import FINE, LARGEST
 from trueup.microdata.row_faults import SPENT
 
 if TYPE_CHECKING:
     from trueup.microdata.design import Design
+    from trueup.microdata.noisy_totals import Total
     from trueup.microdata.public_keys import Keys
-    from trueup.microdata.published import Total
     from trueup.microdata.row_faults import Fault
 
 _NUMBERS = (

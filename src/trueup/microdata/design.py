@@ -22,7 +22,7 @@ from trueup.estimator import unbiased
 from trueup.exact import number
 from trueup.formula.grammar import parse
 from trueup.mechanisms.whole_numbers import float_above
-from trueup.microdata import published
+from trueup.microdata import noisy_totals
 from trueup.microdata.measures import (
     Count,
     Mean,
@@ -32,13 +32,13 @@ from trueup.microdata.measures import (
     reach_of,
     read_measures,
 )
-from trueup.microdata.published import MOST_OWN, Estimate, Statistic, Total
+from trueup.microdata.noisy_totals import MOST_OWN, Estimate, Statistic, Total
 from trueup.noise import DiscreteLaplace, Laplace
 
 if TYPE_CHECKING:
     from trueup.estimator import Estimator
     from trueup.exact import Exact
-    from trueup.microdata.published import Sides
+    from trueup.microdata.noisy_totals import Sides
     from trueup.noise import Noise
 
 _MOST_ROWS = 10**6  # of a unit: the noise is that many times as wide
@@ -177,7 +177,7 @@ class Design:
     def times(self, name: str) -> int:
         """Return into how many parts records are divided by the counts of a measure."""
         is_mean = isinstance(self.measures[name], Mean) and name not in self.shared
-        return published.times_of(self.budget[name] / self.at_most) if is_mean else 1
+        return noisy_totals.times_of(self.budget[name] / self.at_most) if is_mean else 1
 
     def _scale(self, name: str, reach: Fraction) -> float:
         """Return the noise scale of a measure that one row moves by ``reach``, never too small."""
@@ -190,32 +190,32 @@ class Design:
     def _statistics(self, name: str) -> list[Statistic]:
         measure = self.measures[name]
         if isinstance(measure, Count):
-            return published.counted(name, self._noise(name)) if name in self.budget else []
+            return noisy_totals.counted(name, self._noise(name)) if name in self.budget else []
         if isinstance(measure, Share):
             sides = (None if name in self.shared else 0, None)
-            return published.categories(name, measure, self._noise(name), sides)
+            return noisy_totals.categories(name, measure, self._noise(name), sides)
         if isinstance(measure, PerRecord):
-            return [published.per_record(name, measure)]
+            return [noisy_totals.per_record(name, measure)]
         if isinstance(measure, Mean) and name not in self.shared:
-            return published.two_counts(name, measure, self._noise(name), self.times(name))
-        reach = reach_of(measure.bounds, published.origin_of(measure))
-        return [published.summed(name, measure, Laplace(self._scale(name, reach)))]
+            return noisy_totals.two_counts(name, measure, self._noise(name), self.times(name))
+        reach = reach_of(measure.bounds, noisy_totals.origin_of(measure))
+        return [noisy_totals.summed(name, measure, Laplace(self._scale(name, reach)))]
 
     def _estimates(self, name: str) -> list[Estimate]:
         measure, noisy = self.measures[name], f"{name}_noisy"
         divisor = self.divisor if name in self.shared else None
         if isinstance(measure, Share):
-            return published.share_formulas(name, measure, divisor)
+            return noisy_totals.share_formulas(name, measure, divisor)
         formula = noisy
         if isinstance(measure, Mean):
-            middle = published.plus(published.origin_of(measure))
+            middle = noisy_totals.plus(noisy_totals.origin_of(measure))
             formula = (
                 f"{noisy}/{divisor}{middle}"
                 if divisor
-                else published.mean_formula(name, measure.bounds, self._noise(name))
+                else noisy_totals.mean_formula(name, measure.bounds, self._noise(name))
             )
         elif isinstance(measure, PerRecord):
-            formula = published.back(noisy, measure)
+            formula = noisy_totals.back(noisy, measure)
         elif isinstance(measure, Count) and self.counted_by is not None:
             formula = self._counted(self.counted_by)
         return [Estimate(name, name, formula)]

@@ -28,7 +28,7 @@ from trueup.mechanisms.inverse_count import inverse_moments
 from trueup.mechanisms.shares import Shares
 from trueup.microdata.design import Design, read_size
 from trueup.microdata.measures import Count, Mean, PerRecord, Share
-from trueup.microdata.published import MOST_OWN
+from trueup.microdata.noisy_totals import MOST_OWN
 
 if TYPE_CHECKING:
     from trueup.exact import Exact

@@ -32,8 +32,8 @@ from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.mechanisms.whole_numbers import float_above
 from trueup.microdata.measures import PerRecord
+from trueup.microdata.privacy_notice import key, text
 from trueup.microdata.row_faults import SPENT
-from trueup.microdata.statement import key, text
 
 if sys.platform != "win32":
     import fcntl

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trueup.microdata.design import Design
-    from trueup.microdata.published import Estimate
+    from trueup.microdata.noisy_totals import Estimate
 
 _MOST_POINTS = 2_000  # of one picture: more are no longer told apart
 _SIZES = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)  # of the line: with fewer it bends

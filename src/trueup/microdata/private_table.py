@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from trueup.mechanisms.whole_numbers import Whole
     from trueup.microdata.design import Design
+    from trueup.microdata.privacy_notice import Privacy
     from trueup.microdata.public_keys import Keys
-    from trueup.microdata.statement import Privacy
 
 NOT_PRIVATE = "not private"
 _SHOWN = 20  # rows in a notebook; .table has all

@@ -19,11 +19,11 @@ from trueup.microdata import engines
 from trueup.microdata.design import Design
 from trueup.microdata.ledger import Ledger
 from trueup.microdata.measures import Count, Mean, PerRecord, Share, Sum, key_text
+from trueup.microdata.noisy_totals import LARGEST, truths
+from trueup.microdata.privacy_notice import Privacy, sidecar
 from trueup.microdata.private_table import PrivateTable, check_noise, columns, noisy
 from trueup.microdata.public_keys import Keys, read_by, read_keys
-from trueup.microdata.published import LARGEST, truths
-from trueup.microdata.statement import Privacy, sidecar
-from trueup.microdata.words import plan_lines, report
+from trueup.microdata.report_text import plan_lines, report
 
 _KINDS = (bool, int, float, str)
 

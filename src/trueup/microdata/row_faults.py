@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Sequence
 
 from trueup.errors import TrueupError
-from trueup.microdata.published import LARGEST
+from trueup.microdata.noisy_totals import LARGEST
 
 SPENT = "nothing was released, no privacy was spent"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trueup.paper import curves, examples, excess, per_record
+from trueup.paper import curves, examples, excess, skewed_sums
 
 __all__ = ["Results", "reproduce"]
 
@@ -25,15 +25,15 @@ class Results:
     powers: list[examples.Power]
     multiples: list[examples.Multiple]
     curved: str
-    population: per_record.Population
-    per_record: list[per_record.Row]
+    population: skewed_sums.Population
+    per_record: list[skewed_sums.Row]
 
 
 def reproduce() -> Results:
     """Compute everything."""
     found = curves.curves()
     bounds = excess.bounds(found)
-    population, rows = per_record.compare()
+    population, rows = skewed_sums.compare()
     return Results(
         found,
         curves.shown(found),

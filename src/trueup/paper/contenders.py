@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueup.mechanisms import Mean, SmoothSensitivityMean, TwoTotalsMean
-from trueup.paper import published
+from trueup.paper import printed
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class Contender:
     key: str
     name: str
     mechanism: Any
-    at_least: int = published.LEAST_COUNT
+    at_least: int = printed.LEAST_COUNT
 
-    def sd(self, n: int, mean: float = published.MEAN) -> float:
+    def sd(self, n: int, mean: float = printed.MEAN) -> float:
         """Return the exact standard deviation of the mean, NaN where it is biased."""
         return float(self.mechanism.sd(n, mean)) if n >= self.at_least else math.nan
 
@@ -27,9 +27,9 @@ class Contender:
 def paper_mean(extension: str | int) -> Mean:
     """Return the paper's M_U with a given extension below L."""
     return Mean(
-        published.EPSILON_COUNT,
-        published.EPSILON_MEAN,
-        count_at_least=published.LEAST_COUNT,
+        printed.EPSILON_COUNT,
+        printed.EPSILON_MEAN,
+        count_at_least=printed.LEAST_COUNT,
         centred=False,
         extension=extension,
     )
@@ -43,8 +43,8 @@ def contenders() -> tuple[Contender, ...]:
     >>> [c.key for c in contenders()]
     ['m_ss', 'm_u_k10', 'm_u_umvue', 'centred', 'two_totals', 'two_totals_5']
     """
-    count, mean = published.EPSILON_COUNT, published.EPSILON_MEAN
-    k, least, five = published.DEGREE, published.LEAST_COUNT, 5
+    count, mean = printed.EPSILON_COUNT, printed.EPSILON_MEAN
+    k, least, five = printed.DEGREE, printed.LEAST_COUNT, 5
     return (
         Contender("m_ss", "M_SS", SmoothSensitivityMean(count, mean)),
         Contender(f"m_u_k{k}", f"M_U, k = {k}", paper_mean(k)),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from trueup.paper import published
+from trueup.paper import printed
 from trueup.paper.contenders import paper_mean
 from trueup.paper.curves import Curves, Facts, facts
 
@@ -46,7 +46,7 @@ def implied(found: Curves, n: int, sd: float) -> float:
 
 def bounds(found: Curves) -> list[Bound]:
     """Return what each published fact says about the excess of the paper's g."""
-    ahead, useless = published.AHEAD_FROM, published.BOTH_ABOVE_ONE_UP_TO
+    ahead, useless = printed.AHEAD_FROM, printed.BOTH_ABOVE_ONE_UP_TO
     at = {n: implied(found, n, found.at("m_ss", n)) for n in (ahead - 1, ahead)}
     at |= {n: implied(found, n, 1.0) for n in (useless, useless + 1)}
     return [
@@ -65,19 +65,19 @@ def interval(found: list[Bound]) -> tuple[float, float]:
 
 def by_degree(found: Curves, degrees: tuple[int, ...]) -> dict[int, float]:
     """Return the excess of the exact optimum of each degree."""
-    n, m = published.LEAST_COUNT, published.MEAN
+    n, m = printed.LEAST_COUNT, printed.MEAN
     return {k: implied(found, n, paper_mean(k).sd(n, m)) for k in degrees}
 
 
 def left_mean() -> float:
     """Return f(L) − b f′(L) for f = 1/q: the left mean that unbiasedness asks for."""
-    L, b = published.LEAST_COUNT, 1 / published.EPSILON_COUNT
+    L, b = printed.LEAST_COUNT, 1 / printed.EPSILON_COUNT
     return float(1 / L + b / L**2)
 
 
 def _weight(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return what one unit of excess adds to the variance of M_U."""
-    b = float(1 / published.EPSILON_COUNT)
-    noise = 2 / float(published.EPSILON_MEAN) ** 2
-    decay = np.exp((published.LEAST_COUNT - counts) / b) / 2
-    return np.asarray(((counts * published.MEAN) ** 2 + noise) * decay)
+    b = float(1 / printed.EPSILON_COUNT)
+    noise = 2 / float(printed.EPSILON_MEAN) ** 2
+    decay = np.exp((printed.LEAST_COUNT - counts) / b) / 2
+    return np.asarray(((counts * printed.MEAN) ** 2 + noise) * decay)

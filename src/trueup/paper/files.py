@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from trueup.errors import TrueupError
 from trueup.paper import curves, excess
-from trueup.paper.report import numbers
+from trueup.paper.comparison import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -9,8 +9,8 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.formula.text import text
 from trueup.noise.base import read_generator
+from trueup.plots.axis import Slice
 from trueup.plots.estimate import plugged
-from trueup.plots.ranges import Slice
 from trueup.plots.style import BLUE, GREY, ORANGE, panels
 
 if TYPE_CHECKING:

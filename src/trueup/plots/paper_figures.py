@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trueup.paper import curves, excess, files, published
+from trueup.paper import curves, excess, files, printed
 from trueup.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, dress, require
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DPI = 200
 SIZE = (7.2, 5.0)  # inches
-_K = f"m_u_k{published.DEGREE}"
+_K = f"m_u_k{printed.DEGREE}"
 
 
 class Style(NamedTuple):
@@ -35,7 +35,7 @@ class Style(NamedTuple):
 
 STYLES = {
     "m_ss": Style("$M_{SS}$ (smooth sensitivity)", BLACK, "-", 1.8),
-    _K: Style(f"$M_U$, exact optimum of degree {published.DEGREE}", ORANGE, (0, (5, 1.5)), 1.8),
+    _K: Style(f"$M_U$, exact optimum of degree {printed.DEGREE}", ORANGE, (0, (5, 1.5)), 1.8),
     "m_u_umvue": Style("$M_U$, best extension (UMVUE)", BLUE, "-", 1.8),
     "centred": Style("centred sum (ours)", GREEN, (0, (6, 1.5, 1.2, 1.5)), 1.6),
     "two_totals": Style("two totals (ours)", PURPLE, (0, (1.2, 1.2)), 2.2),
@@ -140,10 +140,10 @@ def _sd_label() -> str:
 
 
 def _count_axis(axes: Axes, first: int, ticks: Any) -> None:
-    count, mean = float(published.EPSILON_COUNT), float(published.EPSILON_MEAN)
+    count, mean = float(printed.EPSILON_COUNT), float(printed.EPSILON_MEAN)
     setting = (
         f"$\\varepsilon$ = {count:g} + {mean:g} = {count + mean:g}, "
-        f"mean {published.MEAN:g}, $n \\geq {published.LEAST_COUNT}$ known"
+        f"mean {printed.MEAN:g}, $n \\geq {printed.LEAST_COUNT}$ known"
     )
     axes.set_xlim(first, curves.LAST)
     axes.set_xticks(list(ticks), [str(t) for t in ticks])
@@ -179,7 +179,7 @@ def _crossings(axes: Axes, results: Results, y: float) -> None:
     marks = [
         (found.facts("m_u_umvue").ahead_from, STYLES["m_u_umvue"].color),
         (found.facts(_K).ahead_from, STYLES[_K].color),
-        (published.AHEAD_FROM, GREY),
+        (printed.AHEAD_FROM, GREY),
     ]
     for n, color in marks:
         axes.axvline(n, color=color, linewidth=0.8, linestyle=(0, (2, 2)))
@@ -212,7 +212,7 @@ def _peaks(axes: Axes, results: Results) -> None:
             color=color,
             arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6} if key == _K else None,
         )
-    n = published.SETTLED_FROM
+    n = printed.SETTLED_FROM
     ratio = found.ratio_at(_K, n)
     words = f"{ratio:.3f} at n = {n}"
     axes.text(n, ratio * 0.8, words, fontsize=7.5, color=STYLES[_K].color, ha="right", va="top")

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any
 from trueup.errors import TrueupError
 from trueup.sql.dialects import DIALECTS, Dialect, dialect_of
 from trueup.sql.glot import column
-from trueup.sql.limits import Input
 from trueup.sql.regions import Assembly
+from trueup.sql.safe_inputs import Input
 from trueup.sql.writer import too_long
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from trueup.kernels.grid import Part
     from trueup.sql.dialects import Dialect
     from trueup.sql.glot import Sql
-    from trueup.sql.limits import Box, Input
     from trueup.sql.parts import Finish
+    from trueup.sql.safe_inputs import Box, Input
 
 Factor = tuple[PartWriter, int]
 """What is multiplied, and how often."""

@@ -15,8 +15,8 @@ from trueup.kernels.precision import nearest
 from trueup.sql import glot, magnitudes
 from trueup.sql.decided import decided
 from trueup.sql.glot import exp
-from trueup.sql.limits import Range, is_safe, within
 from trueup.sql.products import rewrite
+from trueup.sql.safe_inputs import Range, is_safe, within
 from trueup.sql.writer import Writer, lookup
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from trueup.kernels.tape import Tape
     from trueup.sql.dialects import Dialect
     from trueup.sql.glot import Sql
-    from trueup.sql.limits import Box, Input
     from trueup.sql.magnitudes import Span
+    from trueup.sql.safe_inputs import Box, Input
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from trueup.errors import TrueupError
 from trueup.sql import glot, magnitudes
 from trueup.sql.factored import writer_of
-from trueup.sql.limits import Range, ordinary
 from trueup.sql.parts import Finish
+from trueup.sql.safe_inputs import Range, ordinary
 from trueup.sql.writer import too_long
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trueup.kernels.grid import Grid
     from trueup.sql.dialects import Dialect
     from trueup.sql.glot import Sql
-    from trueup.sql.limits import Box, Input
+    from trueup.sql.safe_inputs import Box, Input
 
 MAX_REGIONS = 300
 """How many formulas an estimator may consist of."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.explorer.refusal import Refusal
+from trueup.explorer.refused import Refusal
 from trueup.explorer.views.form import Form, Statistic, filled, number
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
-from trueup.explorer.refusal import in_page
+from trueup.explorer.refused import in_page
 from trueup.explorer.views.form import plain
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
-from trueup.explorer import limits
-from trueup.explorer.refusal import Refusal, in_page
+from trueup.explorer import allowances
+from trueup.explorer.refused import Refusal, in_page
 from trueup.explorer.views.expected_errors import expected_errors
 from trueup.explorer.views.form import Form, beside, choice, filled, read
 from trueup.explorer.views.mathml import mathml
@@ -87,8 +87,8 @@ def lines_of(request: Mapping[str, Any], field: str, example: str) -> list[str]:
     text = request.get(field)
     if not isinstance(text, str) or not text.strip():
         raise Refusal("nothing is asked for", f"write e.g. {example}", field=field, kind="missing")
-    if len(text) > limits.FORMULA:
-        problem = f"there are {len(text):,} characters, the page takes {limits.FORMULA:,}"
+    if len(text) > allowances.FORMULA:
+        problem = f"there are {len(text):,} characters, the page takes {allowances.FORMULA:,}"
         raise Refusal(problem, "ask for less at once", field=field)
     return [line.strip() for line in text.splitlines() if line.strip()]
 
@@ -247,7 +247,7 @@ def _job(request: Mapping[str, Any], watch: Callable[[float], None]) -> Job:
         level=level or 0.95,
         decimal=request["decimal"],
         nulls=tuple(request["nulls"]),
-        memory=limits.DUCKDB,
+        memory=allowances.DUCKDB,
         totals=totals if sums else None,
         watch=lambda percent: watch(min(percent, 100.0) / 100) if percent > 0 else None,
     )

@@ -16,9 +16,9 @@ import sympy
 import trueup
 from trueup.domain import Interval
 from trueup.errors import FormulaError, NoUnbiasedEstimator, TrueupError
-from trueup.explorer import limits
+from trueup.explorer import allowances
 from trueup.explorer.families import FAMILIES, Family
-from trueup.explorer.refusal import Refusal
+from trueup.explorer.refused import Refusal
 from trueup.formula.grammar import parse
 from trueup.formula.linear import conditions, together
 
@@ -104,7 +104,7 @@ def beside(field: str) -> Iterator[None]:
     >>> with beside("n.scale"):
     ...     trueup.Laplace(-1)
     Traceback (most recent call last):
-    trueup.explorer.refusal.Refusal: scale must be positive, got -1
+    trueup.explorer.refused.Refusal: scale must be positive, got -1
     """
     try:
         yield
@@ -132,9 +132,9 @@ def read(request: Mapping[str, Any], others: Collection[str] = ()) -> Form:
         if not names:
             problem = f"the formula {formula.strip()!r} names no statistic"
             raise FormulaError(problem, "use a name for the published number, e.g. 1/n")
-        if len(names) > limits.STATISTICS:
+        if len(names) > allowances.STATISTICS:
             raise FormulaError(
-                f"the formula has {len(names)} statistics, the page takes {limits.STATISTICS}",
+                f"the formula has {len(names)} statistics, the page takes {allowances.STATISTICS}",
                 "call the library, which has no such limit",
             )
     known, spoken = _known(request, names, others)
@@ -149,7 +149,7 @@ def _known(
 ) -> tuple[str, list[str]]:
     """Return the conditions between statistics, and those of which they or the formula speak."""
     text = request.get("known") or ""
-    if not isinstance(text, str) or len(text) > limits.FORMULA:
+    if not isinstance(text, str) or len(text) > allowances.FORMULA:
         raise Refusal("conditions must be text", 'write e.g. "0 <= s <= n"', field="known")
     with beside("known"):
         box, tied = conditions(text)
@@ -228,7 +228,7 @@ def number(text: object, field: str) -> Exact:
     (2, Fraction(1, 3), -0.5)
     """
     written = text.strip() if isinstance(text, str) else None
-    if written is None or not 0 < len(written) <= limits.TEXT:
+    if written is None or not 0 < len(written) <= allowances.TEXT:
         problem = "a number is missing" if written == "" else f"not a number: {str(text)[:40]!r}"
         kind = "missing" if written == "" else "input"
         raise Refusal(problem, "write a number, e.g. 2, 0.5 or 1/3", field=field, kind=kind)

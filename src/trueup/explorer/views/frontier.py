@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import trueup
 from trueup.errors import TrueupError
-from trueup.explorer.refusal import Refusal
+from trueup.explorer.refused import Refusal
 from trueup.explorer.views.axis import read_axis
 from trueup.explorer.views.form import Form, beside, plain, read
 from trueup.explorer.views.near import ZERO, size

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.explorer.refusal import Refusal
+from trueup.explorer.refused import Refusal
 from trueup.explorer.views import code
 from trueup.explorer.views.axis import Axis, read_axis
 from trueup.explorer.views.form import Form, filled, read

@@ -10,7 +10,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.explorer.refusal import Refusal
+from trueup.explorer.refused import Refusal
 from trueup.explorer.views.axis import Axis, read_axis
 from trueup.explorer.views.form import Form, plain, read
 from trueup.explorer.views.mathml import mathml

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trueup.errors import TrueupError
-from trueup.explorer import limits
+from trueup.explorer import allowances
 from trueup.extras import optional
 from trueup.files.formats import Format, by_suffix
 from trueup.files.sources import text_of, usual_delimiter
@@ -47,7 +47,7 @@ def _parquet(path: Path) -> dict[str, Any]:
     try:
         with parquet.ParquetFile(path, memory_map=False) as file:
             columns, count = list(file.schema_arrow.names), file.metadata.num_rows
-            batch = next(file.iter_batches(limits.PREVIEW, use_threads=False), None)
+            batch = next(file.iter_batches(allowances.PREVIEW, use_threads=False), None)
             rows = [] if batch is None else list(zip(*batch.to_pydict().values(), strict=True))
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0][:160]
@@ -64,7 +64,7 @@ def _text(path: Path) -> dict[str, Any]:
         with text_of(path, form, str(path)) as lines:
             reader = csv.reader(_short(lines), delimiter=delimiter)
             columns = next(reader, [])
-            rows = list(itertools.islice(reader, limits.PREVIEW))
+            rows = list(itertools.islice(reader, allowances.PREVIEW))
     except (csv.Error, UnicodeDecodeError) as error:
         problem = f"{path} cannot be read as CSV: {error}"
         raise TrueupError(problem, "check its quotes; it must be in UTF-8") from None

@@ -11,7 +11,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.exact import symbolic
-from trueup.explorer.refusal import Refusal
+from trueup.explorer.refused import Refusal
 from trueup.explorer.views.axis import Axis, read_axis
 from trueup.explorer.views.form import Form, plain, read
 from trueup.plugin import plugin_bias

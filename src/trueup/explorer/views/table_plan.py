@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
-from trueup.explorer.refusal import Refusal
+from trueup.explorer.refused import Refusal
 from trueup.explorer.views.file import lines_of
 from trueup.explorer.views.form import beside, filled, number, plain
 from trueup.formula.assignment import assignment
@@ -37,8 +37,8 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     from trueup.microdata.expected import SIZES, error, expected, proposed
     from trueup.microdata.measures import PerRecord
-    from trueup.microdata.statement import Privacy
-    from trueup.microdata.words import method
+    from trueup.microdata.privacy_notice import Privacy
+    from trueup.microdata.report_text import method
 
     design = _design(request)
     typical = filled(request, "size")
@@ -128,7 +128,7 @@ def _text(request: Mapping[str, Any], field: str, usual: str = "") -> str:
 
 def _command(request: Mapping[str, Any], design: Design) -> str:
     """Return the command that releases the table."""
-    from trueup.microdata.statement import words
+    from trueup.microdata.privacy_notice import words
 
     parts = ["trueup release PEOPLE.parquet TABLE.csv"]
     parts += [shlex.quote(f"{name} = {words(m)}") for name, m in design.measures.items()]
@@ -144,7 +144,7 @@ def _command(request: Mapping[str, Any], design: Design) -> str:
 
 def _toml(request: Mapping[str, Any], design: Design) -> str:
     """Return the plan for ``trueup release --spec``."""
-    from trueup.microdata.statement import key, text, words
+    from trueup.microdata.privacy_notice import key, text, words
 
     lines = [f"epsilon = {_toml_number(design.epsilon)}"]
     if design.by:

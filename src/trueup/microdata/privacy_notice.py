@@ -12,7 +12,7 @@ from trueup.noise import Uniform
 
 if TYPE_CHECKING:
     from trueup.microdata.design import Design
-    from trueup.microdata.published import Sides, Statistic
+    from trueup.microdata.noisy_totals import Sides, Statistic
     from trueup.noise import DiscreteLaplace, Laplace
 
 READER = "_debiased"

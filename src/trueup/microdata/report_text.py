@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.microdata.expected import SIZES, TOTALS, error, proposed, usable_from
 from trueup.microdata.measures import Count, Mean, PerRecord
-from trueup.microdata.published import ROUNDED
-from trueup.microdata.statement import Privacy, words
+from trueup.microdata.noisy_totals import ROUNDED
+from trueup.microdata.privacy_notice import Privacy, words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,15 +6,15 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from trueup._version import __version__
-from trueup.paper import curves, excess, published
-from trueup.paper.per_record import EPSILON, LOG_MEAN, LOG_SD, LOW_LOSS, RECORDS, SEED, matched
+from trueup.paper import curves, excess, printed
+from trueup.paper.skewed_sums import EPSILON, LOG_MEAN, LOG_SD, LOW_LOSS, RECORDS, SEED, matched
 from trueup.paper.tables import digits, paragraph, table, title
 
 if TYPE_CHECKING:
     from trueup.paper import Results
-    from trueup.paper.per_record import Row
+    from trueup.paper.skewed_sums import Row
 
-K = f"m_u_k{published.DEGREE}"
+K = f"m_u_k{printed.DEGREE}"
 BEST = "m_u_umvue"
 
 
@@ -35,8 +35,8 @@ def _opening(results: Results) -> str:
         f"""Every number below was computed in this run, but for those on its misprints (the end of
         3, and 7); only what the paper prints and the setting were typed in. The sds are exact
         integrals, not simulations. Setting of Section 5: values in [0, 1] with mean
-        {published.MEAN:g}, ε₁ = ε₂ = {float(published.EPSILON_COUNT):g}, n at least
-        L = {published.LEAST_COUNT}, extension of degree k = {published.DEGREE}; figures for
+        {printed.MEAN:g}, ε₁ = ε₂ = {float(printed.EPSILON_COUNT):g}, n at least
+        L = {printed.LEAST_COUNT}, extension of degree k = {printed.DEGREE}; figures for
         n = 1 to {last}."""
     )
     return f"The paper, recomputed (trueup {__version__})\n\n{setting}"
@@ -49,17 +49,17 @@ def numbers(results: Results) -> list[tuple[str, str, str, str]]:
     """Return (quantity, paper, exact k = 10, UMVUE) for every number of Section 5's text."""
     found = results.curves
     k, best = found.facts(K), found.facts(BEST)
-    at, far = published.SETTLED_FROM, results.far[published.MEAN]
+    at, far = printed.SETTLED_FROM, results.far[printed.MEAN]
     by_key = dict(zip((c.key for c in found.contenders), far, strict=True))
     limit = (digits(by_key["m_ss"] / by_key[K]), digits(by_key["m_ss"] / by_key[BEST]))
     ratios = (digits(found.ratio_at(K, at)), digits(found.ratio_at(BEST, at)))
     settled = str(curves.settled_from(found))
     return [
-        ("M_U has the smaller sd from n =", str(published.AHEAD_FROM), *_two(k, best, 0)),
-        ("both sds above 1 up to n =", str(published.BOTH_ABOVE_ONE_UP_TO), *_two(k, best, 1)),
-        ("largest sd(M_SS)/sd(M_U)", f"near {published.PEAK_RATIO}", *_two(k, best, 2)),
+        ("M_U has the smaller sd from n =", str(printed.AHEAD_FROM), *_two(k, best, 0)),
+        ("both sds above 1 up to n =", str(printed.BOTH_ABOVE_ONE_UP_TO), *_two(k, best, 1)),
+        ("largest sd(M_SS)/sd(M_U)", f"near {printed.PEAK_RATIO}", *_two(k, best, 2)),
         ("  reached at n =", "–", *_two(k, best, 3)),
-        (f"sd(M_SS)/sd(M_U) at n = {at}", f"about {published.SETTLED_RATIO:g}", *ratios),
+        (f"sd(M_SS)/sd(M_U) at n = {at}", f"about {printed.SETTLED_RATIO:g}", *ratios),
         ("  and settles there from n =", str(at), settled, settled),
         (f"  at n = {curves.FAR:,}", "–", *limit),
     ]
@@ -71,7 +71,7 @@ def _two(k: curves.Facts, best: curves.Facts, i: int) -> tuple[str, str]:
 
 
 def _numbers(results: Results) -> str:
-    head = ["", "paper", f"exact optimum, k = {published.DEGREE}", "UMVUE (k → ∞)"]
+    head = ["", "paper", f"exact optimum, k = {printed.DEGREE}", "UMVUE (k → ∞)"]
     note = paragraph(
         """The numbers for large n agree. Those for small n do not: M_U is better than the paper
         says, already at its own degree, and the constant extension (the UMVUE) is better still.
@@ -86,15 +86,15 @@ def _sds(results: Results) -> str:
     head = ["n", *(c.name for c in found.contenders)]
     rows = [[str(n), *map(digits, sds)] for n, sds in results.shown.items()]
     rows += [[f"n·sd, m = {m:g}", *map(digits, sds)] for m, sds in results.far.items()]
-    total = float(published.EPSILON_COUNT + published.EPSILON_MEAN)
+    total = float(printed.EPSILON_COUNT + printed.EPSILON_MEAN)
     note = paragraph(
         f"""All spend ε = {total:g}. Two mechanisms are not in the paper: "centred" sums deviations
         from ½, which halves the sensitivity; "two totals" publishes Σc and Σ(1 − c) with one
-        budget for both, and with L = {published.LEAST_COUNT} is ahead of "centred" from
+        budget for both, and with L = {printed.LEAST_COUNT} is ahead of "centred" from
         n = {curves.overtakes(found, "two_totals", "centred")} on. The last two rows are at
         n = {curves.FAR:,}; a dash: below its L."""
     )
-    heading = title(f"2. Standard deviation of the mean, m = {published.MEAN:g}")
+    heading = title(f"2. Standard deviation of the mean, m = {printed.MEAN:g}")
     return f"{heading}\n{table(head, rows)}\n\n{note}"
 
 
@@ -103,7 +103,7 @@ def _sds(results: Results) -> str:
 
 def _why(results: Results) -> str:
     low, high = excess.interval(results.bounds)
-    exact = results.by_degree[published.DEGREE]
+    exact = results.by_degree[printed.DEGREE]
     beaten = [k for k, x in results.by_degree.items() if x < low]
     opening = paragraph(
         f"""On x > L unbiasedness leaves no choice of g; below L only the mean of g is fixed
@@ -120,7 +120,7 @@ def _why(results: Results) -> str:
         [["excess of the exact optimum", *map(digits, results.by_degree.values())]],
     )
     closing = paragraph(
-        f"""Together: {low:.0f} to {high:.0f}, where the exact optimum of degree {published.DEGREE}
+        f"""Together: {low:.0f} to {high:.0f}, where the exact optimum of degree {printed.DEGREE}
         has {digits(exact)}. That is more than even the exact optimum of degree {min(beaten)}
         leaves: what the paper's optimisation returned was not an optimum."""
     )
