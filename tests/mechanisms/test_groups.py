@@ -418,6 +418,25 @@ def test_values_are_unbiased_and_know_their_error_over_the_rounding(epsilon):
         assert true <= stated <= 3 * true
 
 
+def test_without_a_dither_the_variance_of_rounding_counts_as_a_quarter(monkeypatch):
+    """All pairs published once, weighted by the law of the rounding and of the noise."""
+    mechanism, n, reach = GroupMean(0.65, empty="n >= 2"), 3, 48
+    assert not mechanism.is_dithered
+    stated, values = np.zeros((reach, reach)), np.zeros((reach, reach))
+    for pair in np.ndindex(reach, reach):
+        monkeypatch.setattr(groups, "publish", lambda *_, pair=pair: pair)
+        release = mechanism.release([0.5] * n, rng=1)
+        stated[pair], values[pair] = release.variance, release.mean
+    a, y = math.exp(-1 / mechanism.noise.scale), np.arange(reach)
+    line = [a ** abs(y - s) / (1 + a) * np.where(y > 0, 1 - a, 1) for s in range(n + 1)]
+    for low, r in ((1, 0.5), (1, 0.3), (0, 0.9), (2, 0.0)):
+        law = sum(c * np.outer(line[n - k], line[k]) for k, c in ((low, 1 - r), (low + 1, r)))
+        mean = (law * values).sum()
+        assert mean == pytest.approx((low + r) / n, abs=1e-10)
+        true = (law * (values - mean) ** 2).sum()
+        assert (law * stated).sum() == pytest.approx(true + (0.25 - r * (1 - r)) / n**2, rel=1e-9)
+
+
 @functools.cache
 def outputs(mechanism: Any, truth: tuple[int, int], shift: Fraction) -> Any:
     a = math.exp(-1 / mechanism.noise.scale)

@@ -28,6 +28,16 @@ def test_decays_poles_and_breaks_are_summed_as_if_all_were_added(scale, n):
     assert float(w.sum()) == pytest.approx(len(every), rel=1e-14)
 
 
+@pytest.mark.parametrize("size", [0, 10**8])
+def test_beside_a_break_anything_may_stand(size):
+    """Two numbers on each side: what reads its neighbours changes branch there."""
+    breaks, beside = (-30_000, 0, 700), np.arange(-2, 3)
+    k, w = nodes(-40_000, 40_000, breaks, 1000, size)
+    for b in breaks:
+        for place in b + beside:
+            assert w @ (k == place) == 1
+
+
 @pytest.mark.parametrize("scale", [1e3, 1e6, 1e9])
 def test_the_work_does_not_grow_with_the_noise(scale):
     reach = round(40 * scale)

@@ -285,7 +285,16 @@ def test_a_release(monkeypatch, z):
     assert release.published == pytest.approx(v)
     assert release.total == pytest.approx(total, rel=1e-12)
     assert release.stderr == pytest.approx(math.sqrt(variance), rel=1e-12)
+    assert release.variance == pytest.approx(variance, rel=1e-12)
     assert release.noise == tu.Laplace(2)
+
+
+def test_totals_of_different_records_add_up():
+    mechanism = PerRecordSum("root:2", 2, offset=7)
+    first, second = (mechanism.release([4.0 * i, 5], rng=i) for i in (1, 2))
+    assert (first + second).value == first.total + second.total
+    assert (first - second).stderr == pytest.approx(math.hypot(first.stderr, second.stderr))
+    assert (first + first).stderr == pytest.approx(2 * first.stderr)
 
 
 def test_a_gaussian_release(monkeypatch):

@@ -247,6 +247,39 @@ def test_no_budget_takes_long(epsilon, n, monkeypatch):
     assert most < 24e6, "bytes: arrays of counts up to 40 scales away took gigabytes"
 
 
+@pytest.mark.parametrize("jump", [(1e200, 0.1 - 1e-13), (0.1 + 1e-13, 1e-300)], ids=str)
+@pytest.mark.parametrize("first", [2**17 - 100, 2**17 + 100, 123_456])
+def test_a_jump_of_the_sd_is_found_by_halving(jump, first, monkeypatch):
+    """A straight line is of no use there: of four counts in a row one halves what is left."""
+    asked = []
+
+    def step(mechanism, n, means):
+        asked.append((mechanism, n))
+        return jump[n >= first]
+
+    monkeypatch.setattr(planning, "worst_sd", step)
+    for option in plan(1, 50, target=0.1).options:
+        assert option.useful_from == first
+        low, high, left = 0, math.inf, []
+        for n in (n for mechanism, n in asked if mechanism is option.mechanism):
+            low, high = (low, min(n, high)) if n >= first else (max(n, low), high)
+            left.append(high - low)
+        assert left[-1] == 1
+        left = [x for x in left if x < math.inf]
+        assert all(
+            after <= (before + 1) // 2 for before, after in zip(left, left[4:], strict=False)
+        )
+
+
+def test_a_mean_beside_a_bound_is_planned_for():
+    """The total that is rounded up as often as down is on the side where there is one."""
+    n, half = 12, Fraction(1, 24)
+    for mean, other in ((0.01, 0.01 + half), (0.99, 0.99 - half)):
+        options = {o.name: o for o in plan(0.5, n, means=[mean]).options}
+        sds = [GroupMean(0.5).sd(n, m) for m in (mean, other)]
+        assert options["group mean"].sd == pytest.approx(max(sds), rel=1e-12)
+
+
 def test_a_known_mean_can_turn_the_order():
     """At m = ½ a centred split with little for the count wins for large n."""
     found = planned("known mean")

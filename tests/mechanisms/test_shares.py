@@ -108,6 +108,16 @@ def test_the_share_below_the_promise_is_what_the_polynomial_needs(least):
         assert abs(found - counts._smooth(n)) < Fraction(1, 2**190)
 
 
+def test_variances_keep_their_digits_under_much_noise():
+    """Below the promise differences cancel ever more bits the nearer α is to 1."""
+    a, least = 1 - Fraction(1, 2**40), 7
+    counts = ManyCounts(a, 3, least)
+    for y in ((0, 0, 0), (0, 1, 0), (1, 1, 2)):
+        share, variance = undone(a, least, y)
+        assert counts.shares(y)[0] == share
+        assert abs(counts.variances(y)[0] / variance - 1) < Fraction(1, 2**150)
+
+
 def test_two_categories_are_the_two_counts():
     plain = GroupShare(1, empty="n >= 3")
     for ones, n in ((0, 3), (2, 5), (5, 10), (10, 10)):
@@ -311,6 +321,23 @@ def test_a_budget_that_cannot_be_told_from_none_is_refused_before_publishing(mon
     monkeypatch.setattr(shares, "publish", lambda *_: pytest.fail("noise was drawn"))
     with pytest.raises(TrueupError, match="cannot be told from 1"):
         Shares(1e-80, names(2)).release_counts([1, 2], rng=1)
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 0.5, 0.7, 2, 50, 300])
+def test_the_noise_is_undone_with_all_its_digits(epsilon):
+    """α/(1 − α), also where α cannot be told from 1 or from 0 beside 1."""
+    mechanism = made(epsilon, 3)
+    expected = 1 / math.expm1(1 / float(mechanism.noise.scale))
+    assert float(mechanism.inverse.kappa) == pytest.approx(expected, rel=1e-13)
+
+
+def test_a_budget_beyond_all_noise_publishes_the_shares_themselves():
+    mechanism = Shares(800, names(3))
+    release = mechanism.release_counts([5, 0, 15], rng=1)
+    assert list(release.shares.values()) == [0.25, 0, 0.75]
+    assert mechanism.sd_counts([5, 0, 15]) == dict.fromkeys(names(3), 0)
+    assert mechanism.sd_counts([0, 0, 0]) == dict.fromkeys(names(3), 0)
+    assert mechanism.sd(1, 0) == mechanism.sd(10**6, 0.25) == 0
 
 
 # -- privacy ---------------------------------------------------------------------------------------

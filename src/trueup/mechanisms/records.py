@@ -81,7 +81,7 @@ def read_bounds(bounds: object) -> Bounds:
             f"the lower bound must be below the upper one, got {bounds!r}", "e.g. (0, 1)"
         )
     width = Fraction(high) - Fraction(low)
-    if max(abs(Fraction(low)), abs(Fraction(high)), width) > _LARGEST or width < _NARROWEST:
+    if not _NARROWEST <= width <= _LARGEST:
         raise TrueupError(
             f"the bounds must be numbers, and apart, on the scale of floats, got {bounds!r}",
             "measure the records in another unit",

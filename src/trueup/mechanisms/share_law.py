@@ -91,7 +91,7 @@ class ShareLaw:
         ((1 + α)/(1 − α))^2k, and the law must be known so much further.
         """
         if not self.alpha:
-            return -min(1, size), 1
+            return 0, 0
         scale, k = self._scale, self.categories
         largest = 2 * (2 * k * math.log((1 + self.alpha) / self.rest) + math.log(size + 2))
         calm, wild = (
