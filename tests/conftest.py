@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -39,7 +40,7 @@ def pytest_report_header() -> str:
     return f"drawn cases: TRUEUP_SEED={SEED}"
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Tell of disagreements that are too few to fail a run, and keep them."""
     reports = [r for rs in terminalreporter.stats.values() for r in rs]
     told = [p for r in reports for p in getattr(r, "user_properties", ())]

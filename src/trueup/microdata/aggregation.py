@@ -136,6 +136,14 @@ class Aggregation:
     def _is_nan(self, name: str) -> str:
         return f"COALESCE(isnan({self._number(name)}), FALSE)"
 
+    def _is_finite(self, value: str) -> str:
+        """Return the condition that a number is finite.
+
+        In DuckDB no comparison: where Parquet files say that all values are small, it leaves even
+        that of an absolute value out, but what they say is not of NaN.
+        """
+        return f"abs({value}) <= {_TOP}" if self.dialect == "spark" else f"isfinite({value})"
+
     # -- what is added up --------------------------------------------------------------------------
 
     def _helpers(self, i: int, use: Use) -> list[str]:
@@ -166,8 +174,8 @@ class Aggregation:
 
         These are the operations on doubles of :meth:`Grid.whole`; in DuckDB a cast rounds halves to
         even, like ``rint``. Most values lie within their bounds: the rest is asked of others only.
-        Where Parquet files say that all do, DuckDB asks nothing, and NaN comes through: it is no
-        whole number.
+        Where Parquet files say that all do, DuckDB does not compare, and NaN comes through: that is
+        no whole number.
         """
         value, grid = self._helper(_use(total)), total.grid
         if grid is None:  # rounded down: no record counts as more than it is
@@ -175,7 +183,7 @@ class Aggregation:
             return f"TRY_CAST(floor({inside} * {_double(FINE)}) AS BIGINT)"
         low, high = map(_double, grid.clips)
         clipped = f"CASE WHEN {value} > {high} THEN {high} ELSE {low} END"
-        clipped = f"WHEN abs({value}) <= {_TOP} THEN {clipped} END"
+        clipped = f"WHEN {self._is_finite(value)} THEN {clipped} END"
         distance = f"(CASE WHEN {value} BETWEEN {low} AND {high} THEN {value} {clipped})"
         near, rest = split(grid.origin)
         distance = distance if not near else f"({distance} - {_double(near)})"
@@ -208,7 +216,7 @@ class Aggregation:
             return [*found, (row_faults.strange(name), strange)]
         if self.is_text(name):
             found.append((row_faults.no_number(name), f"NOT {missing} AND {value} IS NULL"))
-        found.append((row_faults.infinite(name), f"NOT {missing} AND abs({value}) > {_TOP}"))
+        found.append((row_faults.infinite(name), f"NOT {missing} AND NOT {self._is_finite(value)}"))
         if self._is_of_any_size(name):
             wild = f"{value} < 0 OR {value} > {_double(LARGEST)}"
             found.append((row_faults.wild(name), f"NOT {missing} AND ({wild})"))
