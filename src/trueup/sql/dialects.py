@@ -44,6 +44,9 @@ class Dialect:
         A function that rounds doubles to whole doubles.
     ln
         The natural logarithm.
+    finite
+        A function that is true of finite numbers, where a comparison may let NaN through: DuckDB
+        leaves it out where a Parquet file says that all values pass, which is not said of NaN.
     """
 
     name: str
@@ -57,10 +60,11 @@ class Dialect:
     least: str = "LEAST"
     floor: str = "FLOOR"
     ln: str = "LN"
+    finite: str = ""
 
 
 _DIALECTS = (
-    Dialect("duckdb", "infinite"),
+    Dialect("duckdb", "infinite", finite="ISFINITE"),
     Dialect(
         *("sqlite", "infinite"), literal="point", casts="comparisons", greatest="MAX", least="MIN"
     ),

@@ -92,6 +92,8 @@ class Assembly:
         """Return the condition that every input is in the box: neither NULL nor NaN is."""
         conditions = []
         for x, given in zip(self.inputs, box, strict=True):
+            if self.dialect.finite:
+                conditions.append(glot.function(self.dialect.finite, x.leaf.copy()))
             conditions.append(
                 self._scale(x, given) if x.limit is not None else self._size(x, given)
             )
