@@ -60,6 +60,13 @@ def test_the_law_is_the_table(masses):
         assert noise.quantile(p) == smallest
 
 
+def test_quantiles_at_the_steps_and_ends_of_a_table():
+    p = np.array([0, 0.25, 0.2500001, 0.5, 0.5000001, 1])
+    assert Mass({-2: 0.25, 0: 0.25, 3: 0.5}).quantile(p).tolist() == [-2, -2, 0, 0, 3, 3]
+    assert Mass({4: 1}).quantile(p).tolist() == [4] * 6
+    assert Mass({4: 1}).cdf([3, 4, 5]).tolist() == [0, 1, 1]
+
+
 def test_exact_masses_stay_exact():
     noise = Mass(SKEW)
     assert noise.moment(1) == Fraction(3, 5)
@@ -97,6 +104,14 @@ def test_truncated_and_clamped(noise):
     assert clamped.pmf(-4) == pytest.approx(noise.cdf(-4), rel=1e-14)
     assert clamped.pmf(6) == pytest.approx(noise.cdf(-6), rel=1e-11)
     np.testing.assert_allclose(clamped.pmf(k[1:-1]), masses[1:-1], rtol=1e-11)
+
+
+def test_a_tail_of_tiny_masses_is_a_law_again():
+    """Geometric masses α^k from 1000 on are those from 0 on, but for their sum."""
+    far, near = (Mass.truncated(DiscreteLaplace(1.5), k, k + 6) for k in (1000, 0))
+    np.testing.assert_allclose(far.pmf(np.arange(1000, 1007)), near.pmf(np.arange(7)), rtol=1e-12)
+    with pytest.raises(TrueupError, match=r"no mass in \[2000, 2006\]"):
+        Mass.truncated(DiscreteLaplace(1.5), 2000, 2006)
 
 
 @pytest.mark.parametrize("noise", [Laplace(2), Laplace(0.3), Gaussian(1.5)], ids=repr)

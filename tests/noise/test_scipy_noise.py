@@ -455,6 +455,37 @@ def test_scipys_libraries_do_not_warn() -> None:
     assert read(ss.skellam(1e12, 1e12)).variance == 2 * 10**12
 
 
+@pytest.mark.parametrize("rare", [1e-8, 1e-30, 1e-100])
+def test_a_law_on_two_integers_one_of_them_rare(rare: float) -> None:
+    """Z is −1 with probability p, else 0: M(t) = 1 + p(e^{−t} − 1)."""
+    with mpmath.workdps(250):
+        p = mpmath.mpf(rare) / (1 + mpmath.mpf(rare))
+        first, second = (1 + p * mpmath.expm1(-t) for t in (1, 2))
+        unbiased = float(1 / first**2 - 1 / second)
+    noise = read(ss.betabinom(1, 1, rare, loc=-1))
+    assert noise.variance == pytest.approx(float(p * (1 - p)), rel=1e-12, abs=0)
+    estimator = tu.unbiased("exp(q)", noise)
+    assert estimator(0) == pytest.approx(float(1 / first), rel=1e-14)
+    assert estimator.variance(0) == pytest.approx(unbiased, rel=1e-10, abs=0)
+
+
+def test_masses_that_fall_slowly_are_added_up_to_their_end() -> None:
+    """A million masses are above e^{−42}; E e^{tZ} of a negative binomial law is a power."""
+    r, p, t = 1e-4, 4.1e-5, 0.5j
+    with mpmath.workdps(30):
+        expected = (mpmath.mpf(p) / (1 - (1 - mpmath.mpf(p)) * mpmath.exp(t))) ** mpmath.mpf(r)
+    assert read(ss.nbinom(r, p)).mgf(t) == pytest.approx(complex(expected), rel=1e-13)
+
+
+def test_a_moment_of_masses_that_are_rounding_only_is_refused() -> None:
+    """Logarithms of the masses are differences of numbers around 1e14; two moments are stated."""
+    noise = read(ss.nhypergeom(10**13, 5 * 10**12, 5))
+    assert noise.moment(1) == pytest.approx(5, rel=1e-12)
+    assert noise.moment(2) == pytest.approx(35, rel=1e-11)
+    with pytest.raises(TrueupError, match="the sum over its tails does not settle"):
+        noise.moment(3)
+
+
 def test_quantiles_where_scipys_search_gives_up() -> None:
     """The law is Poisson's but for 1e-18; scipy.stats.binom(10**18, 1e-18).ppf(0.9) is 0."""
     noise, poisson = read(ss.binom(10**18, 1e-18, loc=-2)), read(ss.poisson(1, loc=-2))

@@ -117,7 +117,9 @@ class Mass(Noise):
         """
         first, last = _ends(noise, low, high)
         masses = noise.pmf(np.arange(first, last + 1.0))
-        return cls._from(first, _normalised(masses, noise, low, high))
+        if not masses.any():
+            raise TrueupError(f"{noise!r} has no mass in [{low}, {high}]", "widen low and high")
+        return cls._from(first, masses)
 
     @classmethod
     def clamped(cls, noise: Noise, low: int, high: int) -> Mass:
@@ -211,15 +213,14 @@ class Mass(Noise):
         return [add([k**j * term for k, term in terms]) for j in range(order + 1)]
 
     @cached_property
-    def _table(self) -> tuple[int, Floats, Floats, Floats]:
-        """The first integer, the masses from it on, P(Z ≤ k), and P(Z > k)."""
+    def _table(self) -> tuple[int, Floats, Floats]:
+        """The first integer, the masses from it on, and P(Z ≤ k) for all but the last."""
         first, last = self.masses[0][0], self.masses[-1][0]
         masses = np.zeros(last - first + 1)
         for k, p in self.masses:
             masses[k - first] = float(p)
-        below = np.minimum(np.cumsum(masses), 1.0)
-        above = np.append(np.cumsum(masses[:0:-1])[::-1], 0.0)
-        return first, masses, np.where(above < 0.5, 1 - above, below), above
+        above = np.cumsum(masses[:0:-1])[::-1]
+        return first, masses, np.where(above < 0.5, 1 - above, np.cumsum(masses)[:-1])
 
     def __getstate__(self) -> tuple[tuple[int, Exact], ...]:
         return self.masses
@@ -228,24 +229,23 @@ class Mass(Noise):
         object.__setattr__(self, "masses", masses)
 
     def _density(self, x: Floats) -> Floats:
-        first, masses, *_ = self._table
+        first, masses, _ = self._table
         padded = np.concatenate([[0.0], masses, [0.0, np.nan]])
         index = np.clip(np.nan_to_num(np.floor(x) - first + 1), 0, len(masses) + 1)
         return np.asarray(padded[np.where(np.isnan(x), len(masses) + 2, index).astype(np.intp)])
 
     def _cdf(self, x: Floats) -> Floats:
-        first, masses, below, _ = self._table
-        padded = np.concatenate([[0.0], below[:-1], [1.0, np.nan]])
+        first, masses, below = self._table
+        padded = np.concatenate([[0.0], below, [1.0, np.nan]])
         index = np.clip(np.nan_to_num(np.floor(x) - first + 1), 0, len(masses))
         return np.asarray(padded[np.where(np.isnan(x), len(masses) + 1, index).astype(np.intp)])
 
     def _quantile(self, p: Floats) -> Floats:
-        first, _, below, _ = self._table
-        index = np.minimum(np.searchsorted(below, p), len(below) - 1)
-        return np.where(np.isnan(p), p, first + index.astype(float))
+        first, _, below = self._table
+        return np.where(np.isnan(p), p, first + np.searchsorted(below, p).astype(float))
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        first, masses, *_ = self._table
+        first, masses, _ = self._table
         return first + rng.choice(len(masses), size=shape, p=masses / masses.sum())
 
 
@@ -325,10 +325,3 @@ def _ends(noise: Noise, low: object, high: object) -> tuple[int, int]:
             "narrow low and high, or use the noise as it is",
         )
     return first, last
-
-
-def _normalised(masses: Any, noise: Noise, low: object, high: object) -> Floats:
-    total = float(masses.sum())
-    if total > 0:
-        return np.asarray(masses / total)
-    raise TrueupError(f"{noise!r} has no mass in [{low}, {high}]", "widen low and high")

@@ -310,7 +310,8 @@ class ScipyNoise(Noise):
         if type(generic)._munp is not scipy.stats.rv_discrete._munp:
             return True
         wanted = {"moments": "mvsk"} if generic._stats_has_moments else {}
-        stated = generic._stats(*(np.float64(s) for s in self.shapes), **wanted)
+        with quiet():
+            stated = generic._stats(*(np.float64(s) for s in self.shapes), **wanted)
         return k <= 4 and all(value is not None for value in stated[:k])
 
     def _can_be_summed(self, order: int) -> bool:
