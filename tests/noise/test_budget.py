@@ -22,6 +22,7 @@ from trueup.noise import (
     RoundedLaplace,
     Staircase,
 )
+from trueup.noise.privacy import discrete_profile
 
 
 def test_pure_budgets_are_exact():
@@ -71,6 +72,14 @@ def discrete_delta(sigma, epsilon, shift):
         weights = [mpmath.exp(-((k / s) ** 2) / 2) for k in range(-reach, reach + 1)]
         pairs = zip(weights, weights[int(shift) :], strict=False)
         return mpmath.fsum(p - e * q for p, q in pairs if p > e * q) / mpmath.fsum(weights)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "epsilon", "shift"), [(20, 0.8, 1), (3, 12, 1), (100, 0.15, 1), (4, 30, 9), (2, 0, 3)]
+)
+def test_the_discrete_profile_keeps_its_digits_where_hardly_anything_is_left(sigma, epsilon, shift):
+    found = discrete_profile(float(sigma), float(epsilon), float(shift))
+    assert found == pytest.approx(float(discrete_delta(sigma, epsilon, shift)), rel=1e-9, abs=0)
 
 
 BUDGETS = [(1, 1e-5, 1), (0.1, 1e-6, 1), (3, 1e-9, 2), (0.5, 0.1, 1), (8, 1e-12, 5), (20, 0.3, 1)]

@@ -70,6 +70,14 @@ def test_default_gamma_minimises_the_absolute_error(epsilon):
         assert quadrature(Staircase(epsilon, 1, gamma), abs) >= best * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("reach", [0.5, 2.0, 3.0, 7.25])
+def test_the_density_is_constant_between_breaks_up_to_the_reach(reach):
+    noise = Staircase(1, 0.5, 0.25)
+    edges = {k / 2 + part / 8 for k in range(16) for part in (0, 1)}
+    wanted = {sign * edge for edge in edges if edge <= reach for sign in (-1, 1)}
+    assert {edge for edge in noise.breaks(reach) if abs(edge) <= reach} == wanted
+
+
 def test_small_and_large_epsilon():
     """ε → 0 looks like Laplace(Δ/ε); a large ε leaves almost nothing but the first step."""
     assert Staircase(1e-5).variance == pytest.approx(2e10, rel=1e-4)

@@ -103,7 +103,7 @@ def digits_of(c: sympy.Expr) -> Any:
 def symbol_of(x: Any, digits: int = 20) -> sympy.Expr:
     """Return an mpmath number as a sympy number with ``digits`` digits.
 
-    A part that is only rounding beside the other one is dropped.
+    A part that is only rounding beside the other one, five digits below the last, is dropped.
 
     Examples
     --------

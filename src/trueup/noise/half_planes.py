@@ -211,7 +211,7 @@ def _two_laplace(scales: Floats, tail: float) -> Floats:
     def beyond(t: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
             rise = -np.expm1(-t * ((1 - c) / c)) / (1 - c)
-        rise = np.where(c == 1, t, np.where(c == 0, 1.0, rise))
+        rise = np.where(c == 1, t, rise)
         return np.asarray(np.exp(-t) / 2 * (1 + c * c / (1 + c) * rise))
 
     reached = np.full(c.shape, 4 - 4 * math.log(tail))  # far beyond: e^{−t}(1 + t) < tail

@@ -81,7 +81,7 @@ def beyond(summands: tuple[Summand, ...], u: tuple[float, float], chance: float)
     weights = [u[0] * s.top + u[1] * s.bottom for s in summands]
     ends = [limit(s.noise) / abs(w) for s, w in zip(summands, weights, strict=True) if w]
     sd = spread(summands, u)
-    if not ends or not sd:
+    if not sd:
         return mean(summands, u)
     t = min(*ends, 40 / sd, math.inf) * np.geomspace(1e-3, 1.0, 40)
     total = sum(

@@ -58,16 +58,16 @@ def discrete_scale(epsilon: float, delta: float, shift: float) -> float:
     def private(sigma: float) -> bool:
         return bool(discrete_profile(sigma, epsilon, shift) <= delta)
 
-    after = best = least_scale(private, shift)
-    failed, run = None, 0
+    best = least_scale(private, shift)
+    failed, row = None, list[float]()
     for sigma in _upwards(best, epsilon, shift) if best < SMOOTH else ():
         if not private(sigma):
-            failed, run = sigma, 0
+            failed, row = sigma, []
             continue
-        after, run = (after if run else sigma), run + 1
-        if run > 3 * SAMPLES:
+        row.append(sigma)
+        if len(row) > 3 * SAMPLES:
             break
-    return best if failed is None else crossing(private, failed, after)
+    return best if failed is None else crossing(private, failed, row[0])
 
 
 def _upwards(start: float, epsilon: float, shift: float) -> Iterator[float]:
