@@ -33,6 +33,7 @@ from trueup.formula.objections import objections
 from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
 from trueup.inverse import display
+from trueup.inverse.as_written import check_as_written
 from trueup.inverse.closed_ends import grids, of_ratio, projected
 from trueup.inverse.exact_law import ExactLaw
 from trueup.inverse.grids import grid
@@ -130,6 +131,7 @@ class Estimator:
             self._source = with_convention(self._source, empty, self._statistics, tied)
         self._tied = used_conditions(tied, self._statistics)
         self._prior = check_prior(prior, self._tied)
+        check_as_written(self._source, {s.symbol: s.domain for s in self._statistics}, self._tied)
         self._inverse: Inverse = self._invert(extension)
         self.extension = extension
         self._value = self._grid("value")

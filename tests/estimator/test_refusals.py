@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -31,9 +32,49 @@ def refused(make: Callable[[], Any], error: type[Exception], reason: str) -> Non
     assert isinstance(info.value, tu.TrueupError)
 
 
+WRITTEN = [
+    ("sqrt(q)**2", tu.Laplace(1), (0, None), "q"),
+    ("exp(log(q))", tu.DiscreteLaplace(1), (0, None), "q"),
+    ("q/q", tu.Laplace(1), None, "1"),
+    ("1/(1/q)", tu.DiscreteLaplace(1), None, "q"),
+    ("max(5 - q, 0)/max(5 - q, 0)", tu.Laplace(1), (None, 5), "1"),
+    ("where(q > 0, sqrt(q)**2, q)", tu.Laplace(1), None, "q"),
+    ("where(q >= 0 and sqrt(q)**2 < 4, 1, 0)", tu.DiscreteLaplace(1), None, "where(q"),
+    ("where(q < 0 or sqrt(q)**2 < 4, 1, 0)", tu.DiscreteLaplace(1), None, "where(q"),
+    ("sqrt(q*(q - 1))**2", tu.DiscreteLaplace(1), None, "q*(q - 1)"),
+    ("sqrt(q - 0.1)**2", tu.Laplace(1), (0.1, None), "q - 0.1"),
+]
+
+
+@pytest.mark.parametrize(("formula", "noise", "domain", "simple"), WRITTEN)
+def test_what_is_real_as_written_is_estimated(
+    formula: str, noise: tu.Noise, domain: Any, simple: str
+) -> None:
+    made = tu.unbiased(formula, noise, domain)
+    assert json.loads(made.to_json())["formula"].startswith(simple)
+
+
+def test_conditions_between_statistics_count() -> None:
+    noise = {"s": tu.DiscreteLaplace(1), "n": tu.DiscreteLaplace(1)}
+    assert tu.unbiased("1/(1 + sqrt(n - s)**2)", noise, "0 <= s <= n").statistics == ("s", "n")
+    refused(
+        lambda: tu.unbiased("1/(1 + sqrt(n - s)**2)", noise, "s >= 0, n >= 0"),
+        tu.NoUnbiasedEstimator,
+        "n - s must not be negative",
+    )
+
+
 # -- what the mathematics says -----------------------------------------------------------
 
 REASONS = [
+    ("sqrt(q)**2", tu.Laplace(1), (-1, None), r"as it is written.* q must not be negative"),
+    ("sqrt(q)**2", tu.DiscreteLaplace(1), (-3, 0), r"not a real number at q = -3"),
+    ("sin(asin(q))", tu.Laplace(1), (-2, 3), r"1 - q\*\*2 must not be negative"),
+    ("cosh(acosh(q))", tu.Laplace(1), (0, None), r"q - 1 must not be negative"),
+    ("exp(log(q))", tu.RoundedLaplace(10), (None, 5), r"q must not be negative"),
+    ("q + 0*atanh(q)", tu.Laplace(1), (0, None), r"1 - q\*\*2 must not be negative"),
+    ("where(q > 1, sqrt(q - 3)**2, q)", tu.DiscreteLaplace(1), None, r"at q = 2, inside"),
+    ("max(q, 0)/max(q, 0)", tu.Laplace(1), None, r"max\(0, q\) must not be 0"),
     ("1/(q*q + q)", tu.Uniform(2), (None, 0), r"pole at -1"),
     ("1/q", tu.Laplace(1), None, r"pole at 0"),
     ("1/q", tu.Laplace(1), (-1, None), r"pole at 0"),

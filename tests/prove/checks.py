@@ -198,8 +198,6 @@ class Examination:
     def sure(self) -> verdict.Verdict:
         """What is judged; open where it hangs on whether 0.1 is a tenth or the double beside it."""
         found = self.judged
-        if found.reason == "undefined" and reading.nullifies(self.tree):
-            return verdict.Verdict("open")
         if found.answer == "open" or all(map(_is_a_double, reading.constants(self.tree))):
             return found
         (name,) = self.names

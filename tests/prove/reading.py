@@ -415,18 +415,6 @@ _MANY: dict[str, Callable[..., Series]] = {
 }
 
 
-def nullifies(tree: ast.expr) -> bool:
-    """Whether a part is multiplied by 0: then it may be left out, also where it is no number."""
-    products = (
-        n for n in ast.walk(tree) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)
-    )
-    return any(_is_zero(side) for n in products for side in (n.left, n.right))
-
-
-def _is_zero(node: ast.expr) -> bool:
-    return not names(node) and float(_float(node, {})) == 0
-
-
 # -- guards ----------------------------------------------------------------------------------------
 
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeVar
 import sympy
 
 from trueup.errors import FormulaError
-from trueup.formula import arithmetic, conditions, limits
+from trueup.formula import arithmetic, conditions, limits, needs
 from trueup.formula.admission import admit
 from trueup.formula.nodes import Condition, UnfitError, Value
 from trueup.formula.operations import FUNCTIONS
@@ -37,7 +37,7 @@ from trueup.formula.settling import settle
 from trueup.formula.tokens import Token, tokens
 from trueup.formula.words import CALLABLE, CHOICE, COMPARISONS, EXTREMA, RESERVED
 
-__all__ = ["admit", "parse"]
+__all__ = ["admit", "parse", "written"]
 
 Node = Value | Condition
 _Built = TypeVar("_Built")
@@ -73,11 +73,25 @@ def parse(text: str) -> sympy.Expr:
     if not isinstance(text, str):
         hint = 'give the formula as text, e.g. "1/q"'
         raise FormulaError(f"a formula must be text, got {quoted(repr(text))}", hint)
-    return _parse(str(text))
+    return written(str(text)).expr
+
+
+class Written(NamedTuple):
+    """A formula as sympy has it, and what it needs as written where that does not show."""
+
+    expr: sympy.Expr
+    needs: tuple[needs.Need, ...]
 
 
 @lru_cache(maxsize=512)
-def _parse(text: str) -> sympy.Expr:
+def written(text: str) -> Written:
+    """Return the formula, and what it needs as it is written.
+
+    Examples
+    --------
+    >>> written("sqrt(q)**2")
+    Written(expr=q, needs=(Need(expr=q, divides=False, where=True),))
+    """
     if len(text) > limits.CHARACTERS:
         problem = f"the formula has {len(text)} characters, more than {limits.CHARACTERS}"
         raise FormulaError(f"{problem}: {quoted(text)}", "shorten it")
@@ -104,13 +118,15 @@ class _Parser:
         self.tokens = list(tokens(text))
         self.index = 0
         self.counts = dict.fromkeys(_COUNTED, 0)
+        self.needs: list[needs.Need] = []
 
-    def formula(self) -> sympy.Expr:
+    def formula(self) -> Written:
         """Read the whole text."""
         node = self.expression(0, _Place())
         if self.next.kind != "end":
             raise self.unexpected(self.next)
-        return self.build(0, settle, self.value(node, 0).expr)
+        expr = self.build(0, settle, self.value(node, 0).expr)
+        return Written(expr, needs.lost(self.needs, expr))
 
     @property
     def next(self) -> Token:
@@ -140,6 +156,7 @@ class _Parser:
         base = self.value(left, start)
         self.take()
         exponent = self.operand(_SIGN, place.inside())
+        self.needs += needs.of_power(base.expr, exponent.expr)
         return self.build(start, arithmetic.power, base, exponent)
 
     def chain(self, first: Value, start: int, binding: int, place: _Place) -> Value:
@@ -150,6 +167,8 @@ class _Parser:
             sign = self.take()
             at = start if binding == _PRODUCT else self.next.start
             part = self.operand(binding + 1, place)
+            if sign.value == "/":
+                self.needs += needs.of_power(part.expr, arithmetic.MINUS_ONE.expr)
             parts.append(self.build(at, inverse, part) if sign.value in "-/" else part)
         return self.build(start, arithmetic.total if binding == _SUM else arithmetic.product, parts)
 
@@ -159,8 +178,10 @@ class _Parser:
         parts = [first]
         while self.binding() == binding:
             self.count("joined", self.take(), 2 if len(parts) == 1 else 1)
-            at = self.next.start
-            parts.append(self.condition(self.expression(binding + 1, place), at))
+            at, before = self.next.start, len(self.needs)
+            part = self.condition(self.expression(binding + 1, place), at)
+            self.decided(before, conditions.join(word, parts), word == "and")
+            parts.append(part)
         return self.build(start, conditions.join, word, parts)
 
     def comparison(self, left: Value, start: int, place: _Place) -> Condition:
@@ -227,6 +248,7 @@ class _Parser:
             self.count("extrema", token)
             return self.build(token.start, arithmetic.extremum, name, [first, *rest])
         if name in FUNCTIONS and not rest:
+            self.needs += needs.of_call(name, first.expr)
             return self.build(token.start, arithmetic.call, name, first)
         raise self.miscounted(token, len(rest) + 1)
 
@@ -234,11 +256,19 @@ class _Parser:
         """Read arguments up to the closing bracket: values, the first of `where` a condition."""
         found: list[Node] = []
         while not found or self.take_sign(","):
-            start = self.next.start
+            start, before = self.next.start, len(self.needs)
             node = self.expression(0, place)
             conditional = name == CHOICE and not found
+            if name == CHOICE and found:
+                self.decided(before, found[0], len(found) == 1)
             found.append((self.condition if conditional else self.value)(node, start))
         return found
+
+    def decided(self, before: int, test: Node, holds: bool) -> None:
+        """Say of what was read since that it is only looked at where a condition holds, or not."""
+        if len(self.needs) > before:
+            case = test.expr if holds else sympy.Not(test.expr)
+            self.needs[before:] = [need.under(case) for need in self.needs[before:]]
 
     def close(self, opening: Token) -> None:
         """Step over the closing bracket."""

@@ -15,7 +15,8 @@ from trueup.errors import FormulaError, TrueupError
 from trueup.exact import number, symbolic
 from trueup.formula.admission import admit
 from trueup.formula.binding import by_name, parameter_name
-from trueup.formula.grammar import parse
+from trueup.formula.grammar import parse, written
+from trueup.formula.needs import Need
 from trueup.formula.opaque import Table, opaque
 from trueup.formula.text import text
 
@@ -42,13 +43,15 @@ _HINT = (
 class Source:
     """A formula: its expression, and how to write it down again.
 
-    ``note`` says what could not be checked; ``record`` is JSON, None if there is no text form.
+    ``note`` says what could not be checked; ``record`` is JSON, None if there is no text form;
+    ``needs`` is what the formula needs as written, where its expression needs less.
     """
 
     expr: sympy.Expr
     record: Any
     note: str | None = None
     domain: Interval | None = None
+    needs: tuple[Need, ...] = ()
 
 
 def read(
@@ -86,7 +89,7 @@ def read(
     if isinstance(f, Source):
         return f
     if isinstance(f, str):
-        return _formula(parse(f))
+        return dataclasses.replace(_formula(parse(f)), needs=written(f).needs)
     if isinstance(f, sympy.Basic):
         return _formula(admit(f))
     if isinstance(f, _POLYNOMIALS):

@@ -1,0 +1,97 @@
+"""What a formula needs as it is written, where sympy's simpler form needs less.
+
+``sqrt(a)**2`` is a for sympy, ``sin(asin(n))`` is n and ``0*log(q)`` is 0, whatever the sign of q.
+A need is what must not be negative, or, where it divides, not 0 on a stretch: at single points, as
+in ``q/q``, the simpler form is the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import sympy
+
+from trueup.formula.words import NAMES
+
+
+class Need(NamedTuple):
+    """An expression that must not be negative (or 0, if it divides) where a condition holds."""
+
+    expr: sympy.Expr
+    divides: bool
+    where: sympy.Basic = sympy.true
+
+    def under(self, test: sympy.Basic) -> Need:
+        """Return the need of what is only looked at where a condition holds."""
+        return self._replace(where=sympy.And(test, self.where))
+
+
+_ROOT = sympy.Rational(1, 2)
+_PARTIAL: dict[str, Callable[[sympy.Expr], sympy.Expr]] = {
+    "log": lambda a: a,
+    "asin": lambda a: 1 - a**2,
+    "acos": lambda a: 1 - a**2,
+    "atanh": lambda a: 1 - a**2,
+    "acosh": lambda a: a - 1,
+}
+_INFINITE = ("log", "atanh")  # where their need is 0
+
+
+def of_power(base: sympy.Expr, exponent: sympy.Expr) -> list[Need]:
+    """Return what a power with a constant exponent needs.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> of_power(q, sympy.Rational(1, 2)), of_power(q, sympy.Integer(-1))
+    ([Need(expr=q, divides=False, where=True)], [Need(expr=q, divides=True, where=True)])
+    """
+    if not base.free_symbols or exponent.free_symbols:
+        return []
+    whole = exponent.is_integer or (exponent.is_Float and float(exponent).is_integer())
+    needs = [] if whole else [Need(base, divides=False)]
+    return needs + ([Need(base, divides=True)] if exponent.is_negative else [])
+
+
+def of_call(name: str, argument: sympy.Expr) -> list[Need]:
+    """Return what a function needs of its argument.
+
+    Examples
+    --------
+    >>> of_call("asin", sympy.Symbol("q", real=True))
+    [Need(expr=1 - q**2, divides=False, where=True)]
+    """
+    if name == "sqrt":
+        return of_power(argument, _ROOT)
+    if name not in _PARTIAL or not argument.free_symbols:
+        return []
+    needed = _PARTIAL[name](argument)
+    return [Need(needed, divides) for divides in (False, True)[: 1 + (name in _INFINITE)]]
+
+
+def lost(needs: Sequence[Need], expr: sympy.Expr) -> tuple[Need, ...]:
+    """Return the needs of a formula that do not show in its expression.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> lost(of_call("sqrt", q), sympy.sqrt(q)), len(lost(of_call("sqrt", q), q))
+    ((), 1)
+    """
+    if not needs:
+        return ()
+    shown = {*_shown(expr)}
+    return tuple(n for n in dict.fromkeys(needs) if n.where != sympy.false and n[:2] not in shown)
+
+
+def _shown(expr: sympy.Basic) -> Iterator[tuple[sympy.Expr, bool]]:
+    """Yield what an expression needs in all of its cases."""
+    if isinstance(expr, sympy.Piecewise):
+        return
+    if isinstance(expr, sympy.Pow) and not isinstance(expr, sympy.exp):
+        yield from (need[:2] for need in of_power(*expr.args))
+    elif type(expr) in NAMES:
+        yield from (need[:2] for need in of_call(NAMES[type(expr)], expr.args[0]))
+    for arg in expr.args:
+        yield from _shown(arg)
