@@ -13,7 +13,6 @@ import sympy
 from trueup.domain import Interval
 from trueup.enclosure import zeros
 from trueup.errors import NoUnbiasedEstimator, TrueupError
-from trueup.formula.denominators import denominators
 from trueup.formula.opaque import Opaque
 from trueup.formula.substitution import at, real_at
 from trueup.formula.text import text
@@ -21,6 +20,7 @@ from trueup.formula.unkinked import without_kinks
 from trueup.inverse import spectral
 from trueup.inverse.definite import definite
 from trueup.inverse.extended import Extended
+from trueup.inverse.finite import place, too_large_at, undefined_at, values_of
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
 from trueup.inverse.on_values import OnValues
@@ -420,38 +420,17 @@ def _finite(
         points = [p for p, allow in zip(points, allowed, strict=True) if allow]
     others = component.f.free_symbols - set(box)
     columns |= {s: np.full(len(points), 1.2345) for s in others}
-    finite = np.isfinite(evaluate(component.f, columns))
-    for quotient in _quotients(component.f):
-        finite &= np.isfinite(evaluate(quotient, columns))
-    if not finite.all():
-        where = points[int(np.flatnonzero(~finite)[0])]
-        at = ", ".join(f"{_name(s)} = {v:g}" for s, v in zip(box, where, strict=True))
-        raise refusal(
-            text(component.f),
-            f"it is not a finite number at {at} (a pole inside the domain, or undefined)",
-            "bound the domain to where the formula is finite"
-            + (
-                ", or say what it is in empty cells: empty=value"
-                if denominators(component.f)
-                else ""
-            ),
-            proved=True,
-        )
+    values, undefined = values_of(component.f, columns)
+    names = [_name(s) for s in box]
+    if undefined.any():
+        raise undefined_at(component.f, place(names, points[int(np.argmax(undefined))]))
+    beyond = np.isinf(values) & [max(map(abs, p), default=0.0) < _WHOLE for p in points]
+    if beyond.any():
+        list(_tails(component))  # that f outgrows the noise says more
+        raise too_large_at(component.f, place(names, points[int(np.argmax(beyond))]))
 
 
-def _quotients(f: sympy.Expr) -> Iterator[sympy.Expr]:
-    """Yield the reciprocals and logarithms that f always needs, whatever its cases are.
-
-    As a double, 1/0 is infinite, and min(1/0, 0), tanh(1/0) and 1/(1 + 1/0) are numbers again.
-    """
-    if isinstance(f, sympy.Piecewise):
-        return
-    if isinstance(f, sympy.log) or (isinstance(f, sympy.Pow) and f.exp.is_negative):
-        yield f
-    for part in f.args:
-        yield from _quotients(part)
-
-
+_WHOLE = 2.0**53  # from here on doubles skip integers, and zeros are those of rounded formulas
 _MOST_POINTS = 100_000  # at which f is tried, a tenth of a second
 
 
@@ -507,7 +486,8 @@ def _phases(expr: sympy.Expr) -> list[sympy.Expr]:
 def _probes(domain: Interval, marks: list[float]) -> list[float]:
     """Return integers of a domain at which f is tried."""
     ends = [float(b) for b in domain.bounds if b is not None]
-    near = {float(math.floor(m) + k) for m in (*ends, *marks, 0.0) for k in range(-20, 22)}
+    steps = [(m, k * max(1.0, math.ulp(m))) for m in (*ends, *marks, 0.0) for k in range(-20, 22)]
+    near = {float(math.floor(m) + step) for m, step in steps}
     return sorted(k for k in near if k in domain)
 
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import sympy
 
-from trueup.errors import NoUnbiasedEstimator, TrueupError
+from trueup.errors import TrueupError
 from trueup.formula.opaque import Table, opaque
 from trueup.formula.substitution import at
 from trueup.formula.text import text
-from trueup.kernels.evaluate import evaluate
+from trueup.inverse.finite import place, too_large_at, undefined_at, values_of
 from trueup.noise.operator import Branch, X
 
 if TYPE_CHECKING:
@@ -213,12 +213,10 @@ def table(first: int, values: Floats, place: sympy.Expr) -> sympy.Expr:
 
 def values_at(h: sympy.Expr, n: sympy.Symbol, q: Floats) -> Floats:
     """Return h at integers, all of them finite numbers, or refuse."""
-    values = evaluate(h, {n: q})
+    values, undefined = values_of(h, {n: q})
     if np.isfinite(values).all():
         return values
-    where = q[~np.isfinite(values)][0]
-    raise NoUnbiasedEstimator(
-        f"no unbiased estimator of {text(h)}: it is not a finite number at {n.name} = {where:g} "
-        "(a pole inside the domain, or undefined)",
-        "bound the domain to where the formula is finite",
+    wrong, error = (
+        (undefined, undefined_at) if undefined.any() else (np.isinf(values), too_large_at)
     )
+    raise error(h, place([text(n)], [q[np.argmax(wrong)]]))
