@@ -131,8 +131,8 @@ class Estimator:
             self._source = with_convention(self._source, empty, self._statistics, tied)
         self._tied = used_conditions(tied, self._statistics)
         self._prior = check_prior(prior, self._tied)
-        check_as_written(self._source, {s.symbol: s.domain for s in self._statistics}, self._tied)
         self._inverse: Inverse = self._invert(extension)
+        check_as_written(self._source, {s.symbol: s.domain for s in self._statistics}, self._tied)
         self.extension = extension
         self._value = self._grid("value")
         self._by_scale: dict[tuple[str, ...], Scaled] = {}

@@ -180,7 +180,7 @@ def side(tree: ast.expr, name: str, others: Mapping[str, Any], point: Any, direc
     with mpmath.workdps(DIGITS):
         rows: list[list[mpf] | None] = []
         for step in STEPS:
-            at = {name: mpf(point) + direction * step * max(1, abs(mpf(point))), **others}
+            at = {name: mpf(point) + direction * step * (abs(mpf(point)) or 1), **others}
             try:
                 rows.append(reading.derivatives(tree, at, name, 1))
             except UndefinedError:

@@ -9,6 +9,7 @@ ends: E g(q + Z) is. Where the noise is Laplace this is enough as well. A verdic
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -27,6 +28,9 @@ from prove.specials import LAST, MOST, Side, side, specials
 SAME = mpf("1e-10")
 """One-sided limits that differ by less, relative to their size, are taken for equal: they are known
 to 1e-12 at least, as the last distance is 1e-48 and f′ may go like its fourth root."""
+
+SLIGHT = mpf("1e-9")
+"""A value that is off its limit by less, relative to f nearby, may be that limit in decimals."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,8 +176,8 @@ def at_point(
             return Verdict("none", reason, where)
         if "undefined" in how:
             return Verdict("none", "undefined", where)
-        if "undecided" in how:
-            return Verdict("open", "", where)
+    if any("undecided" in (s.value.how, s.slope.how) for s in sides):
+        return Verdict("open", "", where)
     return _met(tree, {name: point, **others}, where, sides)
 
 
@@ -192,9 +196,22 @@ def _met(tree: ast.expr, point: Mapping[str, Any], where: float, sides: list[Sid
         return Verdict("open" if chosen else "exists", "removable", where)
     if not sides:  # the only value there is
         return Verdict("exists")
-    if _differ(here, sides[0].value.value):
-        return Verdict("none", "point", where)
-    return Verdict("exists")
+    limit = sides[0].value.value
+    assert limit is not None
+    if _differ(here, limit):
+        slight = abs(here - limit) <= SLIGHT * _nearby(tree, point)
+        return Verdict("open" if slight else "none", "point", where)
+    same = abs(here - limit) <= SAME * max(abs(here), abs(limit))
+    return Verdict("exists" if same else "open", "point", where)  # both below what is told from 0
+
+
+def _nearby(tree: ast.expr, point: Mapping[str, Any]) -> mpf:
+    """Return how large f is at a distance of 1/1000."""
+    sizes = [mpf(0)]
+    for step in (mpf("1e-3"), mpf("-1e-3")):
+        with contextlib.suppress(UndefinedError, BeyondError):
+            sizes.append(abs(reading.value(tree, {n: v + step for n, v in point.items()})))
+    return max(sizes)
 
 
 def _differ(a: mpf | None, b: mpf | None) -> bool:

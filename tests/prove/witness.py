@@ -116,9 +116,10 @@ def _rough(e: Any, name: str, point: mpf, others: dict[str, float]) -> bool:
     if e.whole(name):
         return False
     try:
-        return verdict.at_point(e.tree, name, point, e.ends(name), others).answer == "none"
+        found = verdict.at_point(e.tree, name, point, e.ends(name), others)
     except BeyondError:
         return False
+    return found.answer == "none" or (found.answer, found.reason) == ("open", "point")
 
 
 def _outgrows(e: Any, sign: int) -> bool | None:

@@ -81,14 +81,14 @@ def lost(needs: Sequence[Need], expr: sympy.Expr) -> tuple[Need, ...]:
     """
     if not needs:
         return ()
-    shown = {*_shown(expr)}
+    # of |a|, min, max and cases only what happens inside the domain is looked at later
+    whole = not expr.has(sympy.Abs, sympy.Min, sympy.Max, sympy.Piecewise)
+    shown = {*_shown(expr)} if whole else set()
     return tuple(n for n in dict.fromkeys(needs) if n.where != sympy.false and n[:2] not in shown)
 
 
 def _shown(expr: sympy.Basic) -> Iterator[tuple[sympy.Expr, bool]]:
-    """Yield what an expression needs in all of its cases."""
-    if isinstance(expr, sympy.Piecewise):
-        return
+    """Yield what an expression needs."""
     if isinstance(expr, sympy.Pow) and not isinstance(expr, sympy.exp):
         yield from (need[:2] for need in of_power(*expr.args))
     elif type(expr) in NAMES:

@@ -56,12 +56,17 @@ class _Unkinking:
         if isinstance(expr, sympy.Piecewise):
             return sympy.Piecewise(*((self.plain(value), test) for value, test in expr.args))
         if not isinstance(expr, _KINKED):
-            return expr.func(*map(self.plain, expr.args))
+            return self.folded(expr.func(*map(self.plain, expr.args)))
         cases = next(iter(_outer_cases(expr)), None)
         if cases is not None:
             drawn = ((self.plain(at(expr, {cases: value})), test) for value, test in cases.args)
             return sympy.Piecewise(*drawn)
         return self.kink(expr)
+
+    def folded(self, expr: sympy.Expr) -> sympy.Expr:
+        """Return a power, of which sympy makes cases with new kinks: of (q**2)**1.5 it is |q|³."""
+        cases = expr.args if isinstance(expr, sympy.Piecewise) else ()
+        return self.plain(expr) if any(value.has(*_KINKED) for value, _ in cases) else expr
 
     def kink(self, expr: sympy.Expr) -> sympy.Expr:
         """Return |·|, sign, min or max of expressions without cases as cases."""

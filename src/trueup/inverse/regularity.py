@@ -235,10 +235,20 @@ def classify(
         kind = "wild"
     middle = 0.0 if jumps[0] is None else _mean(found[0])
     if kind in ("mild", "kink") and f.has(sympy.Piecewise, sympy.sign):
-        kind = "point" if _apart(value_at(whole, {symbol: exact}), middle, sizes[0]) else kind
+        here = value_at(whole, {symbol: exact})
+        limits = [middle] if places else _at_ends(whole, symbol, domain)
+        apart = [m for m in limits if _apart(here, m, sizes[0])]
+        kind, middle = ("point", apart[0]) if apart else (kind, middle)
     exponent = min((side.exponent for side in found[order]), default=0.0)
     jump, slope = jumps[0] or 0.0, jumps[1] or 0.0
     return Singularity(float(exact), kind, jump, slope, middle, exponent, exact)
+
+
+def _at_ends(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> list[float]:
+    """Return the values of f at both ends of a domain, which is a few ulps wide."""
+    ends = (sympy.Rational(*end.as_integer_ratio()) for end in (domain.low, domain.high))
+    found = (real_at(value_at(f, {symbol: end}), {}) for end in ends)
+    return [float(value) for value in found if value is not None]
 
 
 def _is_rounding(
