@@ -201,12 +201,11 @@ class Release:
 
     def check_weights(self, weights: str, read: Iterable[str]) -> None:
         """Refuse weights that are the column of a noisy statistic, though no formula reads it."""
-        from trueup.noise import Noiseless
         from trueup.tables.totals import noisy_weights
 
         for name, statistic in self.statistics.items():
             column = name if statistic.column is None else statistic.column
-            known = name in read or isinstance(statistic.noise, (Noiseless, type(None)))
+            known = name in read or statistic.noise is None or statistic.noise.known
             if column.lower() == weights.lower() and not known:
                 raise noisy_weights(weights, f"{name} + {statistic.noise!r}")
 

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from trueup.estimator import Estimator
     from trueup.exact import Exact
-    from trueup.noise import Noise
 
 _GUARD = 20
 """φ is enclosed to 2⁻²⁰ of a step before it is rounded to a step."""
@@ -100,7 +99,7 @@ class PerRecordSum:
 
     def _estimator(self) -> Estimator:
         bound = (_exact_low(self.transform, self.offset, self.low), None)
-        domain = bound if isinstance(self.noise, Laplace) else None
+        domain = bound if self.noise.by_curvature else None
         inverse = self.transform.inverse
         return unbiased(inverse, self.noise, domain, derivatives=self.transform.derivatives)
 
@@ -122,7 +121,7 @@ class PerRecordSum:
     def policy(self, record: ArrayLike) -> Any:
         """Return the privacy loss of a record: ε under Laplace noise, ρ under Gaussian noise."""
         moved, scale = self._moved(), Fraction(self.noise.scale)
-        if isinstance(self.noise, Laplace):
+        if self.noise.by_curvature:
             return _each(record, lambda r: moved(r) / scale)
         return _each(record, lambda r: (moved(r) / scale) ** 2 / 2)
 
@@ -276,8 +275,8 @@ def _exact_low(transform: Transform, offset: Exact, low: float) -> Any:
     return low
 
 
-def _check_log(transform: Transform, noise: Noise, offset: Exact) -> None:
-    if transform.name != "log" or not isinstance(noise, Laplace):
+def _check_log(transform: Transform, noise: Laplace | Gaussian, offset: Exact) -> None:
+    if transform.name != "log" or not noise.by_curvature:
         if transform.name == "log" and offset <= 0:
             raise TrueupError("the logarithm needs an offset above 0, got 0", "e.g. offset=1")
         return

@@ -171,7 +171,7 @@ class Design:
 
     def count_variance(self, name: str) -> float:
         """Return the variance of the number of records from the counts of a measure."""
-        counts = [s for s in self._statistics(name) if isinstance(s.noise, DiscreteLaplace)]
+        counts = [s for s in self._statistics(name) if s.noise.lattice]
         return sum(float(s.noise.variance) for s in counts) / self.times(name) ** 2
 
     def times(self, name: str) -> int:
@@ -222,7 +222,7 @@ class Design:
 
     def _counted(self, name: str) -> str:
         """Return the number of records from the counts of a measure."""
-        counts = [s.name for s in self.of(name) if isinstance(s.noise, DiscreteLaplace)]
+        counts = [s.name for s in self.of(name) if s.noise.lattice]
         total, times = " + ".join(counts), self.times(name)
         return total if times == 1 else f"({total})/{times}"
 

@@ -107,7 +107,7 @@ class Statistic:
     @property
     def scale(self) -> float:
         """The scale of the noise; the width of a uniform one."""
-        return float(self.noise.width if isinstance(self.noise, Uniform) else self.noise.scale)
+        return float(getattr(self.noise, self.noise.scale_name))
 
     def whole(self, totals: Sequence[int], *, simulated: bool) -> Whole:
         """Return the true numbers of all groups as whole multiples of a step."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.noise import Gaussian
 from trueup.plots.style import CYCLE, panels
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def policy(
         top.plot(sizes, mechanism.policy(sizes), label=name, **style)
         relative = [mechanism.sd(float(t)) / t for t in sums]
         bottom.plot(sums, relative, label=name, **style)
-    rho = all(isinstance(m.noise, Gaussian) for m in mechanisms)
+    rho = not any(m.noise.by_curvature for m in mechanisms)
     suffix = f" ({unit})" if unit else ""
     top.set(xscale="log", yscale="log", xlabel=f"record{suffix}")
     top.set_ylabel("privacy loss ρ (zCDP)" if rho else "privacy loss ε")

@@ -16,7 +16,6 @@ import numpy as np
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.estimator import Estimator
 from trueup.noise.discrete_laplace import DiscreteLaplace
-from trueup.noise.laplace import Laplace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,7 +95,7 @@ def of_sums(
         if len(parts) > 1 and not straight and all(isinstance(z, DiscreteLaplace) for z in parts):
             further[name] = differences(parts[:-1])
             parts = parts[-1:]
-        elif len(parts) > 1 and not (straight or all(isinstance(z, Laplace) for z in parts)):
+        elif len(parts) > 1 and not (straight or all(z.by_curvature for z in parts)):
             return None
         left[name] = sum(parts[1:], parts[0])
     if math.prod(float(np.abs(w).sum()) for w in further.values()) > CANCELLED:

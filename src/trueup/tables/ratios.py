@@ -32,7 +32,6 @@ from trueup.formula.text import text
 from trueup.inverse.quotient import BOX, corners, directions, hull, linear
 from trueup.noise.cumulant_function import check_generating, cumulants, limit
 from trueup.noise.many import Summand, beyond, height, moments, region, spread
-from trueup.noise.noiseless import Noiseless
 from trueup.tables import few_cells
 from trueup.tables.few_cells import FewCells
 from trueup.tables.request import Readable, Request
@@ -358,7 +357,7 @@ def _summands(ratio: RatioOfSums, noises: Noises) -> tuple[Summand, ...]:
         Summand(law, top, bottom, cells)
         for name, top, bottom in zip(ratio.statistics, *forms, strict=True)
         for law, cells in noises[name]
-        if not isinstance(law, Noiseless)
+        if not law.known
     )
 
 

@@ -20,7 +20,6 @@ from trueup.errors import TrueupError
 from trueup.formula.denominators import denominators
 from trueup.noise.gaussian import Gaussian
 from trueup.noise.half_planes import with_quantiles
-from trueup.noise.noiseless import Noiseless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -280,6 +279,6 @@ def _below(size: Size, ends: Floats, nodes: Floats) -> Floats:
     gaps = ends[:, None] - nodes
     if size.whole:
         gaps = np.ceil(gaps) - 1
-    elif isinstance(size.law, Noiseless):  # P(Z < 0) is 0
+    elif size.law.known:  # P(Z < 0) is 0
         gaps = np.where(gaps == 0, -1.0, gaps)
     return np.asarray(size.law.cdf(gaps), float)
