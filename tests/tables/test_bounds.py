@@ -148,6 +148,10 @@ def test_tables_sorted_within_groups(law):
             assert bool(warned(estimator, values, b=np.full(3000, 2.0))) == expected
 
 
+def test_many_impossible_values_warn_once():
+    assert len(warned(LAPLACE, [-1e4] * 9)) == 1
+
+
 def test_clamped_releases_do_not_warn():
     values = np.maximum(1, 1 + tu.Laplace(2).sample(10_000, 3))
     assert not warned(LAPLACE, values)
@@ -156,6 +160,8 @@ def test_clamped_releases_do_not_warn():
 def test_unbounded_and_unknown_laws_do_not_warn():
     assert not warned(tu.unbiased("q", tu.Laplace(1)), [-1e9] * 10)
     assert not warned(tu.unbiased("q", tu.Moments([0, 2]), (0, None)), [-1e9] * 10)
+    both = tu.DiscreteLaplace(1) + tu.DiscreteLaplace(2)
+    assert not warned(tu.unbiased("q", both, (0, None)), [-3, -2, -1, 0, 4, 9])
 
 
 @pytest.mark.parametrize("backend", [b for b in BACKENDS if b.eager], ids=repr)

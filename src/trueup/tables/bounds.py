@@ -83,8 +83,8 @@ class Bound:
         if not count:
             return None
         beyond = np.flatnonzero(self.side * (x - self.value) > 0)
-        drawn = np.isin(beyond, drawn_anew(x, beyond, self.noise, scale))
         try:
+            drawn = np.isin(beyond, drawn_anew(x, beyond, self.noise, scale))
             u = self._tail(x[beyond] - self.value, None if scale is None else scale[beyond])
             alone = u.min(initial=1.0)
             if scale is None and farthest is not None and self.side * (farthest - self.value) > 0:
@@ -149,7 +149,7 @@ def _most_unlikely(u: Floats) -> tuple[float, int]:
     if not len(u):
         return 1.0, 0
     ordered = np.maximum(np.sort(u), np.finfo(float).tiny)
-    most = int(np.argmax(np.arange(1, len(u) + 1) / ordered))
+    most = int(np.argmin(ordered / np.arange(1, len(u) + 1)))  # the reciprocal may overflow
     return float(ordered[most]), most + 1
 
 
