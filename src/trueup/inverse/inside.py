@@ -1,9 +1,9 @@
 """The formula as it is inside the domain: what never happens there is left out.
 
 |a|, min and max are replaced by the argument that they are on the whole domain, touching at its
-edge included: |s·t| is s·t for s, t ≥ 0. Conditions on a statistic under continuous noise are
-decided where they hold at all but single points; whether f has its limits at these is looked at
-apart (kind ``point`` in :mod:`trueup.inverse.regularity`).
+edge included: |s·t| is s·t for s, t ≥ 0. Conditions are decided where they hold everywhere, on a
+statistic under continuous noise where they hold at all but single points; whether f has its limits
+at these is looked at apart (kind ``point`` in :mod:`trueup.inverse.regularity`).
 """
 
 from __future__ import annotations
@@ -68,15 +68,14 @@ def _decided(test: sympy.Basic, box: Box, rough: set[sympy.Symbol]) -> sympy.Bas
     if not isinstance(test, Relational) or not is_plain(test):
         return test
     difference = test.lhs - test.rhs
-    if not (len(difference.free_symbols) == 1 and difference.free_symbols <= rough):
-        return test
-    if isinstance(test, (sympy.Eq, sympy.Ne)):
+    single = len(difference.free_symbols) == 1 and difference.free_symbols <= rough
+    if single and isinstance(test, (sympy.Eq, sympy.Ne)):
         return sympy.false if isinstance(test, sympy.Eq) else sympy.true
-    sign = _sign(difference, box)
+    sign = _sign(difference, box, strict=not single)
     return test.func(sign, 0) if sign else test
 
 
-def _sign(expr: sympy.Expr, box: Box) -> int:
+def _sign(expr: sympy.Expr, box: Box, *, strict: bool = False) -> int:
     """Return the sign of an expression on the box, where it is not zero; 0 if it has both."""
     whole = {s: box.get(s, Interval()) for s in expr.free_symbols}
-    return definite(expr, whole, strict=False) if expr.free_symbols else 0
+    return definite(expr, whole, strict=strict) if expr.free_symbols else 0

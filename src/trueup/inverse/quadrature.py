@@ -136,8 +136,16 @@ def panels(
     )
     points, weights = _FEWER if few and not level else _LEGENDRE
     half = np.diff(edges)[:, None] / 2
-    nodes = (edges[:-1, None] + half * (1 + points)).ravel()
+    nodes = _off(edges[:-1, None] + half * (1 + points), edges, [start, *inner, stop]).ravel()
     return Rule(nodes, (half * weights).ravel() * _tilted(noise, nodes, q, tilt))
+
+
+def _off(nodes: Floats, edges: Floats, marks: list[float]) -> Floats:
+    """Return nodes that rounding has put on a mark, where φ may be 0/0, beside it."""
+    for ends, inwards in ((edges[:-1], np.inf), (edges[1:], -np.inf)):
+        on = (nodes == ends[:, None]) & np.isin(ends, marks)[:, None]
+        nodes[on] = np.nextafter(nodes[on], inwards)
+    return nodes
 
 
 def unit_cells(

@@ -107,7 +107,7 @@ def reals_between(low: float, high: float) -> Iterator[sympy.Expr]:
 def integers_between(low: float, high: float) -> Iterator[sympy.Expr]:
     """Yield one or two integers between two numbers, if there are any."""
     if math.isinf(low):
-        low = -_FEW if math.isinf(high) else math.floor(high) - _FEW
+        low = -_FEW // 2 if math.isinf(high) else math.floor(high) - _FEW
     inside = range(math.floor(low) + 1, math.ceil(min(high, low + _FEW)))
     for place in {len(inside) * 3 // 7, len(inside) - 1} if inside else ():
         yield sympy.Integer(inside[place])

@@ -184,13 +184,15 @@ def _sqrt(bits: int, a: Ball) -> Register:
     return _rounded(libmp.mpf_sqrt(a.v, bits), a.e - magnitude(a.v) // 2 + 2, bits)
 
 
-def _gentle(function: Callable[..., Any]) -> Callable[..., Register]:
-    """Return a function whose slope is at most 1."""
+def _gentle(function: Callable[..., Any], flat: int = 0) -> Callable[..., Register]:
+    """Return a function whose slope is at most 1, and at most |x|^−flat."""
 
     def apply(bits: int, a: Ball) -> Register:
-        if magnitude(a.v) > 4 * _FARTHEST:
+        size = magnitude(a.v)
+        if not flat and size > 4 * _FARTHEST:
             return _UNDEFINED
-        return _rounded(function(a.v, bits), a.e, bits)
+        far = max(size - 2, 0) if a.e <= size - 2 else 0
+        return _rounded(function(a.v, bits), a.e - flat * far, bits)
 
     return apply
 
@@ -309,11 +311,11 @@ _OPERATIONS: dict[str, Callable[..., Register]] = {
     "tan": _tan,
     "asin": _rooted(libmp.mpf_asin, _below_one),
     "acos": _rooted(libmp.mpf_acos, _below_one),
-    "atan": _gentle(libmp.mpf_atan),
+    "atan": _gentle(libmp.mpf_atan, 2),
     "sinh": _steep(libmp.mpf_sinh),
     "cosh": _steep(libmp.mpf_cosh),
-    "tanh": _gentle(libmp.mpf_tanh),
-    "asinh": _gentle(libmp.mpf_asinh),
+    "tanh": _gentle(libmp.mpf_tanh, 2),
+    "asinh": _gentle(libmp.mpf_asinh, 1),
     "acosh": _rooted(libmp.mpf_acosh, _above_one),
     "atanh": _atanh,
     "abs": lambda bits, a: Ball(libmp.mpf_abs(a.v), a.e),

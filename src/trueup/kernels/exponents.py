@@ -137,6 +137,18 @@ def _pow(a: Scaled, b: Scaled) -> Scaled:
     return _exp(_mul(b, _log(a)))
 
 
+def _hyperbolic(op: str, sign: float) -> Callable[[Scaled], Scaled]:
+    """Return sinh or cosh: (eˣ ± e⁻ˣ)/2 where nothing cancels."""
+
+    def apply(a: Scaled) -> Scaled:
+        x, rest = _double(a), _exp(_negative(a))
+        near, far = _scaled(UFUNCS[op](x)), _add(_exp(a), Scaled(sign * rest.m, rest.k))
+        small = np.abs(x) < 1
+        return Scaled(np.where(small, near.m, far.m), np.where(small, near.k, far.k - 1))
+
+    return apply
+
+
 def _extremum(sign: float) -> Callable[[Scaled, Scaled], Scaled]:
     def pick(a: Scaled, b: Scaled) -> Scaled:
         gap = _add(a, _negative(b)).m
@@ -154,6 +166,8 @@ _OPERATIONS: dict[str, Callable[..., Scaled]] = {
     "sqrt": _sqrt,
     "exp": _exp,
     "log": _log,
+    "sinh": _hyperbolic("sinh", -1.0),
+    "cosh": _hyperbolic("cosh", 1.0),
     "pow": _pow,
     "abs": lambda a: Scaled(np.abs(a.m), a.k),
     "max": _extremum(1.0),
