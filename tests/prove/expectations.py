@@ -141,13 +141,12 @@ def _integral(
     left, right = edges[:-1], edges[1:]
     total: Array | None = None
     for turn in range(ROUNDS):
-        if total is not None and not np.isfinite(total[1]).all():
-            break  # it overflows, and no halving mends that
         mean, size, error = _panels(h, law, q, left, right)
         narrow = (right - left) <= 1e-14 * (np.abs(left) + np.abs(right))
         error = np.where(narrow, error + size, error)  # nodes are no longer where they should be
         whole = size.sum(axis=1) + (0 if total is None else total[1])
-        good = (error <= 1e-13 * whole[:, None]).all(axis=0)
+        hopeless = ~np.isfinite(whole)[:, None]  # it overflows, and no halving mends that
+        good = (hopeless | (error <= 1e-13 * whole[:, None])).all(axis=0)
         good |= (right - left) <= 1e-15 * (np.abs(left) + np.abs(right))
         last = turn == ROUNDS - 1 or (~good).sum() > PANELS
         keep = np.ones_like(good) if last else good
