@@ -63,6 +63,21 @@ def rational(expr: sympy.Expr) -> sympy.Expr:
         return sympy.nan
 
 
+def decimal(expr: sympy.Expr) -> sympy.Expr:
+    """Return an expression with every float as the fraction that it is written as, or NaN.
+
+    Examples
+    --------
+    >>> decimal(0.1 * sympy.Symbol("q", real=True))
+    q/10
+    """
+    floats = expr.atoms(sympy.Float)
+    try:
+        return _Exact({x: sympy.Rational(repr(float(x))) for x in floats}).of(expr)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return sympy.nan
+
+
 def real_at(
     expr: sympy.Expr, values: Values, digits: int = 15, most: int = 100
 ) -> sympy.Expr | None:

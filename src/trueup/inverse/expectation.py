@@ -185,7 +185,7 @@ class Expectation:
         for i, cell in self.left:
             tilt = self.tilts[cell.symbol]
             if tilt and cell.operator.branches[region[i]].side == "inside":
-                expr = sympy.expand(expr * sympy.exp(-tilt * cell.symbol))
+                expr = _divided_by(expr, tilt, cell.symbol)
         return expr
 
     def _close(self, cell: Cell) -> bool:
@@ -364,6 +364,14 @@ def _measured(expr: sympy.Expr, shifts: Mapping[sympy.Symbol, sympy.Expr]) -> sy
         if not p.exp.is_Integer or p.exp < 0
     }
     return expr.xreplace(bases)
+
+
+def _divided_by(expr: sympy.Expr, tilt: float, symbol: sympy.Symbol) -> sympy.Expr:
+    """Return expr·e^{−tilt·x}, exponentials multiplied out; (x − 100)²² keeps its digits."""
+    powers = [p for p in expr.atoms(sympy.Pow) if p.base.is_polynomial(symbol)]
+    kept = {p: sympy.Dummy(real=True) for p in powers}
+    found = sympy.expand(expr.xreplace(kept) * sympy.exp(-tilt * symbol))
+    return found.xreplace({dummy: p for p, dummy in kept.items()})
 
 
 def _tilt(cell: Cell, left: float, right: float) -> float:

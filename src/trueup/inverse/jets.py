@@ -24,7 +24,7 @@ from sympy.core.relational import Relational
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import known_values
-from trueup.formula.substitution import at
+from trueup.formula.substitution import at, decimal, real_at
 from trueup.formula.text import text
 from trueup.inverse.high_derivatives import derivatives
 from trueup.inverse.tidy import is_tidy, over_one_denominator
@@ -211,9 +211,11 @@ class Jet:
 
     def _place(self, expr: sympy.Expr) -> sympy.Expr:
         """Return expr at the point; where substitution fails (0·log 0), its limit from inside."""
-        placed = known_values(
-            at(expr, {symbol: value for symbol, (value, _) in self.point.items()})
-        )
+        point = {symbol: value for symbol, (value, _) in self.point.items()}
+        placed = known_values(at(expr, point))
+        if placed.is_Float:  # some of its digits may have cancelled
+            exact = {symbol: decimal(value) for symbol, value in point.items()}
+            return real_at(decimal(expr), exact) or placed
         if not placed.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
             return placed
         return self._limit(expr)
