@@ -307,12 +307,14 @@ class Examination:
     @cached_property
     def is_lost_in_doubles(self) -> bool:
         """Whether f is another function in doubles: cos(n**9) where n**9 has twenty digits."""
-        for near in self.places:
-            f = self.f(near)
-            rough = float(reading.values(self.tree, {n: np.float64(v) for n, v in near.items()}))
-            if f is not None and LOST * (self.size(near) + self.typical) < abs(rough - f) < LARGE:
-                return True
-        return False
+        return any(map(self.loses, self.places))
+
+    def loses(self, x: Mapping[str, float]) -> bool:
+        """Whether doubles lose f at a value, or at the true one next to it."""
+        near = {n: self.inwards(n, v) for n, v in x.items()}
+        f = self.f(near)
+        rough = float(reading.values(self.tree, {n: np.float64(v) for n, v in near.items()}))
+        return f is not None and LOST * (self.size(near) + self.typical) < abs(rough - f) < LARGE
 
     @cached_property
     def places(self) -> list[dict[str, float]]:

@@ -26,7 +26,9 @@ Row = Mapping[str, float]
 
 def disagreements(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str, Row, float, Any]]:
     """Yield (target, point, what scalars say, what the target says)."""
-    points = [x for x in points if not _is_at_the_last_digit(e, x)] or points[:1]
+    points = [x for x in points if not _is_at_the_last_digit(e, x) and not e.loses(x)]
+    if not points:
+        return
     scalars = [_scalar(est, x) for x in points]
     columns = {n: np.array([x[n] for x in points]) for n in e.names}
     with np.errstate(all="ignore"):

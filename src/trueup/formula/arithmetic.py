@@ -91,7 +91,20 @@ def total(terms: Sequence[Value]) -> Value:
     q + 1
     """
     degree = max(term.degree for term in terms)
-    return checked(lambda: sympy.Add(*_exprs(terms)), fold(math.fsum, terms), degree)
+    return checked(lambda: _sum(_exprs(terms)), fold(math.fsum, terms), degree)
+
+
+def _sum(exprs: Sequence[sympy.Expr]) -> sympy.Expr:
+    """Return a sum; its numbers as one fraction of decimals where a double would lose the least."""
+    numbers, rest = zip(*(e.as_coeff_Add() for e in exprs), strict=True)
+    given = [n for n in numbers if n]
+    if not any(rest) or not all(n.is_Rational or n.is_Float for n in given):
+        return sympy.Add(*exprs)
+    exact = sympy.Add(*(sympy.Rational(repr(float(n))) if n.is_Float else n for n in given))
+    lost = abs(exact - sympy.Rational(*float(exact).as_integer_ratio()))
+    if not any(n.is_Float for n in given) or lost <= _LEAST * min(map(abs, given)):
+        return sympy.Add(*exprs)
+    return sympy.Add(exact, *rest)
 
 
 def product(factors: Sequence[Value]) -> Value:
@@ -105,6 +118,9 @@ def product(factors: Sequence[Value]) -> Value:
     degree = sum(factor.degree for factor in factors)
     return checked(lambda: sympy.Mul(*_exprs(factors)), fold(math.prod, factors), degree)
 
+
+_LEAST = 2.0**-40
+"""The part of the smallest number of a sum that may be lost."""
 
 MINUS_ONE = constant(sympy.Integer(-1))
 

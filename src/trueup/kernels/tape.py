@@ -7,6 +7,7 @@ powers become products.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -138,7 +139,7 @@ class _Walk(Emitter):
         if (square := _half_angle(expr)) is not None:
             return self.visit(square)
         total: int | None = None
-        for term in sorted(self.gathered(expr), key=_negative):
+        for term in self.gathered(expr):
             if total is None:
                 total = self.visit(term)
             elif _negative(term):
@@ -149,12 +150,18 @@ class _Walk(Emitter):
         return total
 
     def gathered(self, expr: sympy.Add) -> list[sympy.Expr]:
-        """Return the terms, numbers made into one: what is left of e^{1e-18} − 1 is no 0."""
+        """Return the terms, numbers made into one: what is left of e^{1e-18} − 1 is no 0.
+
+        What a double cannot hold of that number comes last.
+        """
         numbers = [t for t in expr.args if not self.varies(t)]
-        if len(numbers) < 2:
-            return list(expr.args)
-        one = sympy.Add(*numbers, evaluate=False)
-        return [one, *(t for t in expr.args if t not in numbers)]
+        others = [t for t in expr.args if t not in numbers]
+        rest: list[sympy.Expr] = []
+        if len(numbers) > 1:
+            numbers = [sympy.Add(*numbers, evaluate=False)]
+        elif numbers and numbers[0].is_Rational and not self.exact:
+            numbers[0], *rest = _in_two(numbers[0])
+        return [*sorted([*numbers, *others], key=_negative), *rest]
 
     def mul(self, expr: sympy.Mul) -> int:
         factors = self.merged(expr)
@@ -268,6 +275,18 @@ def as_float(expr: sympy.Expr) -> float:
         return float(expr)
     value = expr.evalf(25)
     return float(value) if value.is_number and value.is_extended_real else float("nan")
+
+
+def _in_two(number: sympy.Rational) -> list[sympy.Expr]:
+    """Return 100 and 1e-12 in place of their sum: x − 100 may leave nothing but the rest."""
+    short = sympy.Rational(Fraction(number.p, number.q).limit_denominator(_SHORT))
+    if abs(number - short) > _TINY * abs(number) or float(short) == float(number):
+        return [number]
+    return [short, number - short]
+
+
+_SHORT = 1000  # denominators of numbers that stand for themselves
+_TINY = sympy.Rational(1, 10**6)  # and what is added to such a number is this part of it at most
 
 
 def _half_angle(expr: sympy.Add) -> sympy.Expr | None:
