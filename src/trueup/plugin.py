@@ -200,7 +200,7 @@ class _Difference:
             if rate == 0:
                 if size.rate > 0 or (highest is not None and size.power > highest):
                     return False
-            elif not size.below(rate, -1):
+            elif not size.carried(rate):
                 return False
         return True
 

@@ -81,7 +81,7 @@ def integrable(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: 
     It is if it does not oscillate, or if it is small enough.
     """
     order = order_beside(expr, symbol, point, side)
-    return order is None or order.below(1.0, -1.0) or not _oscillates(expr, symbol, point, side)
+    return order is None or order.carried(1.0) or not _oscillates(expr, symbol, point, side)
 
 
 def _oscillates(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: int) -> bool:

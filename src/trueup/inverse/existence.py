@@ -544,13 +544,13 @@ def _tail(
             f"bound the domain on the {side}{less}",
             proved=sharp,
         )
-    if grows_like_f(component) and sizes[0].raised(2).below(rate, -1):
+    if grows_like_f(component) and sizes[0].raised(2).carried(rate):
         return
     g = growing(component, coordinate)
     size = growth(g, statistic, direction)
-    if not size.below(rate, -1):  # perhaps leading terms cancel
+    if not size.carried(rate):  # perhaps leading terms cancel
         size = growth(sympy.expand(g), statistic, direction)
-    if not size.below(rate, -1):
+    if not size.carried(rate):
         sure = size.sharp and size.formal
         missing = "does not exist" if sure else "could not be shown to exist"
         raise refusal(
@@ -559,7 +559,7 @@ def _tail(
             f"bound the domain on the {side}, or use less noise",
             proved=sure,
         )
-    if not size.raised(2).below(rate, -1):
+    if not size.raised(2).carried(rate):
         yield (
             f"{text(f)} grows too fast on the {side}: the square of its estimator has no "
             f"expectation under {noise!r}"

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import sympy
 
-from trueup.formula.opaque import Opaque
 from trueup.formula.substitution import at, holds, real_at
 from trueup.noise.extension import LaguerreExtension
 
@@ -55,6 +54,10 @@ class Growth(NamedTuple):
         if math.isclose(self.rate, rate, rel_tol=1e-12):
             return self.power < power
         return self.rate < rate
+
+    def carried(self, rate: float) -> bool:
+        """Whether e^{−rate·x} times this order has an integral: 1/(x·log x) has none."""
+        return self.below(rate, -1 - 1.001 * _LOG)
 
 
 def _times(a: float, b: float) -> float:
@@ -218,8 +221,6 @@ def _measured(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
     What grows or falls like e^{rate·x} shows that near by already. Farther out numbers of that size
     are beyond reach: to tell 1 + e^{−x} from 1 at 10⁷ takes millions of digits.
     """
-    if expr.has(Opaque):
-        return Growth(-math.inf, 0.0, sharp=False, formal=False)
     expr = at(expr, dict.fromkeys(expr.free_symbols - {x}, _GENERIC))
     rate = _near_rate(expr, x)
     if rate is not None:
