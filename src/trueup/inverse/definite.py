@@ -75,12 +75,12 @@ def _bisect(
 def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return a point inside: unbounded cells are cut far out, those over many decades in between.
 
-    From 1 outwards the distances are 4, 16, 256, ..., so that 1e300 is reached in ten rounds.
+    From 0 outwards the distances are 16, 256, 65536, ..., so that 1e300 is reached in ten rounds.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         middle = low / 2 + high / 2
         near, far = np.minimum(np.abs(low), np.abs(high)), np.maximum(np.abs(low), np.abs(high))
-        decades = (low * high > 0) & (far > 4 * near)
+        decades = ((low > 0) | (high < 0)) & (far > 4 * near)
         beyond = np.clip(np.maximum(4.0, near) ** 2, near, 1e300)
         size = np.where(np.isinf(far), beyond, np.sqrt(near) * np.sqrt(far))
         one_sided = decades | (np.isinf(far) & np.isfinite(near))
