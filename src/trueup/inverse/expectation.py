@@ -189,7 +189,12 @@ class Expectation:
         return expr
 
     def _close(self, cell: Cell) -> bool:
-        """Integrate a cell symbolically, if it has one branch and φ is of the right kind."""
+        """Integrate a cell symbolically, if it has one branch and φ is of the right kind.
+
+        A known number is what it is in every φ.
+        """
+        if cell.noise.known:
+            return True
         if len(cell.operator.branches) > 1 or self._long:
             return False
         moved = {r: push_forward(e, cell.symbol, cell.noise) for r, e in self.exprs.items()}
@@ -213,7 +218,7 @@ class Expectation:
             value = exactly(self.closed, truth)
             return Settled(value, abs(value), abs(value))
         size = typical = 0.0
-        smooth = all(c.noise.lattice or c.noise.known for _, c in self.left)
+        smooth = all(c.noise.lattice for _, c in self.left)
         value, gap = math.nan, math.inf
         for level in range(_LEVELS):
             try:
@@ -294,8 +299,6 @@ class Expectation:
         q, noise = float(truth[cell.symbol]), cell.noise
         low, high = map(float, cell.operator.starts)
         side = cell.operator.branches[branch].side
-        if noise.known:
-            return quadrature.point(q, 1.0)
         lumped = side != "inside" or not self.tilts[cell.symbol]
         if cell.symbol not in expr.free_symbols and lumped:
             weight = _probability(noise, side, low - q, high - q)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import sympy
 
+from trueup.exact import symbolic
 from trueup.noise.base import Noise
 from trueup.noise.operator import IDENTITY, Branch, Operator
 
@@ -31,9 +32,11 @@ class Noiseless(Noise):
     known: ClassVar[bool] = True
 
     def inverse(self, domain: Interval, extension: object = "optimal") -> Operator:
-        """Return the identity: there is nothing to undo."""
+        """Return the identity: there is nothing to undo, beyond the bounds neither."""
         branch = Branch("inside", None, {IDENTITY: sympy.Integer(1)})
-        return Operator((branch,), "a known number stays what it is")
+        bounds = symbolic(domain.low), symbolic(domain.high)
+        edges = (-sympy.oo, sympy.oo)
+        return Operator((branch,), "a known number stays what it is", *bounds, edges)
 
     def _moment(self, k: int) -> Exact:
         return 0
