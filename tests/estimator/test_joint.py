@@ -356,13 +356,13 @@ class TestContinuous:
     def test_a_corner_has_the_closed_form(self):
         noise = {"a": tu.Laplace(1), "b": tu.Laplace(1)}
         est = tu.unbiased("b/(a + b)", noise, "a >= 0, b >= 0, a + b >= 1")
-        for a, b in product([-1.0, 0.0, 0.2, 0.45, 0.7, 1.5, 4.0], repeat=2):
+        for a, b in product([-1.0, 0.0, 0.2, 0.25, 0.45, 0.75, 1.5, 4.0], repeat=2):
             assert est(a=a, b=b) == pytest.approx(corner(a, b), rel=1e-12)
 
     def test_a_slanted_bound_has_the_closed_form(self):
         noise = {"s": tu.Laplace(2), "n": tu.Laplace(3)}
         est = tu.unbiased("s/n", noise, "0 <= s <= n, n >= 1")
-        for s, n in product([-1.0, 0.0, 0.4, 1.3, 2.5, 9.0], [-2.0, 0.5, 1.0, 1.7, 3.1, 8.0]):
+        for s, n in product([-1.0, 0.0, 0.4, 1.3, 2.5, 9.0], [-2.0, 0.5, 1.0, 1.7, 2.5, 8.0]):
             assert est(s=s, n=n) == pytest.approx(quotient(s, n), rel=1e-11)
 
     def test_the_standard_deviations_are_those_of_the_note(self):
