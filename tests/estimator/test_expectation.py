@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
 
 import trueup as tu
+from oracle import Axis, laplace, moments
 
 KNOWN = [
     ("log(s + n)", (1, None)),
@@ -27,3 +29,16 @@ def test_a_known_number_is_like_a_constant(f: str, domain: tuple, noise: tu.Nois
     assert known.variance(s=1, n=3) == pytest.approx(plain.variance(s=1), rel=1e-9)
     assert known.expectation(s=2, n=3) == pytest.approx(plain.expectation(s=2), rel=1e-9)
     assert known.sd(s=2, n=3) == pytest.approx(plain.sd(s=2), rel=1e-9)
+
+
+@pytest.mark.parametrize("factor", [4.4e153, 4.4975e153, 4.4995e153, 4.5012e153, 4.6e153, 1e200])
+def test_a_square_that_overflows_at_few_points_is_computed_on_a_smaller_scale(
+    factor: float,
+) -> None:
+    """(g − E g)² is near the largest double at the top of the hill, and beyond it there."""
+    hill, hills = (
+        tu.unbiased(f"{height!r}*exp(-(q - 5)**2)", tu.Laplace(1)) for height in (1.0, factor)
+    )
+    assert hills.sd(3.0) / factor == pytest.approx(hill.sd(3.0), rel=1e-9)
+    assert hills.expectation(3.0) / factor == pytest.approx(math.exp(-4), rel=1e-9)
+    assert hill.sd(3.0) == pytest.approx(math.sqrt(moments(hill, Axis(laplace(1), 3.0))[1]))
