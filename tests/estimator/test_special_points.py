@@ -218,6 +218,7 @@ REMOVABLE: list[tuple[str, Any, float, Callable[[Any], Any]]] = [
     ("log(q)/(q - 1)", (0.25, None), 1.0, lambda q: mpmath.log(q) / (q - 1)),
     ("(sqrt(q) - 2)/(q - 4)", (4, None), 4.0, lambda q: (mpmath.sqrt(q) - 2) / (q - 4)),
     ("1/q - 1/(exp(q) - 1)", (0, None), 0.0, lambda q: 1 / q - 1 / mpmath.expm1(q)),
+    ("tanh(q)/(q*(25*q**2 + 1))", None, 0.0, lambda q: mpmath.tanh(q) / (q * (25 * q**2 + 1))),
 ]
 
 
@@ -258,6 +259,24 @@ def _derivative(f: Callable[[Any], Any], q: float, a: float, n: int) -> Any:
     steps = ((0,), (1, -1), (1, 0, -1))[n]
     weights = ((1,), (0.5, -0.5), (1, -2, 1))[n]
     return mpmath.fsum(w * f(x + s * h) for s, w in zip(steps, weights, strict=False)) / h**n
+
+
+def test_a_zero_that_sympy_cannot_prove_is_removable_too() -> None:
+    """The product of the three cosines is 1/8."""
+    b = 0.1
+    est = tu.unbiased(
+        "sin(q)/(exp(q)*cos(pi/7)*cos(2*pi/7)*cos(3*pi/7) - 1/8)", tu.Laplace(b), (-1, 1)
+    )
+    x = np.array([-0.4, -1e-7, 0.0, 1e-12, 0.3])
+    with mpmath.workdps(60):
+        values = [8 * _derivative(_sine_by_exponential, v, 0.0, 0) for v in x]
+        curved = [8 * _derivative(_sine_by_exponential, v, 0.0, 2) for v in x]
+        plain = [float(f - mpmath.mpf(b) ** 2 * c) for f, c in zip(values, curved, strict=True)]
+    np.testing.assert_allclose(est(x), plain, rtol=1e-12)
+
+
+def _sine_by_exponential(q: Any) -> Any:
+    return mpmath.sin(q) / mpmath.expm1(q)
 
 
 def test_a_removable_point_in_several_statistics_and_in_sql() -> None:

@@ -300,7 +300,7 @@ def _jump(sides: list[Approach], scale: float) -> float | None:
     if len(limits) < 2:
         return 0.0
     left, right = (float(limit) for limit in limits if limit is not None)
-    return right - left if abs(right - left) > _ALIKE * max(scale, abs(left), abs(right)) else 0.0
+    return right - left if abs(right - left) > _ALIKE * max(scale, abs(left)) else 0.0
 
 
 def _sides(point: sympy.Expr, domain: Interval) -> list[int]:
@@ -317,6 +317,7 @@ def same(point: sympy.Expr, bound: Fraction | float) -> bool:
 
 _ULP = sympy.Rational(1, 10**15)
 _FAINT = 1e-9  # of f at a distance of 1/1000: a pole of decimals that cancel is 1e-16 of it
+_SAME = sympy.Rational(1, 10**50)  # of a zero of which sympy cannot tell that it is one
 _NEAR = 1e-6  # of a zero to the double it was found at, which is half the digits of a double zero
 _HIGHEST = 8  # order of a zero that is looked for: zeros of a higher one keep few digits
 
@@ -332,7 +333,9 @@ def polish(guard: sympy.Expr, symbol: sympy.Symbol, point: float) -> sympy.Expr 
     if order > 1:  # many digits are found only of simple zeros: of the derivative before
         slope = without_kinks(guard).diff(symbol, order - 1)
         root = _root(slope, symbol, root) or root
-    return root if root is None or abs(root - point) < _NEAR * max(1.0, abs(point)) else None
+    if root is None or abs(root - point) > _NEAR * max(1.0, abs(point)):
+        return None
+    return here if abs(root - here) < _SAME * max(1, abs(here)) else root
 
 
 def _root(expr: sympy.Expr, symbol: sympy.Symbol, start: Any) -> sympy.Expr | None:

@@ -43,8 +43,6 @@ _ALIKE = 1e-9  # limits that differ by less are the same
 _NEGLIGIBLE = mpmath.mpf("1e-18")
 _DIGITS = 30
 _HALVINGS, _DOUBLINGS = 40, 16
-_GROWTH = 4.0
-"""A function that grows so much from a circle to one of half its radius is not analytic inside."""
 
 
 class Steady(NamedTuple):
@@ -141,8 +139,7 @@ def _reach(h: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, domain: Inter
     here, ends = float(point), (float(domain.low), float(domain.high))
     own = [guard.expr for guard in guards(h) if guard.expr.free_symbols == {symbol}]
     gaps = [abs(other - here) for expr in own for other in zeros(expr, symbol, *ends).points]
-    least = 1e-12 * max(1.0, abs(here))
-    return min([2.0**_DOUBLINGS, *(gap / 2 for gap in gaps if gap > least)])
+    return min([2.0**_DOUBLINGS, *(gap / 2 for gap in gaps if gap > 1e-12 * abs(here))])
 
 
 class _Series(NamedTuple):
@@ -161,29 +158,23 @@ def _series(
 ) -> _Series | None:
     """Return the power series on the largest circle tried on which it converges fast."""
     case, radius = rational(case), min(1.0, reach)
-    found, size = _on_circle(case, symbol, point, radius)
-    halvings = 0
-    while found is None:
-        before, radius, halvings = size, radius / 2, halvings + 1
-        found, size = _on_circle(case, symbol, point, radius)
-        if halvings == _HALVINGS or size > _GROWTH * before:
-            return found
-    while not halvings and 2 * radius <= reach:
+    found = _on_circle(case, symbol, point, radius)
+    if found is None:
+        smaller = (radius / 2**k for k in range(1, _HALVINGS + 1))
+        return next(filter(None, (_on_circle(case, symbol, point, r) for r in smaller)), None)
+    while 2 * radius <= reach:
         radius *= 2
-        wider, _ = _on_circle(case, symbol, point, radius)
+        wider = _on_circle(case, symbol, point, radius)
         if wider is None:
-            return found
+            break
         found = wider
     return found
 
 
 def _on_circle(
     case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, radius: float
-) -> tuple[_Series | None, float]:
-    """Return the coefficients by Cauchy's integral, None if they do not show convergence.
-
-    The second number is the size of f on the circle.
-    """
+) -> _Series | None:
+    """Return the coefficients by Cauchy's integral, None if they do not show convergence."""
     with mpmath.workdps(_DIGITS):
         roots = _roots()
         centre = mpmath.mpf(sympy.Float(point, _DIGITS)._mpf_)
@@ -191,7 +182,7 @@ def _on_circle(
         try:
             values = complex_values(case, symbol, circle)
         except NotAnalyticError:
-            return None, math.inf
+            return None
         terms = [
             2
             * mpmath.fsum(
@@ -200,16 +191,15 @@ def _on_circle(
             / _NODES
             for k in range(-_NODES // 4, 3 * _NODES // 4)
         ]
-        size = float(max(map(abs, values)))
         small = _NEGLIGIBLE * max(map(abs, terms))
         first = _NODES // 4
         if any(abs(t) > small for t in (*terms[:first], *terms[first + _DEGREE :])):
-            return None, size
+            return None
         kept = terms[first : first + _DEGREE]
         exact = [t if abs(t) > small else mpmath.mpf(0) for t in kept]
         powers = [t / mpmath.mpf(radius) ** k for k, t in enumerate(exact)]
         numbers = [sympy.Float(str(c), 25) if c else sympy.S.Zero for c in powers]
-        return _Series(tuple(numbers), radius), size
+        return _Series(tuple(numbers), radius)
 
 
 @cache
