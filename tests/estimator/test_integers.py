@@ -370,6 +370,19 @@ def test_a_clamped_laplace_release_of_an_integer() -> None:
     assert close(expect(lambda x: est(np.maximum(x, 0)), Axis(rounded_laplace(b), 2)), 0.5)
 
 
+@pytest.mark.parametrize("low", [None, 4])
+def test_laplace_on_integers_up_to_a_bound(low: int | None) -> None:
+    """At the upper bound and below it, on the half-line and on a long interval."""
+    est = tu.unbiased("abs(n - 90)", tu.Laplace(0.15), tu.Integers(low, 96))
+    for q in (96, 95, 90, 84, 60):
+        mean, variance = moments(est, unit_cells(0.15, q))
+        assert close(mean, abs(q - 90))
+        assert close(est.sd(q), math.sqrt(variance))
+    mirrored = tu.unbiased("abs(n + 90)", tu.Laplace(0.15), tu.Integers(-96, None))
+    x = np.array([71.9, 80.02, 90.5, 95.4, 96.2, 97.5, 300.0])
+    np.testing.assert_allclose(est(x), mirrored(-x), rtol=1e-12)
+
+
 def test_tables_and_functions_of_an_integer_under_laplace_noise() -> None:
     table = {2: 5.0, 3: -1.0, 4: 2.5}
     for f in (table, lambda n: {2: 5.0, 3: -1.0, 4: 2.5}[int(n)]):

@@ -73,7 +73,7 @@ class LeastNorm:
         low, high = (int(b) for b in domain.bounds if b is not None)
         offset, self.masses = support(noise)
         self.first, count = low + offset, high - low + 1
-        band = min(2 * (len(self.masses) - 1), high - low)
+        band = min(len(self.masses) - 1, high - low)
         work = float(count) * len(self.masses) * (band + 1)
         if work + float(count) * band**2 > MAX_WORK or (band + 1) * count > MAX_SIZE:
             raise TrueupError(
@@ -90,7 +90,7 @@ class LeastNorm:
         """Return the banded Cholesky factor of P M⁻¹ Pᵀ, scaled to a unit diagonal plus a ridge."""
         p, count = self.masses, len(self.truths)
         gram = np.zeros((band + 1, count))
-        for d in range(min(band, len(p) - 1) + 1):
+        for d in range(band + 1):
             pairs = p[d:] * p[: len(p) - d]
             gram[d, : count - d] = np.correlate(self._inverse[d:], pairs, "valid")[: count - d]
         root = np.sqrt(gram[0])

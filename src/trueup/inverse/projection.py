@@ -157,7 +157,7 @@ def image(f: sympy.Expr, ranges: Box, signs: tuple[int, ...] | None) -> tuple[Fl
             for side in (False, True)
         ]
         return evaluate(f, corners[0]), evaluate(f, corners[1])
-    pieces = max(1, round(_CELLS ** (1 / len(ranges))))
+    pieces = round(_CELLS ** (1 / len(ranges)))
     shape = np.shape(next(iter(ranges.values()))[0])
     low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
     steps = np.linspace(0.0, 1.0, pieces + 1)

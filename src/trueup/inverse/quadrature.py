@@ -148,9 +148,7 @@ def _off(nodes: Floats, edges: Floats, marks: list[float]) -> Floats:
     return nodes
 
 
-def unit_cells(
-    noise: Noise, q: float, start: float, stop: float, level: int, tilt: float = 0.0
-) -> Rule:
+def unit_cells(noise: Noise, q: float, start: float, stop: float, level: int, tilt: float) -> Rule:
     """Return panels on [start, stop] for what may jump at every integer and is smooth between.
 
     They break at the integers and at q, and are no wider than half the noise's quartile distance;
@@ -159,7 +157,7 @@ def unit_cells(
     if start >= stop:
         return Rule(np.empty(0), np.empty(0))
     width = float(noise.quantile(0.75) - noise.quantile(0.25)) / 2
-    order = 16 if width < 1 else 8 if width < 8 else 4 if width < 80 else 3
+    order = 8 if width < 8 else 4 if width < 80 else 3
     points, weights = np.polynomial.legendre.leggauss(order)
     whole = np.arange(math.ceil(start), math.floor(stop) + 1.0)
     breaks = np.unique(np.concatenate([[start, stop, q], whole]))

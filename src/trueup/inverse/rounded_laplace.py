@@ -126,7 +126,7 @@ def _solved(noise: RoundedLaplace, window: _Window, depth: int) -> Floats:
     inner = np.eye(size)
     place = np.arange(size)
     for k in range(1, depth + 1):
-        for other in (np.clip(place + k, 0, size - 1), np.clip(place - k, 0, size - 1)):
+        for other in (np.minimum(place + k, size - 1), np.maximum(place - k, 0)):
             np.add.at(inner, (place, other), height * rho**k)
         inner[place, place] -= 2 * height * rho**k
     decay = rho ** place.astype(float)

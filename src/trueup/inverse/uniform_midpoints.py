@@ -457,7 +457,7 @@ def _work(
     for h in functions:
         tail = branch._tail(h, n)
         parts = [sum(1 for _ in sympy.preorder_traversal(e)) for e in tail[: 2 * order + 1]]
-        total += steps * len(functions) * parts[min(1, 2 * order)] + sum(parts) * len(functions)
+        total += steps * len(functions) * parts[min(1, order)] + sum(parts) * len(functions)
     return total
 
 
