@@ -7,8 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 
 import trueup as tu
+from estimator.drawn import truth
+from trueup.domain import Interval
+from trueup.inverse.quotient import quotient
+from trueup.inverse.solve import Statistic
 from trueup.kernels.grid import columns as evaluated
 
 SMALL = (1, 2, 3, 4, 6, 9, 14, 30, 100)
@@ -208,6 +213,63 @@ def test_a_growth_rate_has_the_interval_of_its_ratio(empty: float | None) -> Non
     for end, known in zip(ends, expected, strict=True):
         found = evaluated(end, None, list(given.values()), ("value",))[0]
         assert np.allclose(found, known, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("f", ["q + (q - 1)**3", "(1 - q)**3 - q"])
+def test_a_function_that_rises_or_falls_everywhere_is_mapped(f: str) -> None:
+    """Its interval is that of q, x ± b·ln(1/α), mapped through f."""
+    est = tu.unbiased(f, tu.Laplace(0.3))
+    for x in (-2.0, 0.9, 2.0):
+        ends = sorted(truth(f, q=x + s * 0.3 * math.log(20)) for s in (-1, 1))
+        assert est.interval(x) == pytest.approx(ends, rel=1e-12)
+
+
+def test_a_projected_interval_is_hardly_wider_than_the_image_of_the_box() -> None:
+    noise = {"a": tu.Laplace(1), "b": tu.Laplace(2)}
+    est = tu.unbiased("a*b - b**2", noise)
+    assert est.interval_method == "projection"
+    tail = (1 - math.sqrt(0.95)) / 2
+    reach = -math.log(2 * tail)
+    a = 3 + reach * np.linspace(-1, 1, 401)[:, None]
+    b = 5 + 2 * reach * np.linspace(-1, 1, 401)[None, :]
+    image = a * b - b**2
+    low, high = est.interval(a=3.0, b=5.0)
+    assert low <= image.min() <= image.max() <= high
+    assert high - low <= 1.2 * np.ptp(image)
+
+
+@pytest.mark.parametrize(
+    ("families", "total"),
+    [
+        ([tu.Gaussian(3), tu.Gaussian(4), tu.Laplace(1)], tu.Gaussian(5)),
+        ([tu.Laplace(3), tu.Laplace(4), tu.DiscreteLaplace(2)], tu.Laplace(3) + tu.Laplace(4)),
+        ([tu.DiscreteLaplace(3), tu.DiscreteLaplace(2), tu.Laplace(1)],
+         tu.DiscreteLaplace(3) + tu.DiscreteLaplace(2)),
+    ],
+)  # fmt: skip
+def test_noises_of_one_sum_are_one_noise(families: list[tu.Noise], total: tu.Noise) -> None:
+    """(a + b)/n has the interval of s/n, s with the noise of a + b."""
+    parts = dict(zip("abn", families, strict=True))
+    several = tu.unbiased("(a + b)/n", parts, {"n": (5, None)})
+    one = tu.unbiased("s/n", {"s": total, "n": families[-1]}, {"n": (5, None)})
+    assert several.interval_method == one.interval_method == "ratio"
+    for a, b, n in ((10, 7, 9), (-4, 0, 30)):
+        expected = one.interval(s=a + b, n=n)
+        assert several.interval(a=a, b=b, n=n) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "sign"), [((1, None), 1), ((0, 4), 1), ((None, -2), -1), ((-1, 4), 0)]
+)
+def test_the_sign_of_a_denominator_follows_from_its_bounds(bounds: Any, sign: int) -> None:
+    s, n = sympy.symbols("s n", real=True)
+    known = [
+        Statistic(s, tu.Laplace(1), Interval()),
+        Statistic(n, tu.Laplace(1), Interval(*bounds)),
+    ]
+    ratio = quotient(s / n, known, ())
+    assert ratio is not None
+    assert ratio.sign == sign
 
 
 def test_other_functions_are_projected() -> None:

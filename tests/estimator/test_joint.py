@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
+from estimator import drawn
 from trueup.arguments import read_known
 from trueup.inverse.holes import Axis, best_extended, extended, holes_of, inverted
 
@@ -113,6 +114,21 @@ FIGURES = {
 """g at published points, α = ½: share of ones if there are at least so many records."""
 
 
+def bounded_inverse(high):
+    """Return T on {0..high}, α = ½, as a matrix: λ = 2 and κ = 1."""
+    t = 5 * np.eye(high + 1) - 2 * (np.eye(high + 1, k=1) + np.eye(high + 1, k=-1))
+    t[[0, -1]] = 0
+    t[[0, 0, -1, -1], [0, 1, -1, -2]] = 2, -1, 2, -1
+    return t
+
+
+def clamped_masses(high, q):
+    """Return the law of a published value clamped to {0..high}, α = ½."""
+    p = 0.5 ** np.abs(np.arange(high + 1) - q) / 3
+    p[[0, -1]] *= 2
+    return p
+
+
 class TestHoles:
     @pytest.mark.parametrize("at_least", FIGURES)
     def test_the_far_rule_is_exact_in_fractions(self, at_least):
@@ -124,6 +140,33 @@ class TestHoles:
             assert inverted(f, [half, half], y) == Fraction(value)
         if at_least == 2:
             assert f((0, 1)) == Fraction(209, 240)
+
+    @pytest.mark.parametrize(
+        ("f", "ends", "known", "holes", "far"),
+        [
+            ("1/(a + b)", (3, 10), "a + b >= 5", 14, [(3, 10), (3, 5)]),
+            ("a*sqrt(b) + 1/(1 + b)", (1, 6), "a <= b", 1, [(0, 6), (0, 3)]),
+        ],
+    )
+    def test_far_from_a_corner_of_a_finite_box_nothing_varies_less(
+        self, f, ends, known, holes, far
+    ):
+        """All unbiased estimators are T[f̃] with any values of f̃ in the holes: least squares."""
+        noise = {name: tu.DiscreteLaplace(HALF) for name in "ab"}
+        est = tu.unbiased(f, noise, f"0 <= a <= {ends[0]}, 0 <= b <= {ends[1]}, {known}")
+        a, b = np.meshgrid(*(np.arange(end + 1.0) for end in ends), indexing="ij")
+        cut = ~drawn.truth(known, a=a, b=b)
+        assert cut.sum() == holes
+        table = np.where(cut, 0.0, drawn.truth(f, a=a, b=b))
+        left, right = (bounded_inverse(end) for end in ends)
+        units = [np.outer(left[:, i], right[:, j]).ravel() for i, j in np.argwhere(cut)]
+        for q in far:
+            law = np.outer(*(clamped_masses(end, v) for end, v in zip(ends, q, strict=True)))
+            root = np.sqrt(law).ravel()
+            error = (left @ table @ right.T).ravel() - drawn.truth(f, a=q[0], b=q[1])
+            basis = np.array(units).T * root[:, None]
+            error = error * root - basis @ np.linalg.lstsq(basis, error * root, rcond=None)[0]
+            assert est.sd(a=q[0], b=q[1]) == pytest.approx(np.linalg.norm(error), rel=1e-9)
 
     def test_shares_of_three_categories(self):
         half = [Axis(Fraction(1, 2), 0, None)] * 3
@@ -253,6 +296,15 @@ class TestSlanted:
             plain = function(s=s, n=n)
             monkeypatch.delenv("TRUEUP_NUMBA")
             np.testing.assert_allclose(function(s=s, n=n), plain, rtol=1e-12)
+
+    @pytest.mark.parametrize(("of_s", "of_n"), [(1, 5e-4), (5e-4, 1)])
+    def test_one_noise_may_be_next_to_nothing(self, of_s, of_n):
+        noise = {"s": tu.DiscreteLaplace(of_s), "n": tu.DiscreteLaplace(of_n)}
+        est = tu.unbiased("s/n", noise, "0 <= s <= n, n >= 1")
+        for s, n in [(0, 1), (1, 1), (3, 4), (20, 20)]:
+            mean, variance = moments(est, {"s": s, "n": n}, (of_s, of_n))
+            assert mean == pytest.approx(s / n, abs=1e-12)
+            assert est.sd(s=s, n=n) == pytest.approx(math.sqrt(variance), rel=1e-9)
 
     def test_values_up_to_a_multiple(self):
         noise = {"s": tu.DiscreteLaplace(10), "n": tu.DiscreteLaplace(2)}
@@ -612,6 +664,14 @@ class TestEmpty:
             assert mean == pytest.approx(s / n if n else 0.5, abs=1e-10)
             assert est.sd(s=s, n=n) == pytest.approx(math.sqrt(variance), rel=1e-9)
         assert est.sd(s=10, n=10) < 0.4
+
+    def test_beyond_a_slanted_bound_it_goes_on_as_if_no_cell_were_empty(self):
+        noise = {"s": tu.DiscreteLaplace(2), "n": tu.DiscreteLaplace(2)}
+        est = tu.unbiased("s/n", noise, "0 <= s <= n", empty=0.5)
+        full = tu.unbiased("s/n", noise, "0 <= s <= n, n >= 1")
+        for s in (3, 4, 9, 30):
+            for n in (-5, 0):
+                assert est(s=s, n=n) == pytest.approx(full(s=s, n=n), rel=1e-12)
 
     @pytest.mark.parametrize(
         ("f", "noise", "domain", "reason"),

@@ -212,6 +212,26 @@ def test_seven_cells_are_refused() -> None:
     assert math.isfinite(product(**dict.fromkeys(names, 2.0)))
 
 
+@pytest.mark.parametrize(
+    ("f", "domain"),
+    [
+        ("1/(1 + n0**2 + n1**2 + n2**2 + n3**2 + n4**2 + n5**2 + n6**2)", None),
+        ("(n0 + n1*n2)*(n2 + n3*n4)*(n4 + n5*n6)", (0, None)),
+    ],
+)
+def test_seven_cells_are_refused_if_curved_or_bounded(f: str, domain: Any) -> None:
+    names = [f"n{i}" for i in range(7)]
+    noise = dict.fromkeys(names, tu.Laplace(0.1))
+    known = None if domain is None else dict.fromkeys(names, domain)
+    refused(lambda: tu.unbiased(f, noise, known), tu.TrueupError, r"7 noisy cells in one")
+
+
+def test_more_cases_than_can_be_looked_at_are_refused() -> None:
+    f = " + ".join(f"where(a > {k}*b, s**2, s)" for k in range(2, 9))  # 2⁷ combinations
+    noise, domain = dict.fromkeys("sab", tu.Laplace(0.1)), dict.fromkeys("sab", (0, None))
+    refused(lambda: tu.unbiased(f, noise, domain), tu.TrueupError, r"more than 64 combinations")
+
+
 def test_six_cells_are_served() -> None:
     names = [f"n{i}" for i in range(6)]
     noise, domain = dict.fromkeys(names, tu.DiscreteLaplace(1)), dict.fromkeys(names, (1, None))

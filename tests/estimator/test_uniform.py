@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import mpmath
 import numpy as np
 import pytest
+import sympy
 
 import trueup as tu
+from trueup.inverse.uniform_midpoints import Fading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -99,6 +101,38 @@ def test_half_lines(
         assert mean == pytest.approx(f(q), rel=1e-12, abs=1e-15)
         assert estimated == pytest.approx(variance, rel=1e-9)
         assert estimator.sd(q) ** 2 == pytest.approx(variance, rel=1e-9)
+
+
+HARDLY_SUMMED: list[tuple[str, Callable[[float], float], float, Any]] = [
+    ("tanh(q**2)", lambda q: math.tanh(q * q), 1, (0, None)),
+    (
+        "log(q)*sqrt(1 + q**2)/(1 + q)",
+        lambda q: math.log(q) * math.sqrt(1 + q * q) / (1 + q),
+        0.1,
+        (2, None),
+    ),
+]
+"""One way to split the sum is left, or few derivatives are short."""
+
+
+@pytest.mark.parametrize(("text", "f", "width", "domain"), HARDLY_SUMMED)
+def test_a_sum_that_can_hardly_be_split_is_exact(
+    text: str, f: Callable[[float], float], width: float, domain: Any
+) -> None:
+    estimator = tu.unbiased(text, tu.Uniform(width), domain)
+    for q in (domain[0], domain[0] + 1.7):
+        mean = sum(estimator(x) @ w for x, w in panels(q, width, [domain[0]]))
+        assert mean == pytest.approx(f(q), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("j", [1, 2, 4])
+def test_a_term_of_the_series_of_a_product_is_that_of_one_function(j: int) -> None:
+    q = sympy.Symbol("q", real=True)
+    branch = Fading("inside", None, {}, sympy.Rational(3, 2), sympy.S.One)
+    left, right = 1 / q, sympy.log(q)
+    term, whole = branch.term((left, right), q, j), branch.term((left * right,), q, j)
+    for x in (1, 4, 30):
+        assert float(term.subs(q, x)) == pytest.approx(float(whole.subs(q, x)), rel=1e-12)
 
 
 @pytest.mark.parametrize("width", [1, 2, 0.3])

@@ -203,7 +203,8 @@ def outward(own: float, other: float, factor: float = 1.0) -> tuple[float, float
     [0.74, 1.21, 1.51]
     """
     coarse = max(1.0, max(own, factor * other) / _WIDEST)
-    own, step = max(own / coarse, _NARROWEST), max(1, round(factor / coarse))
+    own, other = max(own / coarse, _NARROWEST), max(other, _NARROWEST)
+    step = max(1, round(factor / coarse))
     count = math.ceil(_REACH * max(own, step * other))
     t = np.arange(-count - step - 1, step + 2)
     weight, stencil = _weights(own, other, step, t), _stencil(own, other, step)
