@@ -12,7 +12,7 @@ import trueup as tu
 from trueup.inverse.quadrature import unit_cells
 
 
-@pytest.mark.parametrize("b", [0.15, 0.4, 1.2, 6.0, 7.5, 60.0])
+@pytest.mark.parametrize("b", [0.15, 0.4, 0.8, 6.0, 60.0])
 def test_what_jumps_at_integers_is_integrated_by_the_first_rule(b: float) -> None:
     """∫ tanh²((x − ⌊x⌋ − ½)/b) dP over [−3, 4], cell by cell in 30 digits."""
     q, start, stop = 0.3, -3, 4
@@ -23,7 +23,7 @@ def test_what_jumps_at_integers_is_integrated_by_the_first_rule(b: float) -> Non
         for k in range(start, stop):
             inner = [k, k + q, k + 1] if k == math.floor(q) else [k, k + 1]
             exact += mpmath.quad(lambda x, k=k: _height(x, k, q, b), inner)
-    assert rule.weights @ height == pytest.approx(float(exact), rel=3e-14)
+    assert rule.weights @ height == pytest.approx(float(exact), rel=3e-14, abs=0)
 
 
 def _height(x: mpmath.mpf, k: int, q: float, b: float) -> mpmath.mpf:
