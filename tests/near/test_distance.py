@@ -23,11 +23,13 @@ def question(f, low, high, relative=False):
     return Question(sympy.sympify(f), q, tu.Gaussian(1), domain, 0.1, relative, prior)
 
 
+PEAK = sympy.exp(-(((q - 25_050) / 5_000) ** 2))
 CASES = {
     "at an end": (sympy.exp(q), 1 + q + q**2 / 2, 0, 1),
     "inside": (sympy.sin(q), sympy.Integer(0), 0, 3),
     "far from 0": (sympy.log(q), q / 100, 90, 130),
     "a wide domain": (1 / q, 1 / q + sympy.cos(q) / 50, 1, 60),
+    "a peak between two points of a wide grid": (sympy.Integer(3), 3 + PEAK, 0, 51_200),
     "below": (sympy.Integer(1), 1 - q**2, -1, 2),
 }
 

@@ -91,7 +91,7 @@ def leading(f, order, at, end):
 def test_the_remainder_bounds_the_bias_and_is_the_term_of_taylor(f, order):
     noise = tu.Gaussian(1)
     s = series(f, noise, order, low=2)
-    for at in (25.0, 40.0):
+    for at in (14.0, 25.0, 40.0):
         cell = np.array([at]), np.array([at + 0.5])
         (bound,) = s.remainder(cell, (2.0, math.inf), 0.0, Smoothing(noise))
         assert abs(bias(s, at)) <= bound

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.stats
 
 import trueup as tu
@@ -15,6 +17,7 @@ from trueup.noise import Mass
 
 SKEW = Mass({-1: 0.5, 0: 0.25, 2: 0.25})
 LINE = [tu.Laplace(2), tu.Gaussian(0.5), tu.Staircase(1), tu.Uniform(3), tu.StudentT(9)]
+SMOOTH = [tu.Gaussian(1), tu.StudentT(3), tu.ScipyNoise("logistic"), tu.ScipyNoise("gumbel_r")]
 LATTICE = [tu.DiscreteLaplace(2), tu.DiscreteGaussian(1.5), tu.RoundedLaplace(0.7), SKEW]
 Q = np.array([-3.0, 0.0, 0.5, 7.0])
 NONE = np.empty(0)
@@ -82,6 +85,8 @@ def test_units():
     assert Smoothing(heavy).unit == pytest.approx(2 * scipy.stats.t(2).ppf(0.75) / 1.349)
     with pytest.raises(TrueupError, match="adds nothing"):
         Smoothing(Mass({0: 1}))
+    with pytest.raises(TrueupError, match="adds nothing"):
+        Smoothing(Mass({0: 1 - Fraction(1, 10**20), 1: Fraction(1, 10**20)}))
     with pytest.raises(TrueupError, match="more than 200000 integers"):
         Smoothing(tu.DiscreteLaplace(10**4))
 
@@ -112,6 +117,36 @@ def test_probabilities_on_both_sides():
     )
     far = Smoothing(tu.Laplace(1)).above(np.array([50.0, math.inf]))
     np.testing.assert_allclose(far, [math.exp(-50) / 2, 0], rtol=1e-12)
+
+
+def test_probabilities_above_under_skew_noise_on_the_line():
+    """P(Z ≥ z) = e^{−(z+1)} for an exponential law that begins at −1."""
+    by = Smoothing(tu.Noise.from_scipy(scipy.stats.expon(loc=-1)))
+    z = np.array([-3.0, -1.0, -0.75, 0.0, 0.3, 5.5, math.inf])
+    wanted = np.exp(-np.maximum(z + 1, 0))
+    np.testing.assert_allclose(by.above(z), wanted, rtol=1e-12, atol=2.0**-52)
+    np.testing.assert_allclose(by.below(z), 1 - wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("side", [-1000, 1000])
+def test_what_rarely_happens_on_one_side_is_no_symmetry(side):
+    rare = Fraction(1, 10**11)
+    by = Smoothing(Mass({0: 1 - rare, side: rare}))
+    assert by.low <= min(side, 0)
+    assert by.high >= max(side, 0)
+    far = by.above(np.array([1000.0])) if side > 0 else by.below(np.array([-1000.0]))
+    assert far[0] == pytest.approx(1e-11, rel=1e-4)
+
+
+@pytest.mark.parametrize("noise", SMOOTH, ids=repr)
+def test_panels_leave_an_error_of_rounding_only(noise):
+    """All of a law with poles of its own adds up to 1, and E 1/(1 + Z²) is that of quad."""
+    by = Smoothing(noise)
+    one, bump = by.means([np.ones_like, lambda x: 1 / (1 + x**2)], np.array([0.0]), NONE)
+    assert one[0] == pytest.approx(1, abs=1e-14)
+    parts = [scipy.integrate.quad(lambda z: noise.pdf(z) / (1 + z**2), *ends, epsabs=1e-14)
+             for ends in ((-math.inf, -2), (-2, 0), (0, 2), (2, math.inf))]  # fmt: skip
+    assert bump[0] == pytest.approx(sum(p[0] for p in parts), abs=1e-11)
 
 
 def test_odd_moments_are_bounded():

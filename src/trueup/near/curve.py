@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trueup.kernels.evaluate import evaluate
-from trueup.near.series import bound_on, graded
+from trueup.near.series import Exact, bound_on, graded
 
 if TYPE_CHECKING:
     import sympy
     from numpy.typing import NDArray
 
     from trueup.formula.spline import Spline
-    from trueup.near.series import Exact, Series
+    from trueup.near.series import Series
 
     Floats = NDArray[np.float64]
 
@@ -62,7 +62,8 @@ class Curve:
     def knots(self) -> Floats:
         """Where g may fail to be smooth."""
         splines = [s.edges for s in (self.left, self.right) if s is not None]
-        return np.unique(np.concatenate([np.empty(0), *splines]))
+        inner = self.series.breaks(*self.stretch) if isinstance(self.series, Exact) else []
+        return np.unique(np.concatenate([inner, *splines]))
 
     @cached_property
     def outside(self) -> float:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_KINKED = (
+KINKED = (
     Opaque,
     sympy.Abs,
     sympy.Min,
@@ -92,7 +92,7 @@ class Question:
     @cached_property
     def smooth(self) -> bool:
         """Whether f is a formula without kinks and jumps."""
-        return not self.f.has(*_KINKED)
+        return not self.f.has(*KINKED)
 
     @cached_property
     def kinks(self) -> tuple[float, ...]:

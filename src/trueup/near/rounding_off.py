@@ -19,24 +19,16 @@ from trueup.inverse.inside import inside
 from trueup.inverse.jets import derivative
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from trueup.near.question import Question
 
 _ROOM = sympy.Rational(999_999_999, 10**9)  # below what is allowed, whatever is rounded later
 
 
-def pieces(question: Question, low: float, high: float) -> Iterator[tuple[Question, float, float]]:
-    """Yield the domain between kinks, each part with f as it is there."""
-    symbol, f = question.symbol, question.f
-    edges = [low, *(k for k in question.kinks if low < k < high), high]
-    for a, b in pairwise(edges):
-        here = inside(f, {symbol: Interval(_bound(a), _bound(b))}, {symbol})
-        yield dataclasses.replace(question, f=here), a, b
-
-
-def _bound(value: float) -> float | None:
-    return None if math.isinf(value) else value
+def _between(question: Question, low: float, high: float) -> Question:
+    """Return the question with f as it is between two points."""
+    here = Interval(*(b if math.isfinite(b) else None for b in (low, high)))
+    f = inside(question.f, {question.symbol: here}, {question.symbol})
+    return dataclasses.replace(question, f=f)
 
 
 def rounded_off(question: Question) -> tuple[sympy.Expr, float, float] | None:
@@ -55,15 +47,18 @@ def rounded_off(question: Question) -> tuple[sympy.Expr, float, float] | None:
     >>> f.subs(q, 0).evalf(3), round(off, 6), where
     (0.500, 0.5, 0.0)
     """
-    if question.relative or question.whole or not question.kinks:
+    if question.relative or question.whole:
         return None
-    parts = [p for p, _, _ in pieces(question, question.low, question.high)]
+    inner = [k for k in question.kinks if question.low < k < question.high]
+    if not inner:
+        return None
+    ends = [question.low, *inner, question.high]
+    parts = [_between(question, *edges) for edges in pairwise(ends)]
     if not all(p.smooth for p in parts):
         return None
-    q, kinks = question.symbol, [sympy.Rational(*k.as_integer_ratio()) for k in question.kinks]
-    ends = [question.low, *question.kinks, question.high]
+    q, kinks = question.symbol, [sympy.Rational(*k.as_integer_ratio()) for k in inner]
     cases: list[tuple[sympy.Expr, sympy.Basic]] = []
-    worst = (0.0, question.kinks[0])
+    worst = (0.0, inner[0])
     for i, (a, (left, right)) in enumerate(zip(kinks, pairwise(parts), strict=True)):
         jump = derivative(right.f - left.f, q, 1).xreplace({q: a})
         if (right.f - left.f).xreplace({q: a}) != 0 or not jump.is_Rational or jump == 0:

@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy
 
+from trueup.domain import Interval
 from trueup.enclosure import enclose
 from trueup.errors import TrueupError
 from trueup.inverse.jets import derivative
+from trueup.inverse.regularity import singularities
 from trueup.inverse.spectral import reciprocal
 from trueup.kernels.evaluate import evaluate
 from trueup.kernels.tape import is_long
+from trueup.near.question import KINKED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -177,6 +180,13 @@ class Exact:
     symbol: sympy.Symbol
     expr: sympy.Expr
     spread: sympy.Expr | None = None
+
+    def breaks(self, low: float, high: float) -> list[float]:
+        """Return where the formula may fail to be smooth between two points."""
+        if not self.expr.has(*KINKED):
+            return []
+        stretch = Interval(*(b if math.isfinite(b) else None for b in (low, high)))
+        return [s.point for s in singularities(self.expr, self.symbol, stretch)]
 
     @cached_property
     def jet(self) -> tuple[sympy.Expr, ...]:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _BEYOND = 1e-19
-"""The probability left out on either side."""
+_ABOVE = 1 - 2.0**-53
+"""The probability left out on either side, and what is kept below where that is not symmetric."""
 
 _MOST = 200_000
 """Integers in a window."""
@@ -51,14 +52,14 @@ class Smoothing:
         spread = quartiles / 1.349
         if noise.highest_moment is None or noise.highest_moment > 1:
             spread = max(spread, 0.2 * math.sqrt(float(noise.variance)))
-        if not spread > 0:
-            raise TrueupError(f"{noise!r} adds nothing to the true value", "use unbiased()")
         self.unit = max(spread, 0.5) if noise.lattice else spread
         self.low, self.high = self._window()
+        if not (spread > 0 and self.high > self.low):
+            raise TrueupError(f"{noise!r} adds nothing to the true value", "use unbiased()")
 
     def _window(self) -> tuple[float, float]:
         low = float(self.noise.quantile(_BEYOND))
-        high = -low if self.symmetric else float(self.noise.quantile(1 - 2.0**-53))
+        high = -low if self.symmetric else float(self.noise.quantile(_ABOVE))
         if self.noise.lattice and high - low > _MOST:
             raise TrueupError(
                 f"{self.noise!r} spreads over more than {_MOST} integers",
@@ -70,6 +71,8 @@ class Smoothing:
     @cached_property
     def symmetric(self) -> bool:
         """Whether the law is symmetric about 0, seen at its quantiles."""
+        if self.noise.quantile(_ABOVE) > -self.noise.quantile(_BEYOND):
+            return False
         z = np.unique(np.abs(np.asarray(self.noise.quantile([0.001, 0.1, 0.3, 0.7, 0.9, 0.999]))))
         step = 1.0 if self.noise.lattice else 0.0
         left, right = np.asarray(self.noise.cdf(-z)), 1 - np.asarray(self.noise.cdf(z - step))

@@ -95,8 +95,7 @@ def _stretch(solution: Solution) -> Stretch:
     if question.noise.lattice:
         margin = np.ceil(margin)
     low, high = curve.low + margin, curve.high - margin
-    bounded = math.isfinite(question.low) and math.isfinite(question.high)
-    if curve.series is None or (bounded and low > min(high, question.high)):
+    if curve.series is None or low > min(high, question.high):
         return Stretch(None, math.inf, math.inf)
     return Stretch(curve.series.variance, float(low), float(high))
 
