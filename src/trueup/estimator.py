@@ -551,7 +551,7 @@ class Estimator:
         >>> from trueup import Laplace, unbiased
         >>> print(unbiased("1/q", Laplace(2), domain=(1, None)).sql(pretty=True))
         CASE
-          WHEN "q" BETWEEN -1e100 AND 1e100
+          WHEN ISFINITE("q") AND "q" BETWEEN -1e100 AND 1e100
           THEN CASE WHEN "q" <= 1 THEN 3e0 ELSE (
             1 - 8e0 / "q" / "q"
           ) / "q" END

@@ -49,11 +49,12 @@ def test_products_are_written_as_products() -> None:
     """T[s]·T[1/n] has one CASE for n, and s stands beside it."""
     text = estimator("s/n").sql("duckdb")
     assert text == (
-        'CASE WHEN "s" BETWEEN -1e100 AND 1e100 AND "n" BETWEEN -1e100 AND 1e100 '
+        'CASE WHEN ISFINITE("s") AND "s" BETWEEN -1e100 AND 1e100 '
+        'AND ISFINITE("n") AND "n" BETWEEN -1e100 AND 1e100 '
         'THEN "s" * CASE WHEN "n" <= 1 THEN 3e0 ELSE (1 - 8e0 / "n" / "n") / "n" END END'
     )
     spread = estimator("where of counts").sql("duckdb", "stderr")
-    assert spread.count('"s"') == 3  # the guard and s²
+    assert spread.count('"s"') == 4  # the guard, twice, and s²
 
 
 def test_lines_are_broken_when_asked() -> None:
