@@ -1,6 +1,10 @@
 """The budget is noticed when it is ignored; a few rungs of the ladders are climbed."""
 
+import functools
 import itertools
+import multiprocessing
+import operator
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -87,6 +91,15 @@ def test_too_much_memory_is_found(monkeypatch):
     monkeypatch.setattr(growth, "MEMORY", 32 * 2**20)
     steps = [measured("planted", 1, "call", lambda: len(bytearray(b"x" * 2**26)))]
     assert beyond(steps) == steps
+
+
+def test_memory_is_measured_in_the_process_of_a_larger_one():
+    """As it is by ``make prove``: a child remembers how large its parent was."""
+    large = bytearray(b"x" * 2**28)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        action = functools.partial(operator.mul, b"x", 2**26)
+        step = pool.submit(measured, "planted", 1, "call", action).result()
+    assert 2**25 < step.memory < len(large)
 
 
 def test_another_error_is_found():
