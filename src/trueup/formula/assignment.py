@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_ASSIGNMENT = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^=`<>!]*?))\s*=(?!=)(.*)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"(?:`((?:[^`]|``)+)`\s*|([^=`<>!]*))=(?!=)(.*)", re.DOTALL)
 
 
 def assignment(text: str) -> tuple[str | None, str]:
@@ -21,7 +21,7 @@ def assignment(text: str) -> tuple[str | None, str]:
 
 def split(text: str) -> tuple[str | None, str]:
     """Return the name and what it is given, with the blanks around that."""
-    match = _ASSIGNMENT.fullmatch(text)
+    match = _ASSIGNMENT.fullmatch(text.lstrip())
     if match is None:
         return None, text
-    return match[1].replace("``", "`") if match[1] else match[2], match[3]
+    return match[1].replace("``", "`") if match[1] else match[2].rstrip(), match[3]

@@ -102,6 +102,9 @@ def evaluated(build: Callable[[], sympy.Basic]) -> sympy.Basic:
         expr = build()
     except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
         raise not_a_number() from error
+    except RecursionError:
+        hint = "write fractions of fractions as one"
+        raise UnfitError("is nested too deeply to be evaluated", hint) from None
     if is_foreign(expr) or _has_case_without_value(expr):
         raise not_a_number()
     return expr

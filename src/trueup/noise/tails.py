@@ -36,7 +36,7 @@ def tail(log_density: Formula, start: float, unit: float) -> tuple[float, float]
         warnings.simplefilter("ignore")
         height = log_density(np.asarray(start + math.copysign(1.0, unit) * distance))
     seen = int(np.argmin(np.append(np.isfinite(height), False)))
-    if seen < 4:
+    if seen < 4 or not unit:  # it falls too fast to be seen, or doubles do not hold its width
         return math.inf, math.inf
     fall = -np.diff(height[:seen])
     rate = _limit(fall / np.diff(distance[:seen]))
