@@ -7,7 +7,9 @@ powers become products.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -179,7 +181,7 @@ class _Walk(Emitter):
     def merged(self, expr: sympy.Mul) -> list[sympy.Expr]:
         """Return the factors, those that are numbers made into one unless that leaves the range."""
         numbers = [f for f in expr.args if not self.varies(f)]
-        if len(numbers) < 2 or not 1e-300 < abs(as_float(sympy.Mul(*numbers))) < 1e300:
+        if len(numbers) < 2 or not 1e-300 < abs(math.prod(map(as_float, numbers))) < 1e300:
             return list(expr.args)
         one = sympy.Mul(*numbers, evaluate=False)
         return [one, *(f for f in expr.args if f not in numbers)]
@@ -263,6 +265,7 @@ def parts_of(expr: sympy.Expr, most: int) -> int:
     return sum(1 for _ in islice(sympy.preorder_traversal(expr), most + 1))
 
 
+@lru_cache(maxsize=4096)  # the regions of an estimator share most of their constants
 def as_float(expr: sympy.Expr) -> float:
     """Return a constant, correctly rounded; what is not real becomes NaN.
 
