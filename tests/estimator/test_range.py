@@ -197,3 +197,47 @@ def test_what_outgrows_the_noise_on_the_integers_is_followed_to_the_bound() -> N
     mass = np.tanh(1.5) * np.exp(-3 * np.abs(x - 1))
     right = math.sqrt(mass @ (estimator(x) - math.exp(2)) ** 2)
     assert estimator.sd(1) == pytest.approx(right, rel=1e-9)
+
+
+@pytest.mark.parametrize("q", [1, 2, 7])
+def test_a_variance_whose_sum_falls_like_a_power(q: int) -> None:
+    """Of e^q/q under α = e⁻²: g²·P falls like 1/k², and half of what is left lies beyond 2k."""
+    alpha = mpmath.exp(-2)
+    side, weight = alpha / (1 - alpha) ** 2, (1 - alpha) / (1 + alpha)
+
+    def ratio(k: Any) -> Any:
+        """g(k)/e^k."""
+        ends = mpmath.e / (k + 1) + 1 / (mpmath.e * (k - 1))
+        return (1 + 2 * side) / k - side * ends
+
+    def f(k: int) -> Any:
+        return mpmath.exp(k) / k
+
+    beyond = f(1) - alpha / (1 - alpha) * (f(2) - f(1))
+    g = {k: ratio(k) * mpmath.exp(k) if k > 1 else beyond for k in range(-60, 61)}
+    total = sum((g[k] - f(q)) ** 2 * weight * alpha ** abs(k - q) for k in g)
+    total += weight * mpmath.exp(2 * q) * mpmath.nsum(lambda k: ratio(k) ** 2, [61, mpmath.inf])
+    est = tu.unbiased("exp(q)/q", tu.DiscreteLaplace(Fraction(1, 2)), (1, None))
+    assert est.sd(q=q) == pytest.approx(float(mpmath.sqrt(total)), rel=1e-9)
+
+
+def test_a_variance_on_the_integers_that_falls_too_slowly_is_refused_in_words() -> None:
+    est = tu.unbiased("exp(q)/q", tu.Laplace(Fraction(1, 2)), tu.Integers(1, None))
+    with pytest.raises(tu.TrueupError, match="unit cells is too long"):
+        est.sd(q=2)
+
+
+@pytest.mark.parametrize("q", [1.0, 1.5, 8.0])
+def test_a_mark_that_nodes_round_to(q: float) -> None:
+    """At q = 1 the slope of the root is 0/0; nodes are 1e-40 beside it, which is 1 as a double."""
+    est = tu.unbiased("(1 - cos(q - 1))**1.5", tu.Laplace(1), (1, 41))
+    assert est.expectation(q=q) == pytest.approx((1 - math.cos(q - 1)) ** 1.5, abs=1e-9)
+    assert 0 < est.sd(q=q) < 10
+
+
+def test_conditions_between_statistics_that_always_hold_leave_the_variance() -> None:
+    noise = {"a": tu.DiscreteLaplace(0.5), "b": tu.DiscreteLaplace(1)}
+    bounds = {"a": (1, None), "b": (1, 7)}
+    est = tu.unbiased("where(a/b > atan(0.1*a), a*b, cosh(a))", noise, bounds)
+    plain = tu.unbiased("a*b", noise, bounds)
+    assert est.variance(a=3, b=5) == plain.variance(a=3, b=5)

@@ -9,6 +9,7 @@ refined until two levels agree.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import pairwise, product
 from math import factorial
 from typing import TYPE_CHECKING, NamedTuple
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-12
 _ACCEPTED = 1e-8
 _NOTHING = 1e-8  # what is left of terms that cancel
-_LEVELS = 10
+_LEVELS = 12
+_DENOMINATOR = 10**6  # of a rate, which is read from decimals
 _SLAB = 8192  # nodes at once: their columns stay in the cache
 _SURE = 3
 """Levels before which rules may agree and both miss a step that is narrow beside the noise: panels
@@ -172,7 +174,7 @@ class Expectation:
             if not self._close(cell):
                 self.left.append((i, cell))
         self.tilts = {
-            c.symbol: 0.0
+            c.symbol: sympy.Integer(0)
             if c.symbol in self.degrees
             else _tilt(c, *rates.get(c.symbol, (0.0, 0.0)))
             for _, c in self.left
@@ -218,7 +220,7 @@ class Expectation:
             value = exactly(self.closed, truth)
             return Settled(value, abs(value), abs(value))
         size = typical = 0.0
-        smooth = all(c.noise.lattice for _, c in self.left)
+        smooth = all(self._is_summed(c) for _, c in self.left)
         value, gap = math.nan, math.inf
         for level in range(_LEVELS):
             try:
@@ -240,6 +242,12 @@ class Expectation:
             )
         return Settled(value, size, typical)
 
+    def _is_summed(self, cell: Cell) -> bool:
+        """Tell whether the first level reads every value that matters."""
+        rates = self.rates.get(cell.symbol, (0.0, 0.0))
+        slow = any(quadrature.is_slow(cell.noise, r) for r in rates)
+        return cell.noise.known or (cell.noise.lattice and not slow)
+
     def _integrate(self, truth: Truth, level: int) -> tuple[float, float, float]:
         """Return E φ, E |φ| and a typical |φ|, (E √|φ|)², with panels of the given level."""
         total = size = roots = 0.0
@@ -257,7 +265,7 @@ class Expectation:
                 magnitude = np.abs(value)
                 size += float(magnitude @ weight)
                 roots += float(np.sqrt(magnitude) @ weight)
-        return total, size, roots**2
+        return total, size, min(roots * roots, size)  # Jensen: weights with a tilt overstate it
 
     def _places(self) -> Iterator[tuple[Region, tuple[Stretch, ...], sympy.Expr]]:
         """Yield every region, cut into the stretches around the anchors, with φ measured there."""
@@ -314,11 +322,11 @@ class Expectation:
         stop = min(ends[side][1], max(q, low) + right)
         if cell.symbol in self.degrees:  # its branches do not end at the bounds
             start, stop = max(ends[side][0], q - left), min(ends[side][1], q + right)
-        tilt = self.tilts[cell.symbol] if side == "inside" else 0.0
+        tilt = float(self.tilts[cell.symbol]) if side == "inside" else 0.0
         if noise.lattice:
             inside = side == "inside"
             first, last = start + (inside and start == low), stop - (inside and stop == high)
-            return quadrature.integers(noise, q, first, last, tilt)
+            return quadrature.integers(noise, q, first, last, level, tilt)
         marks = (q, low, high, *self.breaks.get(cell.symbol, ()))
         if cell.operator.whole:
             return quadrature.unit_cells(noise, q, start, stop, level, tilt)
@@ -369,7 +377,7 @@ def _measured(expr: sympy.Expr, shifts: Mapping[sympy.Symbol, sympy.Expr]) -> sy
     return expr.xreplace(bases)
 
 
-def _divided_by(expr: sympy.Expr, tilt: float, symbol: sympy.Symbol) -> sympy.Expr:
+def _divided_by(expr: sympy.Expr, tilt: sympy.Rational, symbol: sympy.Symbol) -> sympy.Expr:
     """Return expr·e^{−tilt·x}, exponentials multiplied out; (x − 100)²² keeps its digits."""
     powers = [p for p in expr.atoms(sympy.Pow) if p.base.is_polynomial(symbol)]
     kept = {p: sympy.Dummy(real=True) for p in powers}
@@ -377,11 +385,15 @@ def _divided_by(expr: sympy.Expr, tilt: float, symbol: sympy.Symbol) -> sympy.Ex
     return found.xreplace({dummy: p for p, dummy in kept.items()})
 
 
-def _tilt(cell: Cell, left: float, right: float) -> float:
-    """Return the exponential growth if it is without bounds and on one side only."""
+def _tilt(cell: Cell, left: float, right: float) -> sympy.Rational:
+    """Return the exponential growth if it is without bounds and on one side only.
+
+    As the fraction that is meant, so that it cancels in every term: e^{x/3}·e^{−x/3}.
+    """
     left = left if cell.operator.low.is_infinite else 0.0
     right = right if cell.operator.high.is_infinite else 0.0
-    return right if right and not left else -left if left and not right else 0.0
+    rate = right if right and not left else -left if left and not right else 0.0
+    return sympy.Rational(Fraction(rate).limit_denominator(_DENOMINATOR))
 
 
 def _over(expr: sympy.Expr, others: Mapping[sympy.Symbol, Noise]) -> sympy.Expr:

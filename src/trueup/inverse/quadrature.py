@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,6 +29,8 @@ TAIL = 42.0  # e^-42 is below the last bit of a double
 _BEYOND = 2000.0  # e^2000 is beyond the squares of all doubles: farther out nothing is finite
 _SLOW = 1e11  # scales to which a tail that falls like a power is followed, tenfold at every level
 _WIDE = 1e6  # units of noise from which panels widen with the distance
+_FEW = 256  # integers that are summed one by one rather than by a rule
+_MANY = 1e5  # integers from which a polynomial of degree 15 has its mean over them by integration
 
 
 class Rule(NamedTuple):
@@ -57,15 +60,24 @@ def reach(
     if 0 < radius < math.inf:
         d = min(max(degree, 0.0), _STEEPEST) + noise.tail_power
         tail = d + math.sqrt(2 * d * TAIL) + TAIL
-        slow = _BEYOND if noise.lattice else _SLOW * 10.0**level
-        ends = [
-            tail / (radius - r) if r < radius else (slow if r == radius else _BEYOND) / radius
-            for r in rates
-        ]
-        return ends[0], ends[1]
+        left, right = (_followed(noise, r, tail, level) for r in rates)
+        return left, right
     far = 1e-300 if radius else 1e-25
     low, high = float(noise.quantile(far)), float(noise.quantile(1 - 1e-16))
     return max(-low, high), max(-low, high)
+
+
+def _followed(noise: Noise, rate: float, tail: float, level: int) -> float:
+    """Return how far the noise is followed: by so many of the scales at which the product falls."""
+    radius = noise.mgf_radius
+    if is_slow(noise, rate):
+        return _SLOW * 10.0**level / radius
+    return tail / (radius - rate) if rate < radius else _BEYOND / radius
+
+
+def is_slow(noise: Noise, rate: float) -> bool:
+    """Tell whether what grows at this rate, times the density, falls like a power at most."""
+    return noise.mgf_radius > 0 and math.isclose(rate, noise.mgf_radius, rel_tol=1e-12)
 
 
 def _fallen(noise: Noise, side: int, rate: float, degree: float) -> float:
@@ -86,15 +98,52 @@ def _fallen(noise: Noise, side: int, rate: float, degree: float) -> float:
     return max(side * middle + float(distance[last]), unit)
 
 
-def integers(noise: Noise, q: float, start: float, stop: float, tilt: float = 0.0) -> Rule:
+def integers(
+    noise: Noise, q: float, start: float, stop: float, level: int, tilt: float = 0.0
+) -> Rule:
     """Return the integers from start to stop with their probabilities, times e^{tilt·x}."""
     first, last = math.ceil(start), math.floor(stop)
-    if last - first > MOST_INTEGERS:
+    unit = max(float(noise.quantile(0.75) - noise.quantile(0.25)), 1.0)
+    middle, near = min(max(round(q), first), last), math.ceil(_BEYOND * unit)
+    if last - first <= _WIDE * unit:
+        near = max(middle - first, last - middle)
+    low, high = max(first, middle - near), min(last, middle + near)
+    if high - low > MOST_INTEGERS:
         raise TrueupError(
             f"{noise!r} is too wide for an exact sum", "Laplace of the same scale is close to it"
         )
-    nodes = np.arange(first, last + 1, dtype=float)
-    return Rule(nodes, _tilted(noise, nodes, q, tilt))
+    left, right = (_sparse(near + 1, d, level) for d in (middle - first, last - middle))
+    each = np.arange(low, high + 1, dtype=float)
+    nodes = np.concatenate([middle - left.nodes, each, middle + right.nodes])
+    counts = np.concatenate([left.weights, np.ones(len(each)), right.weights])
+    return Rule(nodes, counts * _tilted(noise, nodes, q, tilt))
+
+
+def _sparse(first: int, last: int, level: int) -> Rule:
+    """Return some integers from first to last, and how many each stands for.
+
+    They are read in panels that widen with the distance: there a power is a polynomial.
+    """
+    edges, growth = [first - 1], 1.5 ** (0.5 ** min(level, 3))
+    while edges[-1] < last:
+        edges.append(min(math.floor(edges[-1] * growth), last))
+    rules = [_summed(a + 1, b) for a, b in pairwise(edges)]
+    nodes, counts = zip(*rules, strict=True) if rules else ([[]], [[]])
+    return Rule(np.concatenate(nodes), np.concatenate(counts))
+
+
+def _summed(first: int, last: int) -> Rule:
+    """Return up to 16 of the integers with weights that sum polynomials over all of them."""
+    count = last - first + 1
+    if count <= _FEW:
+        return Rule(np.arange(first, last + 1.0), np.ones(count))
+    middle, half = (first + last) / 2, count / 2
+    nodes = np.rint(middle + half * _LEGENDRE[0])
+    legvander, degree = np.polynomial.legendre.legvander, len(nodes) - 1
+    sums = np.eye(1, len(nodes))[0] * count
+    if count <= _MANY:
+        sums = legvander((np.arange(first, last + 1.0) - middle) / half, degree).sum(axis=0)
+    return Rule(nodes, np.linalg.solve(legvander((nodes - middle) / half, degree).T, sums))
 
 
 def _tilted(noise: Noise, nodes: Floats, q: float, tilt: float) -> Floats:
@@ -156,6 +205,11 @@ def unit_cells(noise: Noise, q: float, start: float, stop: float, level: int, ti
     """
     if start >= stop:
         return Rule(np.empty(0), np.empty(0))
+    if stop - start > MOST_INTEGERS:
+        raise TrueupError(
+            f"under {noise!r} an integral over {stop - start:.0e} unit cells is too long",
+            "bound the domain, or simulate with noise.sample",
+        )
     width = float(noise.quantile(0.75) - noise.quantile(0.25)) / 2
     order = 8 if width < 8 else 4 if width < 80 else 3
     points, weights = np.polynomial.legendre.leggauss(order)
