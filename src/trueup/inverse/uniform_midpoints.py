@@ -64,7 +64,8 @@ _ORDERS = (0, 1, 2, 4, 6, 8, 10, 12)
 """How many terms of the series are tried; its terms fall until about π·X/w of them."""
 
 _SETTLED = 1e-17  # of f: the variance, some hundredth of f², keeps its digits too
-_CLOSE, _CLOSE_ENOUGH, _LEVELS = 1e-15, 1e-13, 6  # of mean values, relative to mean sizes
+_CLOSE, _CLOSE_ENOUGH, _LEVELS = 1e-15, 1e-11, 6  # of mean values, relative to mean sizes;
+# a square of what is left of a difference has no more digits
 _PLAIN = 10**6  # fractions with a larger denominator are doubles in disguise
 
 
