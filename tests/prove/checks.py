@@ -72,6 +72,7 @@ LIMITS = (
     "parts in all are possible",
     "products of derivatives and differences",
     "has a point in every period that an integral must break at",
+    "unit cells is too long",
 )
 """What is said of what is too long to be written down or integrated, when it is first needed."""
 
@@ -244,8 +245,9 @@ class Examination:
         near = [float(q) for q in near if low <= q <= high]
         self.rng.shuffle(near)
         chosen = [*map(float, ends), *near[:3], self.inside(name), self.inside(name)]
-        meant = [q for q in chosen if not any(0 < abs(q - m) <= MEANT * abs(m) for m in marks)]
-        return list(dict.fromkeys(meant))
+        if not self.whole(name):  # integers are what they are
+            chosen = [q for q in chosen if not any(0 < abs(q - m) <= MEANT * abs(m) for m in marks)]
+        return list(dict.fromkeys(chosen))
 
     def outside(self, name: str) -> list[float]:
         """Return true values beyond the bounds."""
@@ -582,9 +584,11 @@ def mean(e: Examination, est: Any) -> Iterator[Finding]:
 
 def _finite_after_all(e: Examination, q: dict[str, float], answers: list[Answer]) -> Finding | None:
     """Return that a variance said to be infinite is not: at one true value that may be missed."""
-    if not (answers[0].settled and answers[1].settled):
+    first, second = answers[:2]
+    seen = second.mean > ROUNDING * _square(first.size)  # otherwise it is lost in the digits of g
+    if not (first.settled and second.settled and seen):
         return None
-    return Finding("sd", e.case, q, f"E (g − c)² = {answers[1].mean}", "an infinite variance")
+    return Finding("sd", e.case, q, f"E (g − c)² = {second.mean}", "an infinite variance")
 
 
 def _true_points(e: Examination) -> list[tuple[dict[str, float], bool]]:

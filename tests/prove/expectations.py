@@ -188,7 +188,16 @@ def _ends(h: Integrand, law: Law, q: float, edges: Array) -> Array:
         near, far = sorted((end, end - side * width))
         _, size, _ = _panels(h, law, q, np.array([near]), np.array([far]))
         beyond = beyond + size.sum(axis=1) * (1 if law.rates[side > 0] else 16)
+        if not law.rates[side > 0]:
+            beyond = beyond + _without_end(h, law, q, end - q)
     return np.broadcast_to(beyond, np.atleast_2d(h(np.array([q]))).shape[:1])
+
+
+def _without_end(h: Integrand, law: Law, q: float, away: float) -> Array:
+    """Return ∞ where as much lies in a decade far beyond as in one farther in, 0 elsewhere."""
+    ends = q + away * np.array([1e6, 1e7])
+    size = _panels(h, law, q, *np.sort([ends, 1.1 * ends], axis=0))[1]
+    return np.where(size[:, 1] > 0.9 * size[:, 0], math.inf, 0.0)
 
 
 def _edges(law: Law, q: float, marks: Sequence[float], growth: float) -> Array:

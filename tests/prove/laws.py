@@ -241,8 +241,8 @@ def _lattice_sum(first: Law, second: Law) -> Law:
 
     unit = math.hypot(first.unit, second.unit)
     scales = (*first.laplaces, *second.laplaces) if all(law.laplaces for law in both) else ()
-    ends = (float(-2 * half), float(2 * half))
-    return Law(mass, unit, _rates(first, second), True, support=ends, laplaces=scales)
+    left, right = (a + b for a, b in zip(first.support, second.support, strict=True))
+    return Law(mass, unit, _rates(first, second), True, support=(left, right), laplaces=scales)
 
 
 def _continuous_sum(first: Law, second: Law) -> Law | None:
