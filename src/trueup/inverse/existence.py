@@ -251,7 +251,8 @@ def refusal_at(
 
 
 def _looks_at_curvature(coordinate: Coordinate) -> bool:
-    branches = coordinate.cells[0].operator.branches
+    """Whether f″ is read at a bound."""
+    branches = [b for c in coordinate.cells for b in c.operator.branches]
     return any((2, 0) in b.taps for b in branches if b.at is not None)
 
 

@@ -1,0 +1,36 @@
+"""Whether an estimator exists: bounds of sums, integers near which formulas fail."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import trueup as tu
+
+
+@pytest.mark.parametrize("other", [tu.Noiseless(), tu.DiscreteLaplace(1)], ids=repr)
+@pytest.mark.parametrize("formula", ["(a + b)**1.75", "(b + a)**1.75"])
+def test_infinite_curvature_at_a_bound_of_a_sum_needs_the_optimal_extension(
+    formula: str, other: tu.Noise
+) -> None:
+    names = "ab" if formula.startswith("(a") else "ba"
+    noise = {name: other if name == "a" else tu.Laplace(1) for name in names}
+    domain = dict.fromkeys(names, (0, None))
+    est = tu.unbiased(formula, noise, domain)
+    assert math.isfinite(est(a=0, b=-1.0))
+    assert est.expectation(a=2, b=1.0) == pytest.approx(3**1.75, rel=1e-9)
+    with pytest.raises(tu.NoUnbiasedEstimator, match="infinite curvature"):
+        tu.unbiased(formula, noise, domain, extension=10)
+    smooth = tu.unbiased(formula.replace("1.75", "3"), noise, domain, extension=10)
+    assert smooth.expectation(a=2, b=1.0) == pytest.approx(27, rel=1e-9)
+
+
+@pytest.mark.parametrize("pole", [-20, -1, 0, 20, 80, 120])
+def test_a_python_function_is_tried_within_twenty_of_zero_and_of_its_bounds(pole: int) -> None:
+    def f(n: float) -> float:
+        return 1 / (n - pole)
+
+    domain = (None, 100) if pole < 50 else (100, None) if pole > 100 else (-1000, 100)
+    with pytest.raises(tu.NoUnbiasedEstimator, match=f"not a finite number at n = {pole} "):
+        tu.unbiased(f, {"n": tu.DiscreteLaplace(1)}, {"n": domain})
