@@ -51,6 +51,14 @@ def counts(low: int, names: str = "abcd") -> tuple[dict[str, tu.Noise], dict[str
 
 
 @at_most(CALLS)
+def test_a_power_of_two_counts_is_served():
+    est = tu.unbiased("1/(a**b + 1)", *counts(1, "ab"))
+    for values in ((3, 2), (1, 4), (0, 1)):
+        g = brute_force(lambda a, b: 1 / (a**b + 1), 1, 1, values)
+        assert est(**dict(zip("ab", values, strict=True))) == pytest.approx(g, rel=1e-12)
+
+
+@at_most(CALLS)
 def test_the_statistic_of_independence_is_served_with_its_variance():
     est = tu.unbiased(INDEPENDENCE, *counts(1))
     for values in ((5, 6, 7, 8), (5, 0, 7, 1)):
