@@ -79,3 +79,11 @@ def test_growth_is_proved_if_the_case_that_grows_is_seen_far_out(f: str, proved:
     with pytest.raises(tu.NoUnbiasedEstimator) as info:
         tu.unbiased(f, noise, dict.fromkeys("qm", (0, None)))
     assert info.value.proved == proved
+
+
+def test_an_order_that_is_not_even_measured_is_neither_sharp_nor_formal() -> None:
+    """sin(πq) vanishes at every point at which it is looked at."""
+    found = growth(1 / sympy.sin(sympy.pi * Q), Q, 1)
+    assert found.rate == math.inf
+    assert not found.sharp
+    assert not found.formal
