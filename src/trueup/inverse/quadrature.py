@@ -216,7 +216,7 @@ def unit_cells(noise: Noise, q: float, start: float, stop: float, level: int, ti
     whole = np.arange(math.ceil(start), math.floor(stop) + 1.0)
     breaks = np.unique(np.concatenate([[start, stop, q], whole]))
     breaks = breaks[(breaks >= start) & (breaks <= stop)]
-    parts = 2**level * max(1, math.ceil(float(np.diff(breaks).max()) / width))
+    parts = 2**level * math.ceil(float(np.diff(breaks).max()) / width)
     edges = np.unique(np.linspace(breaks[:-1], breaks[1:], parts + 1))
     half = np.diff(edges)[:, None] / 2
     nodes = (edges[:-1, None] + half * (1 + points)).ravel()
