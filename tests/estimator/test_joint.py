@@ -297,6 +297,30 @@ class TestSlanted:
             monkeypatch.delenv("TRUEUP_NUMBA")
             np.testing.assert_allclose(function(s=s, n=n), plain, rtol=1e-12)
 
+    @pytest.mark.parametrize(
+        ("of_s", "of_n", "n", "part"),
+        [
+            (12, 12, 300, 0.98),
+            (5, 30, 800, 0.9),
+            (30, 5, 300, 0.93),
+            (10, 60, 1500, 1.0),
+            (60, 6, 600, 1.0),
+            (2, 200, 4000, 1.0),
+        ],
+    )
+    def test_under_wide_noise_it_never_costs(self, of_s, of_n, n, part):
+        """At s = n the sd is at most that part of the sd without the condition."""
+        noise = {"s": tu.DiscreteLaplace(of_s), "n": tu.DiscreteLaplace(of_n)}
+        slanted = tu.unbiased("s/n", noise, "0 <= s <= n, n >= 1")
+        box = tu.unbiased("s/n", noise, "s >= 0, n >= 1")
+        z = [np.arange(-18 * b, 18 * b + 1.0) for b in (of_s, of_n)]
+        p, q = law(of_s, 18 * of_s), law(of_n, 18 * of_n)
+        for s, most in ((n // 2, 1.0), (n, part)):
+            errors = [e(s=s + z[0][:, None], n=n + z[1][None, :]) - s / n for e in (slanted, box)]
+            assert p @ errors[0] @ q == pytest.approx(0, abs=1e-6)
+            known, plain = (p @ error**2 @ q for error in errors)
+            assert known <= 1.0001 * most**2 * plain
+
     @pytest.mark.parametrize(("of_s", "of_n"), [(1, 5e-4), (5e-4, 1)])
     def test_one_noise_may_be_next_to_nothing(self, of_s, of_n):
         noise = {"s": tu.DiscreteLaplace(of_s), "n": tu.DiscreteLaplace(of_n)}

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _FADING = 0.9  # weight ρᵈ of a true value at distance d from the bound
 _REACH = 40  # scales: beyond, nothing is left of e⁻⁴⁰
-_WIDEST, _NARROWEST = 10, 0.05  # scales between which e_k is computed; beyond, it hardly changes
+_WIDEST, _NARROWEST = 40, 0.05  # scales between which e_k is computed
 
 
 class Side(NamedTuple):
@@ -170,9 +170,15 @@ def _size(joint: Joint, side: Side) -> sympy.Expr:
 
 
 def _steps(joint: Joint, side: Side) -> tuple[sympy.Expr, sympy.Expr]:
-    """Return e_k = k·(k + c)/(β·(k + c) + γ·k²) for the noises, as numerator and denominator."""
-    k, own = side.beyond, _scales(joint)[side.symbol.name]
-    beta, gamma, c = map(sympy.Float, outward(own, *_others(joint, side)))
+    """Return e_k = k·(k + c)/(β·(k + c) + γ·k²) for the noises, as numerator and denominator.
+
+    The inverse of wide noises reads differences of e_k times powers of their scales, so that even
+    a faint kink at the bound costs more than it saves: there e_k = k.
+    """
+    k, own, (other, factor) = side.beyond, _scales(joint)[side.symbol.name], _others(joint, side)
+    if max(own, factor * other) > _WIDEST:
+        return k, sympy.Integer(1)
+    beta, gamma, c = map(sympy.Float, outward(own, other, factor))
     return k * (k + c), (gamma * k + beta) * k + beta * c
 
 
@@ -194,7 +200,7 @@ def outward(own: float, other: float, factor: float = 1.0) -> tuple[float, float
 
     e_k is the best extension of d ↦ d to d = −k under the noise of factor·n − s, by least squares
     over d ≥ 0 with weights ρᵈ in the unknowns φ(−k) = −e_k. This form has a variance within 1 % of
-    the least. Wide noises are computed on a coarser grid: e_{rk} = r·e_k.
+    the least.
 
     Examples
     --------
@@ -202,9 +208,7 @@ def outward(own: float, other: float, factor: float = 1.0) -> tuple[float, float
     >>> [round((k * (k + c)) / (beta * (k + c) + gamma * k * k), 2) for k in (1, 2, 3)]
     [0.74, 1.21, 1.51]
     """
-    coarse = max(1.0, max(own, factor * other) / _WIDEST)
-    own, other = max(own / coarse, _NARROWEST), max(other, _NARROWEST)
-    step = max(1, round(factor / coarse))
+    own, other, step = max(own, _NARROWEST), max(other, _NARROWEST), round(factor)
     count = math.ceil(_REACH * max(own, step * other))
     t = np.arange(-count - step - 1, step + 2)
     weight, stencil = _weights(own, other, step, t), _stencil(own, other, step)
@@ -226,7 +230,7 @@ def outward(own: float, other: float, factor: float = 1.0) -> tuple[float, float
     fine: Any = {"xatol": 1e-4, "fatol": 1e-7 * loss(start), "maxiter": 2000}
     found = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=fine)
     beta, gamma, c = map(float, np.exp(found.x))
-    return beta, gamma / coarse, c * coarse
+    return beta, gamma, c
 
 
 def _weights(own: float, other: float, step: int, t: NDArray[Any]) -> NDArray[np.float64]:
