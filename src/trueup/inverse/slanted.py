@@ -227,7 +227,7 @@ def outward(own: float, other: float, factor: float = 1.0) -> tuple[float, float
 
     rate = 1 / max(own, step * other)
     start = np.log([1.2, 0.4 * rate, 1.7 / rate])
-    fine: Any = {"xatol": 1e-4, "fatol": 1e-7 * loss(start), "maxiter": 2000}
+    fine: Any = {"xatol": 1e-4, "fatol": math.inf, "maxiter": 2000}
     found = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=fine)
     beta, gamma, c = map(float, np.exp(found.x))
     return beta, gamma, c
