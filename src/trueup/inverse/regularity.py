@@ -317,7 +317,7 @@ def same(point: sympy.Expr, bound: Fraction | float) -> bool:
 
 _ULP = sympy.Rational(1, 10**15)
 _FAINT = 1e-9  # of f at a distance of 1/1000: a pole of decimals that cancel is 1e-16 of it
-_SAME = sympy.Rational(1, 10**50)  # of a zero of which sympy cannot tell that it is one
+_SAME = sympy.Rational(1, 10**50)  # from a double that is a zero, though sympy cannot tell
 _NEAR = 1e-6  # of a zero to the double it was found at, which is half the digits of a double zero
 _HIGHEST = 8  # order of a zero that is looked for: zeros of a higher one keep few digits
 
@@ -335,7 +335,7 @@ def polish(guard: sympy.Expr, symbol: sympy.Symbol, point: float) -> sympy.Expr 
         root = _root(slope, symbol, root) or root
     if root is None or abs(root - point) > _NEAR * max(1.0, abs(point)):
         return None
-    return here if abs(root - here) < _SAME * max(1, abs(here)) else root
+    return here if abs(root - here) < _SAME else root
 
 
 def _root(expr: sympy.Expr, symbol: sympy.Symbol, start: Any) -> sympy.Expr | None:
