@@ -240,6 +240,19 @@ def test_a_part_of_up_to_five_times_the_whole():
     assert [own.sd(s=q, n=10) / 5 for q in parts] == pytest.approx(again, rel=1e-6)
 
 
+@pytest.mark.parametrize(("of_s", "of_n"), [(60, 6), (6, 60)])
+def test_beyond_the_bound_wide_noise_reads_the_distance_itself(of_s, of_n):
+    noise = {"s": tu.DiscreteLaplace(of_s), "n": tu.DiscreteLaplace(of_n)}
+    est = tu.unbiased("s/n", noise, "0 <= s <= n, n >= 1")
+    for s, n in ((50, 20), (300, 2), (31, 29)):
+        near = np.arange(-1.0, 2.0)
+        f = bent(s + near[:, None], n + near[None, :], math.sqrt(1 / (of_s * of_n)))
+        for b in (of_s, of_n):  # each along the first axis, which then is the last
+            lam = 1 / (4 * math.sinh(0.5 / b) ** 2)
+            f = np.array([-lam, 1 + 2 * lam, -lam]) @ f
+        assert est(s=s, n=n) == pytest.approx(float(f), rel=1e-9)
+
+
 # -- a difference under continuous noise -----------------------------------------------------------
 
 
