@@ -128,6 +128,12 @@ def test_words_and_formula(counts, reals, ratio):
     assert "|bias| ≤ 0.01·|f|" in repr(counts)
 
 
+def test_words_of_an_estimator_that_no_bias_improves():
+    est = tu.nearly_unbiased("exp(n)", tu.Gaussian(2), (1, 50), 0.1, relative=True)
+    assert "unbiased for exp(n): no bias that is allowed helps" in est.explain()
+    assert "bounded bias" not in est.explain()
+
+
 def test_it_pickles(counts):
     again = pickle.loads(pickle.dumps(counts))  # noqa: S301  (our own bytes)
     x = np.arange(-10, 50)

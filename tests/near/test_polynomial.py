@@ -61,6 +61,33 @@ def test_student_t_by_its_moments_and_by_its_law():
     assert law.bias_bound <= 0.01 < moments.bias_bound
 
 
+@pytest.mark.parametrize("bias", [None, 0.3])
+def test_a_degree_that_does_not_help_is_not_used(bias):
+    """An odd function under symmetric noise has an odd estimator: degree 4 is as good as 3."""
+    est = tu.nearly_unbiased("sin(q)", MOMENTS, (-2, 2), bias, prior="uniform")
+    assert "(degree 3)" in est.explain()
+    assert est(0.7) == pytest.approx(-est(-0.7))
+
+
+def test_averages_of_a_function_with_zeros():
+    """Least Σ bias² + variance/m over all lines a + b·t, by its normal equations: log(q), E Z² = 2.
+
+    The estimator of a + b·t is a + b·(x − middle)/radius, of variance 2(b/radius)².
+    """
+    m = 30
+    est = tu.nearly_unbiased("log(q)", tu.Moments([0, 2]), (1, 5), cells=m, prior="uniform")
+    assert not est.relative
+    q = np.linspace(1, 5, 20_001)
+    t = (q - 3) / 2
+    design = np.column_stack([np.ones_like(t), t])
+    gram = design.T @ design / len(t) + np.diag([0, 2 / 4 / m])
+    a, b = np.linalg.solve(gram, design.T @ np.log(q) / len(t))
+    x = np.array([-1.0, 2.0, 6.0])
+    np.testing.assert_allclose(est(x), a + b * (x - 3) / 2, rtol=1e-3)
+    gap = np.abs(a + b * t - np.log(q)).max()
+    assert est.bias_bound == pytest.approx(gap, rel=5e-3)
+
+
 def test_what_moments_cannot_do():
     with pytest.raises(
         tu.TrueupError, match=r"(?s)least that was reached is 0\.\d+.*max_bias=0\.\d+ works"

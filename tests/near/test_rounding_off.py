@@ -32,6 +32,7 @@ def test_the_bias_is_that_of_the_parabola() -> None:
     b, allowed, kinks = 1.0, 0.02, {-1.0: 2.0, 2.0: 1.0}
     est = tu.nearly_unbiased("abs(q + 1) + max(q, 2)", tu.Laplace(b), (-4, 4), max_bias=allowed)
     assert allowed * 0.99 <= est.bias_bound <= allowed
+    assert "closed form" in est.explain()
     reach = {a: 4 * allowed / jump for a, jump in kinks.items()}
     marks = [a + side * h for a, h in reach.items() for side in (-1, 0, 1)]
     for q in (*np.linspace(-4, 4, 7), *marks, *(a + h / 3 for a, h in reach.items())):

@@ -106,11 +106,12 @@ def answer(
         max_bias=wish.max_bias or 1.0,
         relative=bool(wish.relative),
     )
+    moments = isinstance(statistic.noise, Moments)
     if wish.cells is not None:
         relative = never_zero(question) if wish.relative is None else wish.relative
-        question = for_cells(dataclasses.replace(question, relative=relative), wish.cells)
-    unbounded = wish.max_bias is None and wish.cells is None
-    if unbounded or isinstance(statistic.noise, Moments):
+        question = dataclasses.replace(question, relative=relative, cells=wish.cells)
+        question = question if moments else for_cells(question, wish.cells)
+    if moments or (wish.max_bias is None and wish.cells is None):
         return approximate(question, bounded=wish.max_bias is not None)
     solution = construct(question)
     term = Term(f, None, (Factor(solution),))
