@@ -131,4 +131,8 @@ def test_the_bound_stated_holds_for_noisier_rows():
     kept = few._at_scales({"n": 9.0})
     assert off(chosen) > 1.1 * few.bias_bound
     assert 0.98 * few.bias_bound < off(kept) <= few.bias_bound
-    assert few._at_scales({"n": 2.0}).bias_bound < few.bias_bound
+    less = tu.nearly_unbiased("s/n", {"s": N, "n": tu.DiscreteLaplace(2)}, DOMAIN, cells=100)
+    same = few._at_scales({"n": 2.0})
+    assert same.bias_bound == less.bias_bound < few.bias_bound
+    x = np.arange(-5, 40)
+    np.testing.assert_array_equal(same(s=x, n=x), less(s=x, n=x))

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+import sympy
 
 import trueup as tu
 from near.laws import sums
+from trueup.domain import Interval
+from trueup.near.products import largest
 
 NOISES = {"s": tu.Laplace(2), "n": tu.DiscreteGaussian(2), "m": tu.DiscreteGaussian(1)}
 DOMAIN = {"n": (5, 40), "m": (4, 30), "s": (-50, 50)}
@@ -107,6 +110,28 @@ def test_one_statistic_in_several_terms():
     assert values.mean() == pytest.approx(est.expectation(s=9.0, n=8), abs=0.03)
     with pytest.raises(tu.TrueupError, match="terms share statistics"):
         est.variance(s=9.0, n=8)
+
+
+def test_a_term_that_is_subtracted_leaves_less_to_be_relative_to():
+    """10/n is up to 5/4 of f = 10/n − s, and so is its bias relative to f."""
+    noises = {"s": tu.Laplace(0.01), "n": tu.DiscreteGaussian(2)}
+    domain = {"s": (0, 0.1), "n": (5, 20)}
+    est = tu.nearly_unbiased("10/n - s", noises, domain, 0.02, relative=True)
+    assert est.measure == "f"
+    n = np.arange(5, 21)
+    k = np.arange(-30, 31)
+    masses = np.asarray(NOISES["n"].pmf(k))
+    mean = [masses @ est(s=np.full(61, 0.05), n=m + k) + 0.05 for m in n]  # s is its own estimate
+    off = np.abs(mean - 10 / n) / (10 / n - 0.1)
+    assert 0.8 * est.bias_bound < off.max() <= est.bias_bound <= 0.02
+
+
+def test_bounds_over_a_box_of_many_statistics():
+    """Σ xᵢ(1 − xᵢ) on [0, 1]ᵏ is k/4 at most; on halves of each side intervals say k/2."""
+    for k in range(1, 6):
+        xs = sympy.symbols(f"x:{k}", real=True)
+        bound = largest(sympy.Add(*(x * (1 - x) for x in xs)), {x: Interval(0, 1) for x in xs})
+        assert k / 4 <= bound <= k / 2 * (1 + 1e-9)
 
 
 def test_what_does_not_separate_is_refused():
