@@ -1,5 +1,7 @@
 """What a small bias costs, and from where on it is cheap."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,15 @@ def test_the_advice_is_where_it_becomes_cheap(steep):
         return (np.sqrt(sums(est, 5, bound, 100)[1]) / (5 / q**2)).max()
 
     assert price(int(low)) <= 1.5 < price(int(low) - 1)
+
+
+def test_the_advice_looks_as_far_as_sixty_units_of_noise():
+    """x² − 1 at a distance d from 59 has the sd √(4d² + 2), at most 1.5·2d from d = √(2/5) on."""
+    front = tu.frontier("(n - 59)**2 + 1", tu.Gaussian(1), (0, 75), biases=[0.1])
+    low = float(front.advice.split("n = ")[1].split(" ")[0])
+    assert 59.5 < low < 59 + math.sqrt(2 / 5) + 1 / 8  # a bias of 1 % brings it down a little
+    beyond = tu.frontier("(n - 61)**2 + 1", tu.Gaussian(1), (0, 77), biases=[0.1])
+    assert "nowhere cheap" in beyond.advice
 
 
 def test_absolute_bias_and_the_picture():
