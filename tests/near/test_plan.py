@@ -96,7 +96,9 @@ def test_the_programme_averages_over_the_prior():
 
 
 @pytest.mark.parametrize(
-    ("noise", "law"), [(tu.DiscreteGaussian(1), None), (tu.Gaussian(1), Gaussian(1))], ids=repr
+    ("noise", "law"),
+    [(tu.DiscreteGaussian(1), None), (tu.Gaussian(1), Gaussian(1))],
+    ids=["integers", "line"],
 )
 def test_zones_at_both_ends(noise, law):
     est = tu.nearly_unbiased("1/n + 1/(60 - n)", noise, (3, 57), 0.01, prior="uniform")
