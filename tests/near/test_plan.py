@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -11,9 +12,10 @@ import sympy
 import trueup as tu
 from near.laws import Gaussian, mean, sums
 from trueup.domain import Interval
-from trueup.near.plan import ROWS, Plan, Stretch, _probes, typical
+from trueup.near.plan import ROWS, Plan, Stretch, _probes, stretch, typical
 from trueup.near.prior import read_prior
 from trueup.near.question import Question
+from trueup.near.series import Terms
 from trueup.near.smoothing import Smoothing
 
 q = sympy.Symbol("q", real=True)
@@ -54,6 +56,30 @@ def test_the_series_is_looked_at_from_the_bound_on(noise, at):
     np.testing.assert_allclose(moved - at, plain, rtol=1e-9, atol=1e-6)
     mirrored = _probes(question(1 / q, noise, None, at), by)
     np.testing.assert_allclose((at - mirrored)[::-1], plain, rtol=1e-9, atol=1e-6)
+
+
+@pytest.mark.parametrize("bias", [0.5, 0.1, 0.02, 0.005, 1e-5])
+@pytest.mark.parametrize("sigma", [4.3, 4.5, 4.7])
+def test_the_series_takes_over_where_the_next_term_is_small(sigma, bias):
+    """Of order m for 1/q: where 2·wₖ(2k)!/q²ᵏ, 2k = m + 2, wₖ = σ²ᵏ/(2ᵏk!), is 2 % of the bias.
+
+    It is looked for in steps of a quarter of a unit, from where the noise ends below the bound on;
+    two and a half units are left as a margin; a higher order has to save a quarter of a unit.
+    """
+    noise = tu.DiscreteGaussian(sigma)
+    by = Smoothing(noise)
+    asked = question(1 / q, noise, 4, None)
+    asked = dataclasses.replace(asked, max_bias=bias, relative=True)
+    start, step = 4 - abs(float(noise.quantile(1e-10))), by.unit / 4
+    best, join = 0, math.inf
+    for order in (2, 4, 6, 8, 10):
+        k = order // 2 + 1
+        term = (sigma**2 / 2) ** k / math.factorial(k) * math.factorial(2 * k)
+        small = (2 * term / (0.02 * bias)) ** (1 / (2 * k))
+        low = math.ceil(start + math.ceil((small - start) / step) * step + 2.5 * by.unit)
+        best, join = (order, low) if low < join - step else (best, join)
+    found = stretch(asked, by, Terms(asked), 0.0)
+    assert (found.series.order, found.low, found.high) == (best, join, math.inf)
 
 
 def test_an_estimator_moves_with_its_domain():
