@@ -20,7 +20,6 @@ import sympy
 from trueup.domain import Interval
 from trueup.enclosure import enclose
 from trueup.errors import TrueupError
-from trueup.formula.opaque import Opaque
 from trueup.inverse.jets import derivative
 from trueup.inverse.regularity import singularities
 from trueup.inverse.spectral import reciprocal
@@ -184,7 +183,7 @@ class Exact:
 
     def breaks(self, low: float, high: float) -> list[float]:
         """Return where the formula may fail to be smooth between two points."""
-        if not self.expr.has(*KINKED) or self.expr.has(Opaque):
+        if not self.expr.has(*KINKED):
             return []
         stretch = Interval(*(b if math.isfinite(b) else None for b in (low, high)))
         return [s.point for s in singularities(self.expr, self.symbol, stretch)]
