@@ -54,7 +54,7 @@ class Smoothing:
             spread = max(spread, 0.2 * math.sqrt(float(noise.variance)))
         self.unit = max(spread, 0.5) if noise.lattice else spread
         self.low, self.high = self._window()
-        if not (spread > 0 and self.high > self.low):
+        if not self.low < self.high:
             raise TrueupError(f"{noise!r} adds nothing to the true value", "use unbiased()")
 
     def _window(self) -> tuple[float, float]:
