@@ -42,7 +42,10 @@ expressions = st.recursive(
 )
 
 
-@given(expressions, st.floats(-3, 3), st.floats(-3, 3))
+values = st.floats(-3, 3).filter(lambda v: not 0 < abs(v) < 1e-60)  # whose squares are doubles
+
+
+@given(expressions, values, values)
 def test_scalar_and_array_agree_with_sympy(expr, a, b):
     lowered = tape.lower(expr, (x, y))
     out = np.empty(3)
