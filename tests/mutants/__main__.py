@@ -2,8 +2,9 @@
 
 With ``tests`` and ``src`` on the path, see ``make mutants``. First every test is run once to see
 which statements it reaches, then every mutant of the sample, then TABLE.md is written. Both are
-kept in ``build/mutants``, so a run that was stopped goes on where it was; after writing tests for
-the survivors, ``--again`` maps the new tests and tries the survivors only.
+kept in ``build/mutants``, so a run that was stopped goes on where it was, and a verdict stands as
+long as the file of its mutant does; after writing tests for the survivors, ``--again`` maps the new
+tests and tries the survivors only.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from mutants import reach as reaching
 from mutants.operators import drawn
@@ -72,8 +74,10 @@ def _work(suite: Suite, options: argparse.Namespace) -> None:
     if options.write == TABLE:
         keys = [m.key for m in mutants]
         SAMPLE.write_text(json.dumps(keys, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    record = KEPT / f"verdicts-{reach.code}-{options.seed}.json"
+    record = KEPT / f"verdicts-{options.seed}.json"
     found = json.loads(record.read_text("utf-8")) if record.exists() else {}
+    files = {m.path: reaching.version_of([SOURCE / m.path]) for m in mutants}
+    found = {m.key: found[m.key] for m in mutants if _holds(found.get(m.key), files[m.path])}
     settled = {key for key, v in found.items() if v["killed"] or not options.again}
     wanted = [m for m in mutants if m.path.split("/")[0] in options.packages]
     wanted = [m for m in wanted if m.key not in settled]
@@ -82,10 +86,15 @@ def _work(suite: Suite, options: argparse.Namespace) -> None:
         _print(verdict, done, len(wanted))
         found[verdict.mutant.key] = {
             "killed": verdict.killed, "outcome": verdict.outcome, "by": verdict.by,
-            "tests": verdict.tests,
+            "tests": verdict.tests, "file": files[verdict.mutant.path],
         }  # fmt: skip
         record.write_text(json.dumps(found, indent=1, ensure_ascii=False), "utf-8")
     options.write.write_text(written(mutants, found, options.seed), "utf-8")
+
+
+def _holds(verdict: dict[str, Any] | None, file: str) -> bool:
+    """Whether a verdict of an earlier run stands: its file is the same; tests are only added."""
+    return verdict is not None and verdict["file"] == file
 
 
 def _print(verdict: Verdict, done: int, of: int) -> None:

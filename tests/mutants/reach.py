@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,11 @@ class Reach:
 
 def version(packages: list[str]) -> str:
     """Return what names the code of the packages."""
-    files = sorted(f for p in packages for f in (SOURCE / p).glob("*.py"))
+    return version_of(sorted(f for p in packages for f in (SOURCE / p).glob("*.py")))
+
+
+def version_of(files: Iterable[Path]) -> str:
+    """Return what names the contents of files."""
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()[:16]
 
 

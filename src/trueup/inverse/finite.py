@@ -64,7 +64,7 @@ def place(names: Sequence[str], point: Sequence[float]) -> str:
     >>> place(["s", "n"], [1e15 + 1, 2.5])
     's = 1000000000000001, n = 2.5'
     """
-    shown = (f"{v:.17g}" if v == int(v) else f"{v:g}" for v in point)
+    shown = (f"{v:.17g}" if float(v).is_integer() else f"{v:g}" for v in point)
     return ", ".join(f"{name} = {v}" for name, v in zip(names, shown, strict=True))
 
 
