@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import integrate
+from scipy import integrate, stats
 
 import trueup as tu
 
@@ -87,6 +87,20 @@ def test_integer_noise_by_direct_sum(b, q):
             float(mass @ f(q + k)) - float(f(np.array(q))), abs=1e-11
         )
     assert math.isnan(tu.plugin_bias("1/n", noise)(q))
+
+
+@pytest.mark.parametrize("law", [stats.geom(0.5, loc=300), stats.nbinom(3, 0.3), None])
+def test_skewed_integer_noise_by_direct_sum(law):
+    table = {0: 0.5, 7: 0.3, 30: 0.2}
+    noise = tu.Noise.from_scipy(law) if law else tu.Mass(table)
+    k = np.arange(0.0, 1000.0)
+    mass = law.pmf(k) if law else np.array([table.get(int(n), 0.0) for n in k])
+    for text, f in (
+        ("exp(sqrt(abs(q)))", lambda x: np.exp(np.sqrt(np.abs(x)))),
+        ("1/(1 + q**2)", lambda x: 1 / (1 + x * x)),
+    ):
+        total = float(mass @ f(1 + k))
+        assert tu.plugin_bias(text, noise)(1) + f(1.0) == pytest.approx(total, rel=1e-11)
 
 
 @pytest.mark.parametrize(

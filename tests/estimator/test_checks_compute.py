@@ -1,7 +1,9 @@
 """`expectation`, `bias` and `sd` look at the estimator: whoever breaks it sees the bias."""
 
 import dataclasses
+import math
 
+import numpy as np
 import pytest
 import scipy.stats
 import sympy
@@ -180,3 +182,65 @@ def test_the_sd_is_that_of_the_estimates(monkeypatch, case, sabotage):
     assert est.sd(**truth) ** 2 == pytest.approx(variance, rel=1e-9)
     intact = sabotage == "none"
     assert (expected == pytest.approx(variance, rel=1e-9)) is intact
+
+
+FORMULAS = {
+    "grows faster than all exponentials": "1/q + exp(q**2/9)",
+    "grows faster than all powers": "where(q < 3, 1/q, exp(sqrt(q)))",
+    "grows as fast as some tails fall": "exp(2*q) + 1/q",
+    "not real beyond a bound": "1/(q*min(5, atanh(where(q > 0, 1/3, 2))))",
+    "an order that is not told": "1/q + sinh(q**2)*exp(-q**2)",
+    "a condition at a whole number": "where(q/q < min(q, 2), 100/q**2, max(q, 3))",
+}
+
+LAWS = {
+    "ends on neither side": scipy.stats.skellam(2, 0.3),
+    "far away": scipy.stats.skellam(0.1, 0.3, loc=5000),
+    "light on the right": scipy.stats.poisson(0.3),
+    "light, and far to the left": scipy.stats.poisson(0.3, loc=-40),
+    "exponential on the right": scipy.stats.geom(0.8),
+    "exponential, and far away": scipy.stats.geom(0.8, loc=5000),
+    "exponential on both sides": scipy.stats.dlaplace(1, loc=-40),
+    "ends on both sides": scipy.stats.binom(5, 0.1, loc=3),
+    "gaps on the right": {0: 0.5, 7: 0.3, 30: 0.2},
+    "gaps on both sides": {-41: 0.1, 0: 0.6, 7: 0.2, 30: 0.1},
+    "gaps, and symmetric": {-30: 0.1, 0: 0.8, 30: 0.1},
+}
+
+BOUNDS = {"whole": (1, 4), "fractional": (0.1, 4.95), "one number": (2.5, 3.5)}
+
+
+def masses(law):
+    """Return integers and their probabilities, by scipy or as they are stated."""
+    if isinstance(law, dict):
+        return np.array([*law], float), np.array([*law.values()])
+    k = np.arange(-300.0, 301.0) + law.ppf(0.5)
+    return k, law.pmf(k)
+
+
+@pytest.mark.parametrize(
+    ("formula", "law", "bounds"), depth.crossed([*FORMULAS], [*LAWS], [*BOUNDS])
+)
+def test_sums_reach_all_masses(formula, law, bounds):
+    """However f grows, and wherever the law sits: Σ p(k)·g(q + k), inside and outside."""
+    f, law, (low, high) = FORMULAS[formula], LAWS[law], BOUNDS[bounds]
+    noise = tu.Mass(law) if isinstance(law, dict) else tu.Noise.from_scipy(law)
+    est, (k, p) = tu.unbiased(f, noise, (low, high)), masses(law)
+    for q in (math.ceil(low), math.floor(high), math.floor(high) + 4):
+        g = est(q + k)
+        mean, size = p @ g, p @ abs(g)
+        assert est.expectation(q) == pytest.approx(mean, rel=1e-11, abs=1e-11 * size)
+        assert est.sd(q) ** 2 == pytest.approx(p @ (g - mean) ** 2, rel=1e-9, abs=1e-13 * size**2)
+        if q <= high:
+            assert abs(est.bias(q)) < 1e-10 * size
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_two_statistics_reach_all_masses(law):
+    noises = {"a": tu.Noise.from_scipy(scipy.stats.poisson(0.3)), "b": tu.DiscreteLaplace(1)}
+    law = LAWS[law]
+    noises["c"] = tu.Mass(law) if isinstance(law, dict) else tu.Noise.from_scipy(law)
+    est = tu.unbiased(
+        "exp(sqrt(a))*exp(c**2/9)*b", noises, {"a": (0.5, 3), "b": (1, 3), "c": (1, 4)}
+    )
+    assert est.bias(a=2, b=3, c=4) == pytest.approx(0, abs=1e-9 * est.expectation(a=2, b=3, c=4))

@@ -58,7 +58,7 @@ def reach(
         return _fallen(noise, -1, rates[0], degree), _fallen(noise, 1, rates[1], degree)
     radius = noise.mgf_radius
     if 0 < radius < math.inf:
-        d = min(max(degree, 0.0), _STEEPEST) + noise.tail_power
+        d = _power(degree) + noise.tail_power
         tail = d + math.sqrt(2 * d * TAIL) + TAIL
         left, right = (_followed(noise, r, tail, level) for r in rates)
         return left, right
@@ -81,21 +81,31 @@ def is_slow(noise: Noise, rate: float) -> bool:
 
 
 def _fallen(noise: Noise, side: int, rate: float, degree: float) -> float:
-    """Return how far from 0 the density, times x^degree·e^{rate·|x|}, has fallen by e^{−42}."""
-    if rate >= noise.tail_rates[side > 0]:
-        return _BEYOND / noise.tail_rates[side > 0]
+    """Return how far from 0 the density, times x^degree·e^{rate·|x|}, has fallen by e^{−42}.
+
+    What outgrows the density matters until that alone has fallen by e^{−2000}.
+    """
+    carried = rate < noise.tail_rates[side > 0]
+    rate, degree, depth = (rate, _power(degree), TAIL) if carried else (0.0, 0.0, _BEYOND)
     low, middle, high = (float(noise.quantile(p)) for p in (0.25, 0.5, 0.75))
     unit = max(high - low, float(noise.lattice))
     distance = unit * np.exp2(np.arange(-3.0, 60.0, 0.25))
     if noise.lattice:
         distance = np.ceil(distance)
+    breaks = side * (np.asarray(noise.breaks(math.inf)) - middle)
+    distance = np.union1d(distance, breaks[(breaks > 0) & np.isfinite(breaks)])
     with np.errstate(all="ignore"):
         height = noise.log_density(middle + side * distance)
-        height = height + rate * distance + max(degree, 0.0) * np.log1p(distance)
-    height = np.nan_to_num(height, nan=-np.inf, posinf=np.inf)
-    seen = np.flatnonzero(height > height.max() - TAIL)
+        height = height + rate * distance + degree * np.log1p(distance)
+    top = height[np.isfinite(height)].max(initial=-np.inf)  # a density may be infinite at a point
+    seen = np.flatnonzero(height > top - depth)
     last = min(int(seen[-1]) + 1 if len(seen) else 0, len(distance) - 1)
     return max(side * middle + float(distance[last]), unit)
+
+
+def _power(degree: float) -> float:
+    """Return a power that stands for another one: none below 0, none that outgrows all."""
+    return min(_STEEPEST, max(degree, 0.0))
 
 
 def integers(

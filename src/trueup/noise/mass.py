@@ -180,6 +180,10 @@ class Mass(Noise):
         known = dict(self.masses)
         return all(known.get(-k, 0) == p for k, p in self.masses)
 
+    def breaks(self, reach: float) -> list[float]:
+        """Return the integers with a mass: there may be gaps between them."""
+        return [float(k) for k, _ in self.masses if abs(k) <= reach]
+
     def _moment(self, k: int) -> Exact:
         if k % 2 and self.symmetric:
             return 0
