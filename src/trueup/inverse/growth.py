@@ -88,8 +88,10 @@ def _growth(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
         return _sum(expr, x)
     if isinstance(expr, sympy.Mul):
         parts = [_growth(a, x) for a in expr.args]
-        rate, power = sum(p.rate for p in parts), sum(p.power for p in parts)
-        return Growth(rate, power, all(p.sharp for p in parts), all(p.formal for p in parts))
+        orders = [sum(p.size[i] for p in parts) for i in range(2)]
+        sharp = all(p.sharp for p in parts) and not any(map(math.isnan, orders))
+        rate, power = (math.inf if math.isnan(n) else n for n in orders)  # e^{x²} times e^{−x²}
+        return Growth(rate, power, sharp, all(p.formal for p in parts))
     if isinstance(expr, sympy.Pow):
         return _power(expr, x)
     return _function(expr, x)
