@@ -263,6 +263,14 @@ def test_large_data_sets(n):
         assert n * made(1, 3).sd(n, share) == pytest.approx(limit, rel=1e-9 + 3 / n)
 
 
+@pytest.mark.parametrize("epsilon", [3000, 10**6, 10**30])
+def test_no_noise_to_speak_of_takes_no_time(epsilon):
+    with at_most(50_000):  # 20,000: terms of an exponential are calls too
+        mechanism = Shares(epsilon, ["f", "m"])
+        assert mechanism.sd(3, Fraction(1, 3)) == 0
+        assert mechanism.release_counts([1, 2], rng=1).shares["f"] == pytest.approx(1 / 3)
+
+
 def test_many_categories_take_no_time():
     """A thousand records in 20 categories, and 10⁸: vectors over the total, not over the counts."""
     with at_most(150_000):  # 40,000

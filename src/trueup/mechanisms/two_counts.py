@@ -33,6 +33,7 @@ Cell = tuple[int, int]
 Function = Callable[[int, int], Fraction]
 
 _BITS = 200
+_STEEPEST = 2000  # e^−2000 is 0 to a double, like all below, which take long
 _TAIL = 40  # scales from the truth e^−40 of the probability is left: below the last digit of all
 _WIDEST = 200_000  # counts to each side of the truth: more take long, and a gigabyte
 _ORDERS = 4
@@ -40,14 +41,14 @@ _ORDERS = 4
 
 
 def alpha_of(scale: float) -> Fraction:
-    """Return e^{−1/scale} to 200 bits or more.
+    """Return e^{−1/scale} to 200 bits or more, never less than e^−2000.
 
     Examples
     --------
     >>> float(alpha_of(1.0))
     0.36787944117144233
     """
-    near = 1 / exp_below(1 / Fraction(scale), _BITS + 20)
+    near = 1 / exp_below(min(1 / Fraction(scale), Fraction(_STEEPEST)), _BITS + 20)
     return rounded(near, near)
 
 
