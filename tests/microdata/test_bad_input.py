@@ -154,6 +154,11 @@ def test_tables_that_the_engine_cannot_read_are_refused(what, no_noise):
         tu.release(frames[what](), epsilon=1, x="mean(wage, 0, 9)", m=other)
 
 
+def test_a_table_without_columns_is_refused(no_noise):
+    with pytest.raises(tu.TrueupError, match=r"cannot be added up: .*column"):
+        tu.release(needs("polars").DataFrame({}), epsilon=1, n="count")
+
+
 def test_text_in_a_column_of_numbers_of_a_csv_file_is_refused(no_noise, tmp_path):
     (tmp_path / "rows.csv").write_text("state,wage\nA,1\nA,many\n")
     with pytest.raises(tu.TrueupError, match="1 row: wage is text that is no number"):
@@ -179,6 +184,30 @@ def test_missing_values_are_dropped_or_named(missing, count, total, tmp_path):
         made = tu.release(data, **asked, n="count", x="sum(x, 0, 10)")
         assert made.columns["n_noisy"] == [count]
         assert made.columns["x"][0] == pytest.approx(total, abs=0.1)
+
+
+@pytest.mark.parametrize("rows", [[2.0, math.nan, 3.0], [math.nan, None, 3.0]], ids=["all", "some"])
+def test_nan_in_a_parquet_file_is_missing_whatever_the_file_says_of_other_values(rows, tmp_path):
+    pyarrow, parquet = needs("pyarrow"), needs("pyarrow.parquet")
+    duckdb, path = needs("duckdb"), tmp_path / "x.parquet"
+    parquet.write_table(pyarrow.table({"x": pyarrow.array(rows)}), path, row_group_size=2)
+    known = [x for x in rows if x is not None and x == x]
+    asked = {"epsilon": 10_000, "rng": 1, "n": "count", "x": "sum(x, 0, 10)"}
+    for data in (path, duckdb.read_parquet(str(path))):
+        with pytest.raises(tu.TrueupError, match=f"{3 - len(known)} rows?: x is missing"):
+            tu.release(data, **asked)
+        assert tu.release(data, **asked, missing="drop").columns["n_noisy"] == [len(known)]
+        made = tu.release(data, **asked, missing=7)
+        assert made.columns["x"][0] == pytest.approx(sum(known) + 7 * (3 - len(known)), abs=0.1)
+
+
+def test_a_blank_of_an_enumeration_is_missing():
+    blank = "SELECT CAST(x AS ENUM ('f', 'm', '')) AS x FROM (VALUES ('f'), ('')) t(x)"
+    rows = needs("duckdb").sql(blank)
+    asked = {"epsilon": 1000, "rng": 1, "n": "count", "x": "share(x, [f, m])"}
+    with pytest.raises(tu.TrueupError, match="1 row: x is missing"):
+        tu.release(rows, **asked)
+    assert tu.release(rows, **asked, missing="drop").columns["x_f_noisy"] == [1]
 
 
 def test_rows_of_nobody_are_not_one_unit(tmp_path):

@@ -108,6 +108,13 @@ def test_keys_of_types_that_only_the_engine_knows():
         counted(lambda *_: rows, None, [one, one.lower()], None)
 
 
+def test_lists_of_whole_numbers_are_not_whole_numbers():
+    rows = needs("duckdb").sql("SELECT [1, 2] AS k")
+    assert counted(lambda *_: rows, None, ["[1,2]"], None) == [1]
+    with pytest.raises(tu.TrueupError, match=r"\(1,\) of k does not fit its type, INTEGER"):
+        counted(lambda *_: rows, None, [1], None)
+
+
 def test_keys_of_every_kind_find_their_rows(tmp_path):
     day = datetime.date(2024, 3, 1)
     frame = needs("polars").DataFrame(

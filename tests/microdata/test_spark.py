@@ -63,6 +63,16 @@ def test_bad_rows_and_columns_are_refused(frame):
         tu.release(frame, **ASKED, sex="mean(sex, 0, 1)")
 
 
+@pytest.mark.parametrize("kind", ["array<int>", "struct<a:int>", "interval day to second"])
+def test_columns_of_several_values_and_spans_are_no_numbers(kind):
+    rows = spark_session().createDataFrame([], f"x {kind}, y int")
+    with pytest.raises(tu.TrueupError, match=r"the column 'x' holds .*, not numbers"):
+        tu.release(rows, epsilon=1, rng=1, x="sum(x, 0, 1)")
+    if "<" in kind:
+        with pytest.raises(tu.TrueupError, match="the column 'x' of keys or categories holds"):
+            tu.release(rows, "x", [1], 1, rng=1, n="count")
+
+
 def test_keys_of_another_type_find_their_rows():
     names = [f"k{i}" for i in range(len(FOUND))]
     row = [values[0] for values, _, _ in FOUND.values()]

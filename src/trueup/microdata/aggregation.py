@@ -122,19 +122,31 @@ class Aggregation:
 
     def _is_missing(self, use: Use) -> str:
         column = self.quote(use.column)
+        if use.categorical and self.types[use.column].upper().startswith("ENUM"):
+            column = self.text(use.column)  # which may be blank too
+            return f"({column} IS NULL OR TRIM({column}) = '')"
         if self.is_text(use.column):
-            nan = "" if use.categorical else f" OR {self._is_nan(use.column)}"
+            number = self._number(use.column)
+            nan = "" if use.categorical else f" OR COALESCE({self._is_nan(number)}, FALSE)"
             return f"({column} IS NULL OR TRIM({column}) = ''{nan})"
         kind = self.types[use.column].upper()
-        return f"({column} IS NULL{f' OR isnan({column})' * any(f in kind for f in _FLOATS)})"
+        nan = f" OR {self._is_nan(column)}" * any(f in kind for f in _FLOATS)
+        return f"({column} IS NULL{nan})"
 
     def _is_nobody(self, unit: str) -> str:
         """Return the condition that a row says not whose it is: all such are not one unit."""
         nobody = "('', 'nan', 'NaN', 'NAN')"  # as programs write it; Nan is a name
         return f"COALESCE(TRIM({self.text(unit)}) IN {nobody}, TRUE)"
 
-    def _is_nan(self, name: str) -> str:
-        return f"COALESCE(isnan({self._number(name)}), FALSE)"
+    def _is_nan(self, value: str) -> str:
+        """Return the condition that a number is NaN.
+
+        In DuckDB not ``isnan``: where Parquet files say that all values are finite, it leaves that
+        out too.
+        """
+        if self.dialect == "spark":
+            return f"isnan({value})"
+        return f"NOT (isfinite({value}) OR isinf({value}))"
 
     def _is_finite(self, value: str) -> str:
         """Return the condition that a number is finite.
@@ -274,11 +286,17 @@ class Aggregation:
                     f"the column {name!r} of keys or categories holds {kind}, numbers with a point",
                     f"make them whole numbers or text first, also where some are missing; {SPENT}",
                 )
+            if "<" in kind:
+                raise TrueupError(
+                    f"the column {name!r} of keys or categories holds {kind}, of several values",
+                    f"make it text first; {SPENT}",
+                )
 
     def _check_numbers(self, name: str) -> None:
         kind = self.types[name].upper()
         plain = kind.partition("(")[0]
-        known = any(n in plain for n in _NUMBERS) and "[" not in kind and plain != "INTERVAL"
+        nested = "[" in kind or "<" in kind  # as DuckDB and Spark write a list of numbers
+        known = any(n in plain for n in _NUMBERS) and not nested and "INTERVAL" not in plain
         if known or (self.is_text(name) and self.text_numbers):
             return
         raise TrueupError(

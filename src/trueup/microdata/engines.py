@@ -141,6 +141,8 @@ def _of_frame(
             for name in names:  # so that a column that is not there is told apart
                 kinds.setdefault(name, "")
             return _answered(duck, asked, _ROWS, keys)
+        except duck.duckdb.Error as error:
+            raise _engine_error(error) from None
         finally:
             duck.close()
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _TEXTS = ("VARCHAR", "STRING", "CHAR", "ENUM")
 _TRUTHS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 _WHOLE = re.compile(r"[-+]?[0-9]+")
+_INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?[0-9]*")  # not of lists of them
 _MOMENT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]([0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?:\.([0-9]+))?)?"
     r"(Z|[-+][0-9]{2}(?::?[0-9]{2})?)?"
@@ -52,7 +53,7 @@ def _family(kind: str) -> str:
         return "text"
     if plain == "BOOLEAN":
         return "truth"
-    return "whole" if "INT" in plain and plain != "INTERVAL" else plain
+    return "whole" if _INTEGER.fullmatch(plain) else plain
 
 
 def fitted(keys: Keys, types: Mapping[str, str], dialect: str) -> list[list[str]]:
