@@ -210,6 +210,12 @@ def test_a_blank_of_an_enumeration_is_missing():
     assert tu.release(rows, **asked, missing="drop").columns["x_f_noisy"] == [1]
 
 
+def test_an_enumeration_may_have_values_that_look_like_types():
+    rows = needs("duckdb").sql("SELECT CAST('<18' AS ENUM ('<18', 'float[]', 'array<int>')) AS x")
+    made = tu.release(rows, "x", ["<18"], 1000, rng=1, n="count", y="share(x, ['<18', 'float[]'])")
+    assert made.columns["y_<18_noisy"] == [1]
+
+
 def test_rows_of_nobody_are_not_one_unit(tmp_path):
     polars = needs("polars")
     ids = [[1.0, math.nan], ["a", " "], ["a", "NaN"]]
