@@ -10,7 +10,9 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.formula.substitution import at, rational
 from trueup.formula.text import text
+from trueup.inverse.approach import approach
 from trueup.inverse.component import Component
 from trueup.inverse.existence import domain_of, growing, grows_like_f, is_rough
 from trueup.inverse.expectation import (
@@ -71,7 +73,24 @@ class ExactLaw:
     def bias(self, truth: Truth) -> float:
         """Return E g − f; where f is 0/0, minus its limit."""
         f = exactly(self.inverse.f, truth)
-        return self.expectation(truth) - (exactly(self.inverse.estimand, truth) if f != f else f)
+        f = exactly(self.inverse.estimand, truth) if math.isnan(f) else f
+        return self.expectation(truth) - (self._limit(truth) if math.isnan(f) else f)
+
+    def _limit(self, truth: Truth) -> float:
+        """Return what f tends to inside the domain along one statistic; NaN if it is not known."""
+        if not all(map(math.isfinite, truth.values())):
+            return math.nan
+        exact = {s: sympy.Rational(q) for s, q in truth.items()}
+        for statistic in self.statistics:
+            symbol, domain = statistic.symbol, statistic.domain
+            others = {s: q for s, q in exact.items() if s != symbol}
+            f = at(rational(self.inverse.f), others)
+            for side, end in ((1, domain.high), (-1, domain.low)):
+                if truth[symbol] in domain and side * (end - truth[symbol]) > 0:
+                    limit = approach(f, symbol, exact[symbol], side).limit
+                    if limit is not None:
+                        return float(limit)
+        return math.nan
 
     def sd(self, truth: Truth) -> float:
         """Return the root of E (g − E g)²."""
