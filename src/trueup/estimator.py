@@ -38,7 +38,7 @@ from trueup.inverse.closed_ends import grids, of_ratio, projected
 from trueup.inverse.exact_law import ExactLaw
 from trueup.inverse.grids import grid
 from trueup.inverse.monotone import direction
-from trueup.inverse.projection import box, image, rescaled, slopes
+from trueup.inverse.projection import box, completed, image, rescaled, slopes
 from trueup.inverse.quotient import Quotient, quotient
 from trueup.inverse.scaled import Scaled, check_names
 from trueup.inverse.solve import Inverse, invert, on_the_line
@@ -269,7 +269,7 @@ class Estimator:
             if self.interval_method == "ratio" and self._quotient is not None:
                 ends = of_ratio(self._quotient, level, scales)
             else:
-                ends = projected(self.estimand, self._statistics, level, self._slopes, scales)
+                ends = projected(self._completed, self._statistics, level, self._slopes, scales)
             self._ends_by_level[key] = grids(ends, self._statistics, scales)
         return self._ends_by_level[key]
 
@@ -293,6 +293,10 @@ class Estimator:
         return quotient(self.estimand, self._statistics, self._tied)
 
     @cached_property
+    def _completed(self) -> sympy.Expr:
+        return completed(self.estimand, self._statistics)
+
+    @cached_property
     def _slopes(self) -> tuple[int, ...] | None:
         if self.interval_method == "exact":
             return (direction(self.estimand, self._statistics[0]),)
@@ -314,7 +318,7 @@ class Estimator:
         if self.interval_method == "ratio" and self._quotient is not None:
             low, high = self._quotient.under(statistics).interval(x, level)
         else:
-            low, high = image(self.estimand, box(statistics, x, level), self._slopes)
+            low, high = image(self._completed, box(statistics, x, level), self._slopes)
         missing = np.logical_or.reduce([np.isnan(v) for v in x])
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
@@ -454,7 +458,7 @@ class Estimator:
 
     def _truth(self, q: Mapping[sympy.Symbol, Any]) -> Any:
         columns = {s: np.atleast_1d(np.asarray(v, float)).ravel() for s, v in q.items()}
-        return evaluate(self._source.expr, columns).reshape(np.shape(next(iter(q.values()))))
+        return evaluate(self._completed, columns).reshape(np.shape(next(iter(q.values()))))
 
     # -- the formula -------------------------------------------------------------------------------
 

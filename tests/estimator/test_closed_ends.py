@@ -63,3 +63,39 @@ def test_known_numbers_of_a_ratio_leave_the_scales_to_the_noisy_ones(formula: st
     found = ends(made(1, 1), {"s": "b", "n": "c"}, **published, b=2.5, c=0.8)
     expected = made(2.5, 0.8).interval(**published, level=LEVEL)
     assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("x", [-0.5, 0.1, 0.7])
+def test_at_a_bound_without_a_value_the_limit_is_an_end(x: float) -> None:
+    """q²·log(q) falls from its limit 0 at 0."""
+    est = tu.unbiased("q**2*log(q)", tu.Laplace(0.2), (0, 0.5))
+    low, high = (min(max(x + s * 0.2 * math.log(10), 0.0), 0.5) for s in (-1, 1))
+    expected = [q * q * math.log(q) if q else 0.0 for q in (high, low)]
+    assert est.interval(x, level=LEVEL) == pytest.approx(expected, rel=1e-12)
+    assert ends(est, q=x) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("loc", [0, 1.5, -2])
+def test_laws_of_scipy_have_ends_wherever_they_sit(loc: float) -> None:
+    """P(|Z − loc| > t) of a logistic law of scale b is 2/(1 + e^{t/b})."""
+    law = tu.ScipyNoise("logistic", loc=loc, scale=0.5)
+    est = tu.unbiased("2*q + 1", law)
+    half = 0.5 * math.log(19)
+    expected = [2 * (3.7 - loc + s * half) + 1 for s in (-1, 1)]
+    assert est.interval(3.7, level=LEVEL) == pytest.approx(expected, rel=1e-9)
+    assert ends(est, q=3.7) == pytest.approx(expected, rel=1e-9)
+    ratio, centred = (
+        tu.unbiased("s/n", {"s": z, "n": tu.Laplace(1)}, {"n": (1, None)})
+        for z in (law, tu.ScipyNoise("logistic", scale=0.5))
+    )
+    found = ratio.interval(s=3.7, n=9.0, level=LEVEL)
+    assert found == pytest.approx(ends(ratio, s=3.7, n=9.0), rel=1e-9)
+    assert found == pytest.approx(centred.interval(s=3.7 - loc, n=9.0, level=LEVEL), abs=5e-3)
+
+
+@pytest.mark.parametrize("noise", [tu.Staircase(1), tu.ScipyNoise("norm", loc=1)])
+def test_noise_that_is_no_multiple_of_a_scale_has_no_ends_in_it(noise: tu.Noise) -> None:
+    est = tu.unbiased("s/n", {"s": noise, "n": tu.Laplace(1)}, {"n": (1, None)})
+    for end in ("low", "high"):
+        with pytest.raises(tu.TrueupError, match="no scale that could differ from row to row"):
+            est.sql("sqlite", end, scales={"s": "b"})

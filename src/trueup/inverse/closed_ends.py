@@ -16,7 +16,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.inverse.projection import tail_of, unscaled
+from trueup.inverse.projection import is_multiple, tail_of, unscaled
 from trueup.inverse.quotient import BOX, SLACK
 from trueup.kernels.grid import Grid
 from trueup.noise.half_planes import reach, region, with_quantiles
@@ -60,6 +60,11 @@ def _unit(noise: Noise, scale: sympy.Symbol | None) -> tuple[Noise, sympy.Expr]:
             f"an interval under {type(noise).__name__} noise with a scale per row has no formula: "
             "quantiles on the integers are no multiples of the scale",
             _HINT,
+        )
+    if not is_multiple(noise):
+        raise TrueupError(
+            f"{noise!r} has no scale that could differ from row to row",
+            "make one estimator per noise level",
         )
     return unscaled(noise)[0], scale
 

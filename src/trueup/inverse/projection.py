@@ -17,7 +17,11 @@ import sympy
 
 from trueup.enclosure import enclose
 from trueup.errors import TrueupError
+from trueup.exact import symbolic
+from trueup.formula.opaque import Opaque
+from trueup.formula.substitution import rational
 from trueup.formula.unkinked import without_kinks
+from trueup.inverse.approach import approach
 from trueup.inverse.definite import definite
 from trueup.inverse.jets import derivative
 from trueup.inverse.regularity import singularities
@@ -118,10 +122,39 @@ def unscaled(noise: Noise) -> tuple[Noise, float]:
     >>> unscaled(Laplace(3)), unscaled(DiscreteLaplace(3))
     ((Laplace(1), 3.0), (DiscreteLaplace(3), 1.0))
     """
-    scale = getattr(noise, "scale", getattr(noise, "width", None))
-    if noise.lattice or scale is None:
+    if noise.lattice or not is_multiple(noise):
         return noise, 1.0
-    return noise.at_scale(1), float(scale)
+    return noise.at_scale(1), float(getattr(noise, noise.scale_name))
+
+
+def is_multiple(noise: Noise) -> bool:
+    """Whether the law, if it is continuous, is that of scale 1 times its scale."""
+    return hasattr(noise, noise.scale_name) and not getattr(noise, "loc", 0)
+
+
+def completed(f: sympy.Expr, statistics: Sequence[Statistic]) -> sympy.Expr:
+    """Return f of one statistic with its limit at a bound where it has no value as written.
+
+    Examples
+    --------
+    >>> from trueup.domain import Interval
+    >>> from trueup.inverse.solve import Statistic
+    >>> from trueup.noise.laplace import Laplace
+    >>> q = sympy.Symbol("q", real=True)
+    >>> completed(q**2 * sympy.log(q), [Statistic(q, Laplace(1), Interval(0, 1))])
+    Piecewise((0, Eq(q, 0)), (q**2*log(q), True))
+    """
+    if len(statistics) != 1 or f.has(Opaque):
+        return f
+    symbol, domain = statistics[0].symbol, statistics[0].domain
+    found = f
+    for bound, side in zip(domain.bounds, (1, -1), strict=True):
+        if bound is None or not np.isnan(evaluate(f, {symbol: np.array([float(bound)])})[0]):
+            continue
+        limit = approach(rational(f), symbol, symbolic(bound), side).limit
+        if limit is not None:
+            found = sympy.Piecewise((limit, sympy.Eq(symbol, symbolic(bound))), (found, True))
+    return found
 
 
 def slopes(f: sympy.Expr, statistics: Sequence[Statistic]) -> tuple[int, ...] | None:

@@ -107,6 +107,16 @@ class ScipyNoise(Noise):
         scale = "" if self._discrete else f", scale={self.scale!r}"
         return f"ScipyNoise({self.name!r}{shapes}, loc={self.loc!r}{scale})"
 
+    def at_scale(self, scale: float) -> ScipyNoise:
+        """Return the law at another scale, around the same ``loc``.
+
+        Examples
+        --------
+        >>> ScipyNoise("t", 5, loc=1).at_scale(3)
+        ScipyNoise('t', 5, loc=1, scale=3)
+        """
+        return ScipyNoise(self.name, *self.shapes, loc=self.loc, scale=scale)
+
     @property
     def lattice(self) -> bool:  # type: ignore[override]
         """Whether Z takes integer values only: a discrete law at an integer."""
