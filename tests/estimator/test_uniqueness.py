@@ -90,3 +90,11 @@ def test_the_formula_is_the_theorem_s() -> None:
         est = tu.unbiased(text, tu.Laplace(2))
         f = est.estimand
         assert sympy.simplify(est.formula - (f - 4 * sympy.diff(f, q, 2))) == 0
+
+
+@pytest.mark.parametrize("noise", [tu.Gaussian(1), tu.Staircase(1), tu.StudentT(9)])
+@pytest.mark.parametrize("f", ["where(q >= 1, q**2, 0)", "where(q < 1, 0, q**2)"])
+def test_a_condition_that_holds_up_to_the_bound_is_no_case(f: str, noise: tu.Noise) -> None:
+    square = tu.unbiased("q**2", noise)
+    assert tu.unbiased(f, noise, (1, None))(2.5) == square(2.5)
+    assert tu.unbiased(f, noise, (1, 5)).bias(1.0) == pytest.approx(0, abs=1e-12)

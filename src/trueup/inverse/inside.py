@@ -33,6 +33,8 @@ def inside(f: sympy.Expr, box: Box, rough: set[sympy.Symbol]) -> sympy.Expr:
     3 - q
     >>> inside(sympy.Piecewise((1, sympy.Eq(q, 0)), (sympy.sin(q) / q, True)), {q: Interval()}, {q})
     sin(q)/q
+    >>> inside(sympy.Piecewise((q, q >= 0), (-q, True)), {q: Interval(0, None)}, set())
+    q
     """
     if not f.has(sympy.Abs, sympy.Max, sympy.Min, sympy.Piecewise):
         return f
@@ -72,7 +74,11 @@ def _decided(test: sympy.Basic, box: Box, rough: set[sympy.Symbol]) -> sympy.Bas
     if single and isinstance(test, (sympy.Eq, sympy.Ne)):
         return sympy.false if isinstance(test, sympy.Eq) else sympy.true
     sign = _sign(difference, box, strict=not single)
-    return test.func(sign, 0) if sign else test
+    if sign:
+        return test.func(sign, 0)
+    weak = _sign(difference, box)  # at an edge of the box it may be 0: a >= b holds there too
+    at_zero = {1: (sympy.Ge, sympy.Lt), -1: (sympy.Le, sympy.Gt)}.get(weak, ())
+    return test.func(weak, 0) if isinstance(test, at_zero) else test
 
 
 def _sign(expr: sympy.Expr, box: Box, *, strict: bool = False) -> int:
