@@ -5,6 +5,9 @@ which statements it reaches, then every mutant of the sample, then TABLE.md is w
 kept in ``build/mutants``, so a run that was stopped goes on where it was, and a verdict stands as
 long as the file of its mutant does; after writing tests for the survivors, ``--again`` maps the new
 tests and tries the survivors only.
+
+For a first look, ``--packages near --own --number 8 --budget 10`` draws a few mutants of one
+package and prints the table. What is committed stays as it is: only the whole sample goes there.
 """
 
 from __future__ import annotations
@@ -12,10 +15,9 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from mutants import reach as reaching
-from mutants.operators import drawn
+from mutants.operators import Mutant, drawn
 from mutants.suite import ROOT, SOURCE, Suite, collected
 from mutants.table import TABLE, written
 from mutants.trial import Verdict, tried
@@ -36,6 +38,8 @@ OTHERS = (
 )
 """The short proof, and tests of what is computed by the inverse only."""
 
+NUMBER = 600
+"""Mutants of the committed sample. A run of fewer is a look: it draws its own and prints."""
 KEPT = ROOT / "build" / "mutants"
 SAMPLE = TABLE.with_name("sample.json")
 """The mutants that were drawn, so that another run tries the same."""
@@ -44,7 +48,7 @@ SAMPLE = TABLE.with_name("sample.json")
 def main() -> None:
     """Map, draw, try, write."""
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
-    parser.add_argument("--number", type=int, default=600)
+    parser.add_argument("--number", type=int, default=NUMBER)
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--packages", nargs="+", default=list(PACKAGES), choices=list(PACKAGES))
@@ -54,7 +58,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=30, help="seconds of tests for one mutant")
     parser.add_argument("--again", action="store_true", help="try those that survived last time")
     parser.add_argument("--map-only", action="store_true")
-    parser.add_argument("--write", type=Path, default=TABLE)
+    parser.add_argument("--write", type=Path, help=f"where the table goes: {TABLE.name}, or shown")
     options = parser.parse_args()
     others = () if options.own else OTHERS
     paths = [*(p for name in options.packages for p in PACKAGES[name]), *others]
@@ -69,15 +73,12 @@ def _work(suite: Suite, options: argparse.Namespace) -> None:
         reaching.write(KEPT / "reach.json", reach)
     if options.map_only:
         return
-    known = json.loads(SAMPLE.read_text("utf-8")) if SAMPLE.exists() else []
-    mutants = drawn(SOURCE, packages, options.number, options.seed, known)
-    if options.write == TABLE:
-        keys = [m.key for m in mutants]
-        SAMPLE.write_text(json.dumps(keys, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    mutants = sample(options)
     record = KEPT / f"verdicts-{options.seed}.json"
     found = json.loads(record.read_text("utf-8")) if record.exists() else {}
     files = {m.path: reaching.version_of([SOURCE / m.path]) for m in mutants}
-    found = {m.key: found[m.key] for m in mutants if _holds(found.get(m.key), files[m.path])}
+    stale = {m.key for m in mutants if found.get(m.key, {}).get("file") != files[m.path]}
+    found = {key: verdict for key, verdict in found.items() if key not in stale}
     settled = {key for key, v in found.items() if v["killed"] or not options.again}
     wanted = [m for m in mutants if m.path.split("/")[0] in options.packages]
     wanted = [m for m in wanted if m.key not in settled]
@@ -89,12 +90,23 @@ def _work(suite: Suite, options: argparse.Namespace) -> None:
             "tests": verdict.tests, "file": files[verdict.mutant.path],
         }  # fmt: skip
         record.write_text(json.dumps(found, indent=1, ensure_ascii=False), "utf-8")
-    options.write.write_text(written(mutants, found, options.seed), "utf-8")
+    page, whole = written(mutants, found, options.seed), options.number >= NUMBER
+    if options.write or whole:
+        (options.write or TABLE).write_text(page, "utf-8")
+    else:
+        print(page)
 
 
-def _holds(verdict: dict[str, Any] | None, file: str) -> bool:
-    """Whether a verdict of an earlier run stands: its file is the same; tests are only added."""
-    return verdict is not None and verdict["file"] == file
+def sample(options: argparse.Namespace) -> list[Mutant]:
+    """Return the committed sample, as it fits the code by now; of a look a few of its packages."""
+    if options.number < NUMBER:
+        return drawn(SOURCE, options.packages, options.number, options.seed)
+    known = json.loads(SAMPLE.read_text("utf-8")) if SAMPLE.exists() else []
+    mutants = drawn(SOURCE, list(PACKAGES), options.number, options.seed, known)
+    if not options.write:
+        keys = [m.key for m in mutants]
+        SAMPLE.write_text(json.dumps(keys, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return mutants
 
 
 def _print(verdict: Verdict, done: int, of: int) -> None:
