@@ -23,6 +23,7 @@ import numpy as np
 from sympy.core.cache import clear_cache
 
 import trueup as tu
+from prove.faults import number
 from prove.inputs import OverTimeError, forget_peak, limited, peak
 
 BUDGET: Mapping[str, float] = {"build": 1.0, "call": 1.0, "rows": 1.0, "SQL": 1.0, "sd": 2.0}
@@ -271,7 +272,7 @@ def written(steps: list[Step]) -> list[str]:
         f"| --- | --- |{' --- |' * (len(BUDGET) + 1)}",
         *_rows(steps),
         "",
-        f"{len(late)} of {len(steps)} steps went on beyond the budget.",
+        f"{number(len(late))} of {len(steps)} steps went on beyond the budget.",
         *(f"- {step.told()}" for step in late),
         "",
     ]

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from matrix import FILE, TESTS
+from prove.faults import number
 
 
 def figures() -> list[str]:
@@ -31,4 +32,6 @@ def _row(name: str, result: dict[str, Any]) -> str:
         return f"| {name} | not run | | | this Python was not there |"
     versions = ", ".join(f"{k} {v}" for k, v in result["versions"].items())
     failed = result["failed"] + result["error"]
-    return f"| {name} | {result['passed']:,} | {result['skipped']} | {failed} | {versions} |"
+    return (
+        f"| {name} | {result['passed']:,} | {result['skipped']} | {number(failed)} | {versions} |"
+    )

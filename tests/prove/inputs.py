@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import trueup as tu
+from prove.faults import number
 from prove.readers import READERS, Reader
 
 SECONDS = 1.0
@@ -389,7 +390,7 @@ def written(tallies: dict[str, Tally], seed: int) -> list[str]:
     """Return the sums in words."""
     rows = [
         f"| {name} | {t.texts:,} | {t.taken:,} | {t.slowest:.2f} s | {t.memory >> 20} MiB "
-        f"| {len(t.faults)} |"
+        f"| {number(len(t.faults))} |"
         for name, t in tallies.items()
     ]
     records = kept()

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any
 from unittest import mock
 
@@ -27,6 +27,7 @@ import mpmath
 
 import trueup.mechanisms as tm
 from mechanisms.neighbours import BOUNDS, GROUPS, MEANS, SIZES, TRANSFORMS, beside, data_sets
+from prove.faults import expected
 from trueup.mechanisms.whole_numbers import Whole
 
 # -- what is drawn ---------------------------------------------------------------------------------
@@ -221,6 +222,10 @@ TABLES: dict[str, tuple[str, tuple[int, int], Any]] = {
 }
 
 
+MEANS_OF_FEW: dict[str, tuple[Any, int]] = {"ε = 1": (1, 4), "ε = 1/2": (Fraction(1, 2), 3)}
+"""Of at most how many records, at which ε, an optimal mean is looked at."""
+
+
 def table_of(release: Any) -> list[list[Fraction]]:
     """Return the probability of every output at every true value, read off the draws themselves.
 
@@ -228,12 +233,12 @@ def table_of(release: Any) -> list[list[Fraction]]:
     of the interval that belongs to each output, so that these intervals are seen to be its own.
     """
     rows = []
-    for q in release.truths:
-        weights = release.table.row(q).weights
+    of_few = isinstance(release, tm.OptimalMean)
+    labels = release.labels if of_few else release.table.labels
+    for q in _truths(release):
+        weights = (release.rows[len(rows)] if of_few else release.table.row(*q)).weights
         total = sum(weights)
-        for label, weight, end in zip(
-            release.table.labels, weights, accumulate(weights), strict=True
-        ):
+        for label, weight, end in zip(labels, weights, accumulate(weights), strict=True):
             for uniform in (end - weight, end - 1) if weight else ():
                 if _value(release, q, uniform, total) != label:
                     return []
@@ -241,24 +246,33 @@ def table_of(release: Any) -> list[list[Fraction]]:
     return rows
 
 
-def _value(release: Any, q: int, uniform: int, total: int) -> float:
+def _truths(release: Any) -> list[tuple[int, ...]]:
+    """Return what a table has rows for: counts, or pairs of zeros and ones."""
+    if isinstance(release, tm.OptimalMean):
+        return list(release.databases)
+    return [(q,) for q in release.truths]
+
+
+def _value(release: Any, q: tuple[int, ...], uniform: int, total: int) -> float:
     def below(n: int) -> int:
         assert n == total
         return uniform
 
     with mock.patch.object(secrets, "randbelow", below):
-        return float(release.release(q).value)
+        published = release.release(*q)
+    return float(getattr(published, "value", published))
 
 
 def table_is_private(release: Any, epsilon: Any) -> bool:
-    """Say whether P(y|q) ≤ e^ε P(y|q ± 1) for all outputs, in fractions."""
+    """Say whether P(y|q) ≤ e^ε P(y|q′) for all outputs and neighbours q and q′, in fractions."""
     with mpmath.workdps(60):
         limit = mpmath.exp(mpmath.mpf(Fraction(epsilon).numerator) / Fraction(epsilon).denominator)
         below = Fraction(int(mpmath.floor(limit * 10**40)), 10**40)
-    rows = table_of(release)
+    rows = list(zip(_truths(release), table_of(release), strict=False))
     return bool(rows) and all(
         p <= below * r and r <= below * p
-        for one, two in pairwise(rows)
+        for (here, one), (there, two) in itertools.combinations(rows, 2)
+        if sum(abs(a - b) for a, b in zip(here, there, strict=True)) == 1
         for p, r in zip(one, two, strict=True)
     )
 
@@ -331,15 +345,19 @@ def _of_tables() -> Iterator[str]:
         doubled = table_is_private(tm.OptimalRelease(f, domain, 2 * epsilon), epsilon)
         yield (
             f"- OptimalRelease of {name} at ε = {epsilon}: the probabilities of all outputs, read "
-            f"off its draws, are within e^ε of their neighbours: {_yes(private)}; "
-            f"those made for 2ε are: {_yes(doubled)}."
+            f"off its draws, are within e^ε of their neighbours: {expected(private, True)}; "
+            f"those made for 2ε are: {expected(doubled, False)}."
+        )
+    for name, (epsilon, most) in MEANS_OF_FEW.items():
+        private = table_is_private(tm.OptimalMean(epsilon, most), epsilon)
+        doubled = table_is_private(tm.OptimalMean(2 * epsilon, most), epsilon)
+        yield (
+            f"- OptimalMean of up to {most} records at {name}, in the same way: "
+            f"{expected(private, True)}; made for 2ε: {expected(doubled, False)}."
         )
 
 
 def _of_simulations() -> Iterator[str]:
     for name, make in SIMULATIONS.items():
-        yield f"- {name} says of every release that it is not private: {_yes(owns_up(make()))}."
-
-
-def _yes(answer: bool) -> str:
-    return "yes" if answer else "no"
+        word = expected(owns_up(make()), True)
+        yield f"- {name} says of every release that it is not private: {word}."

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import trueup as tu
+from prove.faults import number
 from prove.laws import Law, law
 
 CASES = 400
@@ -156,7 +157,7 @@ def figures(seed: int) -> list[str]:
         f"{CASES} drawn counts as OpenDP describes them (integers of every kind, stopped at 0, at",
         "bounds or nowhere): what is read is unbiased under the law of what is published, or it is",
         f"refused. {CASES} drawn histograms: the shares sum to 1 or the release says that they do",
-        f"not. Disagreements: {len(wrong)}.",
+        f"not. Disagreements: {number(len(wrong))}.",
         *(f"- {w.check}, {w.asked}: expected {w.expected}, got {w.got}" for w in wrong),
         "",
     ]

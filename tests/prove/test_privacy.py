@@ -115,6 +115,12 @@ def test_tables_are_private_and_those_of_twice_epsilon_are_not(name: str) -> Non
     assert not table_is_private(tm.OptimalRelease(f, domain, 2 * epsilon), epsilon)
 
 
+def test_a_mean_of_few_records_is_private_and_one_of_twice_epsilon_is_not() -> None:
+    epsilon, most = 1, 3
+    assert table_is_private(tm.OptimalMean(epsilon, most), epsilon)
+    assert not table_is_private(tm.OptimalMean(2 * epsilon, most), epsilon)
+
+
 def test_one_probability_too_large_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     release = tm.OptimalRelease("n", (0, 2), 1)
     first, *others = release.table.rows

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from prove import __main__ as deep
 from prove import growth, inputs, kept, privacy, published, put_back
 from prove.checks import Finding
+from prove.faults import FAULT
 from prove.grammar import Case
 from prove.growth import Step
+from prove.inputs import Fault, Tally
+from prove.published import Wrong
 from prove.put_back import DEFECTS, Outcome
 from prove.runner import Figures
+
+BAD = Fault("noise", "laplace(", "ValueError: planted", "outside")
 
 
 @pytest.fixture
@@ -22,8 +28,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(privacy, "SUBJECTS", {"Shares": privacy.SUBJECTS["Shares, 2 categories"]})
     monkeypatch.setattr(privacy, "TABLES", {})
     monkeypatch.setattr(published, "CASES", 3)
-    monkeypatch.setattr(put_back, "outcomes", lambda _: [Outcome(d.number) for d in DEFECTS])
-    monkeypatch.setattr(growth, "measure", lambda _: [Step("planted", 4, "sd", 99.0, 0)])
+    monkeypatch.setattr(
+        put_back, "outcomes", lambda _: [Outcome(d.number, "value") for d in DEFECTS]
+    )
+    monkeypatch.setattr(growth, "measure", lambda _: [Step("planted", 4, "sd", 0.5, 0)])
     monkeypatch.setattr(inputs, "keep", lambda _: None)
     monkeypatch.setattr(kept, "kept", list)
     monkeypatch.setattr(kept, "write", lambda _: None)
@@ -57,7 +65,39 @@ def test_every_section_stands_on_the_page(tmp_path: Path, monkeypatch: pytest.Mo
         "## Mutants",
         "## Packages and Pythons",
     ]
-    assert "planted, 4: sd 99.0 s" in page.read_text("utf-8")
+    assert FAULT not in page.read_text("utf-8")
+
+
+def _late(_: int) -> list[Step]:
+    return [Step("planted", 4, "sd", 99.0, 0)]
+
+
+def _missed(_: int) -> list[Outcome]:
+    return [Outcome(d.number) for d in DEFECTS]
+
+
+@pytest.mark.parametrize(
+    ("section", "part", "fault", "told"),
+    [
+        (growth, "measure", _late, "**1** of 1 steps went on beyond the budget"),
+        (put_back, "outcomes", _missed, "**0** of 16 defects"),
+        (inputs, "run", lambda *_: {"noise": Tally(faults=[BAD])}, "| **1** |"),
+        (published, "found", lambda *_: [Wrong("count", 1, "n at 0", 0, 1)], "**2**"),
+        (privacy, "halved", lambda m: m, "**not noticed**"),
+        (privacy, "owns_up", lambda _: False, "**no**"),
+        (privacy, "table_is_private", lambda *_: True, "**yes**"),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+@pytest.mark.usefixtures("quick")
+def test_what_a_section_finds_is_bold_and_in_the_exit_code(
+    section: Any, part: str, fault: Any, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("opendp", reason="private releases need OpenDP")
+    monkeypatch.setattr(section, part, fault)
+    monkeypatch.setattr(inputs, "smallest", lambda f: f)
+    assert run(tmp_path / "R.md", monkeypatch, Figures(3, cases=4))
+    assert told in (tmp_path / "R.md").read_text("utf-8")
 
 
 @pytest.mark.usefixtures("quick")
