@@ -57,6 +57,7 @@ SHARES = {
     "sd": 1 / 6,
     "estimated variance": 1 / 6,
     "coverage": 1 / 3,
+    "joint coverage": 1 / 2,
     "frames": 1 / 6,
     "JSON": 1 / 4,
     "SQL": 1 / 8,
@@ -503,6 +504,11 @@ def value(e: Examination, est: Any) -> Iterator[Finding]:
                 e, bounds, x, got, check
             ):
                 yield Finding(check, e.case, x, float(truth.value), got)
+            if check == "variance" and got >= 0:
+                e.report.compared["stderr"] += 1
+                root, said = math.sqrt(got), est.stderr(**x)
+                if not abs(said - root) <= VALUE * root:
+                    yield Finding("stderr", e.case, x, root, said)
 
 
 def _points(e: Examination) -> list[dict[str, float]]:
@@ -765,5 +771,56 @@ def functions_agree(e: Examination, est: Any) -> Iterator[Finding]:
             yield Finding(check, e.case, at, expected, got)
 
 
-ACCEPTED = (exists, value, mean, coverage, targets_agree, functions_agree)
+def joint_coverage(e: Examination, est: Any) -> Iterator[Finding]:
+    """An interval from two statistics covers f as often as it says, or more."""
+    if e.laws is None or len(e.names) != 2 or not e.asks("joint coverage"):
+        return
+    if est.interval_method not in ("ratio", "projection"):
+        return
+    for q, _ in _true_points(e)[:2]:
+        f, moved = e.f(q), e.f({n: v * (1 + 2.0**-50) for n, v in q.items()})
+        if f is None or abs(f) > LARGE:
+            continue
+        slack = 1e-9 * abs(f) + 1e-300 + (8 * abs(moved - f) if moved is not None else 0.0)
+        level = e.rng.choice((0.5, 0.8))
+        covered = _jointly_covered(e, est, q, level, f, slack)
+        e.report.compared["joint coverage"] += 1
+        if covered < level - 1e-2:  # so coarse are the cells
+            yield Finding("joint coverage", e.case, {**q, "level": level}, f"≥ {level}", covered)
+
+
+CELLS = 250
+"""Parts of equal probability that a continuous noise is cut into, one point of each."""
+
+
+def _jointly_covered(
+    e: Examination, est: Any, q: Mapping[str, float], level: float, f: float, slack: float
+) -> float:
+    """Return the probability of pairs of noises whose interval holds f."""
+    assert e.laws is not None
+    cells = {n: _cells(e.laws[n]) for n in e.names}
+    z = np.meshgrid(*(points for points, _ in cells.values()), indexing="ij")
+    mass = np.multiply.outer(*(share for _, share in cells.values())).ravel()
+    x = {n: q[n] + some.ravel() for n, some in zip(cells, z, strict=True)}
+    with np.errstate(all="ignore"):
+        low, high = est.interval(**x, level=level)
+    outside = (low > f + slack) | (high < f - slack)  # an end that is not a number excludes nothing
+    return 1 - float(mass[outside].sum() / mass.sum())
+
+
+def _cells(noise: Law) -> tuple[Any, Any]:
+    """Return points of a noise and the probability that each stands for."""
+    if noise.lattice:
+        z = np.arange(-math.ceil(noise.reach(-1)), math.ceil(noise.reach(1)) + 1, dtype=float)
+        mass = noise.density(z)
+        return z[mass > 1e-6], mass[mass > 1e-6]
+    spread = 40 * noise.unit if noise.rates[0] else 2e4 * noise.unit
+    z = noise.unit * np.sinh(np.linspace(-1, 1, 8001) * math.asinh(spread / noise.unit))
+    z = z[(z >= noise.support[0]) & (z <= noise.support[1])]
+    below = np.cumsum(noise.density(z) * np.gradient(z))
+    at = (np.arange(CELLS) + 0.5) / CELLS
+    return np.interp(at, below / below[-1], z), np.full(CELLS, 1 / CELLS)
+
+
+ACCEPTED = (exists, value, mean, coverage, targets_agree, functions_agree, joint_coverage)
 """Every check of an accepted estimator, cheap ones first."""

@@ -33,6 +33,10 @@ TIED = Case(
     {"a": (0, None), "b": (0, None), "a + b": (1, None)},
     7,
 )
+RATIO = Case(
+    "s/n", {"s": "Laplace(1)", "n": "DiscreteLaplace(2)"}, {"s": (0, None), "n": (4, None)}, 3
+)
+BOX = Case("s*n**2", {"s": "Gaussian(1)", "n": "Gaussian(1)"}, {"s": (2, None), "n": (3, None)}, 3)
 
 
 class Planted:
@@ -62,7 +66,7 @@ def planted(case: Case, monkeypatch: pytest.MonkeyPatch, **faults: Callable[...,
     return {f.check for f in checks.examine(case).findings}
 
 
-@pytest.mark.parametrize("case", [INVERSE, COUNT, NARROW, PRODUCT], ids=lambda c: c.formula)
+@pytest.mark.parametrize("case", [INVERSE, COUNT, NARROW, PRODUCT, RATIO], ids=lambda c: c.formula)
 def test_nothing_is_found_where_nothing_is_planted(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,7 +182,7 @@ def test_a_false_claim_that_nothing_exists(
 
 def test_a_variance_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     found = planted(INVERSE, monkeypatch, variance=lambda est, **x: est.variance(**x) * 1.001)
-    assert found == {"variance", "estimated variance"}
+    assert found == {"variance", "estimated variance", "stderr"}
 
 
 @pytest.mark.parametrize("what", ["expectation", "bias", "sd"])
@@ -190,6 +194,20 @@ def test_an_exact_law_that_is_not(what: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_an_interval_for_another_level(monkeypatch: pytest.MonkeyPatch) -> None:
     fault = {"interval": lambda est, x, level: est.interval(x, level=level - 0.02)}
     assert planted(INVERSE, monkeypatch, **fault) == {"coverage"}
+
+
+@pytest.mark.parametrize(("case", "less"), [(RATIO, 0.08), (BOX, 0.4)], ids=["s/n", "s*n**2"])
+def test_an_interval_from_two_statistics_for_another_level(
+    case: Case, less: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of a ratio has little to spare, a box around both much."""
+    fault = {"interval": lambda est, level, **x: est.interval(level=level - less, **x)}
+    assert planted(case, monkeypatch, **fault) == {"joint coverage"}
+
+
+def test_a_standard_error_that_is_a_variance(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = planted(INVERSE, monkeypatch, stderr=lambda est, **x: est.variance(**x))
+    assert found == {"stderr"}
 
 
 def test_arrays_that_differ_from_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
