@@ -117,7 +117,7 @@ def test_the_table_names_what_is_beyond():
     steps = [Step("planted", 7, "build", 0.1, 0), Step("planted", 7, "sd", 99.0, 0, "never ended")]
     page = "\n".join(written(steps))
     assert "| planted | 7 | 0.10 |  |  |  | – 99.00 | 0 |" in page
-    assert "1 of 2 steps" in page
+    assert "**1** of 2 steps" in page
     assert "- planted, 7: sd 99.0 s" in page
 
 
