@@ -200,9 +200,9 @@ def table(rows: int) -> str:
             *lines,
             "",
             "- The totals are whole numbers of 128 bits, of values clipped to bounds; missing "
-            "and infinite ones are counted, and refused. Public keys are read, found and answered, "
-            "in the same time for any number of rows. The clipped query is what bounds the part of "
-            "one row in a sum of doubles.",
+            "and infinite ones are counted, and refused. Public keys are handed over, found and "
+            "answered, in the same time for any number of rows. The plain query with values clipped "
+            "to their bounds is the same question, in doubles: without bounds no noise hides a row.",
             f"- A million noisy numbers, half of them counts and half sums, take {drawn.cpu:.0f} s "
             "from OpenDP's samplers.",
             f"- The reader's means differ from the published ones by at most {off:.1g} of their "
