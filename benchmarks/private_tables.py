@@ -201,8 +201,9 @@ def table(rows: int) -> str:
             "",
             "- The totals are whole numbers of 128 bits, of values clipped to bounds; missing "
             "and infinite ones are counted, and refused. Public keys are handed over, found and "
-            "answered, in the same time for any number of rows. The plain query with values clipped "
-            "to their bounds is the same question, in doubles: without bounds no noise hides a row.",
+            "answered, in the same time for any number of rows. The plain query with values "
+            "clipped to their bounds is the same question, in doubles: without bounds no noise "
+            "hides a row.",
             f"- A million noisy numbers, half of them counts and half sums, take {drawn.cpu:.0f} s "
             "from OpenDP's samplers.",
             f"- The reader's means differ from the published ones by at most {off:.1g} of their "
