@@ -662,9 +662,10 @@ def _compare(
 def _underflows(e: Examination, est: Any, q: dict[str, float]) -> bool:
     """Whether g is 0 in doubles where the noise is, and not farther out."""
     steps = np.concatenate([-np.arange(200.0), np.arange(200.0)])
+    away = {n: np.rint(steps * e.unit(n)) if e.lattice(n) else steps * e.unit(n) for n in e.names}
     with np.errstate(all="ignore"):
         return any(
-            bool(np.any(est(**{n: v + steps * e.unit(n) * (n == far) for n, v in q.items()})))
+            bool(np.any(est(**{n: v + away[n] * (n == far) for n, v in q.items()})))
             for far in e.names
         )
 
