@@ -260,3 +260,8 @@ def test_what_is_refused(formula: str, domain: Any, proved: bool, reason: str) -
 def test_a_width_per_row_is_refused() -> None:
     with pytest.raises(tu.TrueupError, match="only polynomials can be debiased"):
         tu.unbiased("1/q", tu.Uniform(1), (1, None))._scaled(("q",))
+
+
+def test_bounds_without_a_double_between_them_are_refused():
+    with pytest.raises(tu.TrueupError, match="was found"):
+        tu.unbiased("min(sqrt(q), q)", tu.Uniform(3), (0.9999999999999999, 1))

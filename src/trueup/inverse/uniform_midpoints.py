@@ -262,9 +262,10 @@ def mean(h: sympy.Expr, n: sympy.Symbol, domain: Interval) -> float:
     for level in range(_LEVELS):
         rule = quadrature.panels(flat, middle, low, high, marks, level)
         terms = evaluate(h, {n: rule.nodes}) * rule.weights
-        if not np.isfinite(terms).all():
+        total = math.fsum(rule.weights)  # 0 where no double lies between the bounds
+        if not (total and np.isfinite(terms).all()):
             break
-        size, total = math.fsum(np.abs(terms)), math.fsum(rule.weights)
+        size = math.fsum(np.abs(terms))
         refined = math.fsum(terms) / total
         value, gap = refined, abs(refined - value)
         if gap <= _CLOSE * size:
