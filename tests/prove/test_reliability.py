@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from prove import __main__ as deep
-from prove import growth, inputs, kept, privacy, published, put_back
+from prove import growth, hygiene, inputs, kept, privacy, published, put_back
 from prove.checks import Finding
 from prove.faults import FAULT
 from prove.grammar import Case
@@ -33,6 +33,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(growth, "measure", lambda _: [Step("planted", 4, "sd", 0.5, 0)])
     monkeypatch.setattr(inputs, "keep", lambda _: None)
+    monkeypatch.setattr(hygiene, "FILE", Path("no such file"))
     monkeypatch.setattr(kept, "kept", list)
     monkeypatch.setattr(kept, "write", lambda _: None)
 
