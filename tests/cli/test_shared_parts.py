@@ -23,6 +23,7 @@ def _grown(inner):
         pair.map(lambda p: f"({p[0]}) * ({p[1]})"),
         pair.map(lambda p: f"({p[0]}) / ({p[1]})"),
         inner.map(lambda e: f"ABS({e})"),
+        st.tuples(inner, st.integers(2, 5)).map(lambda p: f"POWER({p[0]}, {p[1]})"),
         inner.map(lambda e: f"-({e})"),
         inner.map(lambda e: f"CASE WHEN ({e}) > 0 THEN SQRT({e}) ELSE ({e}) END"),
         pair.map(lambda p: f"CASE WHEN ({p[0]}) <= ({p[1]}) THEN ({p[0]}) END"),
@@ -66,3 +67,10 @@ def test_roots_and_logarithms_stay_in_their_case():
     layers, final = layered({"a": guarded, "b": guarded}, "p")
     assert not any("LN" in sql or "SQRT" in sql for layer in layers for sql in layer.values())
     assert all("LN(x)" in sql for sql in final.values())
+
+
+def test_small_powers_are_products():
+    layers, final = layered({"a": "POWER(x + 1e0, 2)", "b": "POWER(x + 1e0, 3)"}, "p")
+    assert layers == [{"p1": "x + 1e0"}, {"p2": '("p1") * ("p1")'}]
+    assert final == {"a": '("p2")', "b": '("p2" * ("p1"))'}
+    assert layered({"a": "POWER(x, 5)"}, "p") == ([], {"a": "POWER(x, 5)"})

@@ -115,7 +115,7 @@ def _table(estimator: Estimator, points: list[dict[str, float]]) -> str:
     """Return f(q), what the plug-in gets wrong, and the sd of the estimate, with its bias."""
     import math
 
-    from trueup.near import NearlyUnbiased
+    from trueup.near.estimator import NearlyUnbiased
     from trueup.noise import Noiseless
     from trueup.plugin import plugin_bias
 

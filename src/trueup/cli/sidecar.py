@@ -251,7 +251,7 @@ def _made(formula: str, noises: Any, domain: Any, asked: dict[str, Number]) -> E
 def _chosen(formula: str, noises: Any, domain: Any, asked: dict[str, Number]) -> Estimator:
     """Return the unbiased estimator, or the one with the bias that is allowed."""
     from trueup.estimator import unbiased
-    from trueup.near import nearly_unbiased
+    from trueup.near.estimator import nearly_unbiased
 
     if not asked.keys() - {"empty"}:
         return unbiased(formula, noises, domain, empty=asked.get("empty"))

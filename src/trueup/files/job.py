@@ -21,8 +21,6 @@ from trueup.files.query import Statement, quote
 from trueup.files.scans import guessed, parquet, reading, types
 from trueup.files.sources import found, opened
 from trueup.files.summary import Summary, Tally
-from trueup.frames.ratio import ratio
-from trueup.frames.report import report
 from trueup.tables.ratios import RatioRequest
 from trueup.tables.request import check_new, needs_variance, read_requests
 from trueup.tables.totals import ROWS, Totals, check_weights, missing_numbers
@@ -33,8 +31,7 @@ if TYPE_CHECKING:
     from trueup.files.formats import Format
     from trueup.files.sources import Source
     from trueup.frames.report import Report
-    from trueup.tables.ratios import RatioRequest
-from trueup.tables.request import Request
+    from trueup.tables.request import Request
 
 _TOTALS = "trueup_totals"
 _Made = TypeVar("_Made")
@@ -142,6 +139,8 @@ def report_job(job: Job, cells: float | None = None) -> Report:
 
 def ratios(cells: Any, statement: Statement, job: Job) -> tuple[Any, list[str]]:
     """Return ratios of sums over the cells of a statement, and what to warn of."""
+    from trueup.frames.ratio import ratio  # with narwhals, only where ratios are asked for
+
     totals = job.totals or Totals()
     estimators: dict[str, Any] = {r.name: r.estimator for r in statement.requests}
     with warnings.catch_warnings(record=True) as caught:
@@ -279,6 +278,8 @@ class _Run:
         return [] if job.quiet else [counted(rows, groups), *told]
 
     def _report(self, count: float | None, statement: Statement) -> Report:
+        from trueup.frames.report import report  # likewise
+
         cells = self.duck.connection.sql(statement.cells())
         estimators: dict[str, Any] = {r.name: r.estimator for r in self.requests}
         return report(cells, *statement.named, **{"cells": count} | estimators)

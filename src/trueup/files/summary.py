@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.near import NearlyUnbiased
+from trueup.near.estimator import NearlyUnbiased
 from trueup.tables.bounds import SAMPLE, bounds_of
 from trueup.tables.empty import empties_of
 

@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import scipy
 import sympy
-from scipy import optimize
 
 from trueup.errors import TrueupError
 from trueup.formula.linear import Condition
@@ -126,7 +126,7 @@ class Quotient:
     def least(self, form: Floats) -> float:
         """Return the least value of a linear form on the domain."""
         rows, sides, box = self._domain
-        found = optimize.linprog(form[1:], rows, sides, bounds=box)
+        found = scipy.optimize.linprog(form[1:], rows, sides, bounds=box)
         least = found.fun
         return float(form[0]) + float(least) if least is not None else -math.inf
 
@@ -159,7 +159,7 @@ class Quotient:
         ends = []
         for side in (1, -1):
             form = side * self.sign * self.top
-            found = optimize.linprog(
+            found = scipy.optimize.linprog(
                 [*form[1:], form[0]],
                 A_ub=np.column_stack([g, -h]) if len(h) else None,
                 b_ub=np.zeros(len(h)) if len(h) else None,

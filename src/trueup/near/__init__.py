@@ -18,10 +18,3 @@
     polynomial  the best polynomial where only moments are known
     products    several statistics: sums of products of exact and nearly unbiased factors
 """
-
-from __future__ import annotations
-
-from trueup.near.estimator import NearlyUnbiased, nearly_unbiased
-from trueup.near.frontier import Frontier, frontier
-
-__all__ = ["Frontier", "NearlyUnbiased", "frontier", "nearly_unbiased"]

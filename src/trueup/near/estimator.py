@@ -11,9 +11,6 @@ from trueup.estimator import Estimator
 from trueup.exact import number
 from trueup.formula.text import text
 from trueup.inverse.solve import Inverse
-from trueup.near import explain
-from trueup.near.answer import Answer, answer
-from trueup.near.polynomial import Polynomial
 from trueup.near.question import Wish
 
 if TYPE_CHECKING:
@@ -22,6 +19,8 @@ if TYPE_CHECKING:
 
     from trueup.inverse.scaled import Scaled
     from trueup.kernels.grid import Grid
+    from trueup.near.answer import Answer
+    from trueup.near.polynomial import Polynomial
     from trueup.noise.base import Noise
 
 
@@ -135,6 +134,8 @@ class NearlyUnbiased(Estimator):
         self._recipe = recipe  # type: ignore[assignment]
 
     def _invert(self, extension: object) -> Inverse:
+        from trueup.near.answer import answer  # with its solvers, only where one is made
+
         given = self._source.expr, self._statistics, self._wish, self._tied
         try:
             self._answer: Answer | Polynomial = answer(*given)
@@ -230,7 +231,9 @@ class NearlyUnbiased(Estimator):
     @cached_property
     def formula(self) -> sympy.Expr:
         """The estimator as a sympy expression; a table or a spline stands there by name."""
-        return explain.formula(self._answer)
+        from trueup.near.explain import formula
+
+        return formula(self._answer)
 
     @property
     def variance_formula(self) -> NoReturn:
@@ -253,7 +256,9 @@ class NearlyUnbiased(Estimator):
           theorem:    least variance under bounded bias: ...
         ...
         """
-        return explain.explain(self)
+        from trueup.near.explain import explain
+
+        return explain(self)
 
     def __repr__(self) -> str:
         given = ", ".join(f"{s.symbol.name}: {s.noise!r} on {s.domain}" for s in self._statistics)

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from trueup.noise.gaussian import Gaussian
 from trueup.noise.laplace import Laplace
@@ -306,7 +306,7 @@ def _least(directions: Floats, bounds: Floats) -> Floats:
     bend[np.arange(EDGES), np.arange(EDGES)] -= (
         1  # an edge is no higher than its neighbours make it
     )
-    found = optimize.linprog(
+    found = scipy.optimize.linprog(
         np.ones(EDGES),
         A_ub=-np.concatenate([rows, bend]),
         b_ub=-np.concatenate([bounds, np.zeros(EDGES)]),

@@ -20,7 +20,7 @@ from trueup.errors import BoundWarning, TrueupError
 from trueup.estimator import unbiased
 from trueup.formula.text import text
 from trueup.kernels.evaluate import evaluate
-from trueup.near import NearlyUnbiased, nearly_unbiased
+from trueup.near.estimator import NearlyUnbiased, nearly_unbiased
 from trueup.tables.integer_sums import countable, summed
 from trueup.tables.size_classes import EMPTY, shares, size_of
 from trueup.tables.typical import Clipped, naive_moments, points

@@ -14,7 +14,7 @@ from trueup.errors import InfiniteVariance, TrueupError
 from trueup.estimator import Estimator
 from trueup.inverse.closed_ends import ENDS
 from trueup.inverse.component import Component
-from trueup.near import NearlyUnbiased
+from trueup.near.estimator import NearlyUnbiased
 from trueup.noise.discrete_laplace import DiscreteLaplace
 from trueup.noise.laplace import Laplace
 

@@ -25,7 +25,7 @@ from trueup.formula.linear import conditions, together
 if TYPE_CHECKING:
     from trueup.estimator import Estimator
     from trueup.exact import Exact
-    from trueup.near import NearlyUnbiased
+    from trueup.near.estimator import NearlyUnbiased
     from trueup.noise.base import Noise
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.ASCII | re.IGNORECASE)

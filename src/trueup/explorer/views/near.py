@@ -16,7 +16,7 @@ from trueup.explorer.views.time_limit import TimeUp, time_limit
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trueup.near import NearlyUnbiased
+    from trueup.near.estimator import NearlyUnbiased
 
 USUAL = 0.05
 """The bias allowed unless the page says otherwise, times the size of f."""
