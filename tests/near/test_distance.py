@@ -10,9 +10,8 @@ import sympy
 
 import trueup as tu
 from trueup.domain import Interval
-from trueup.near.distance import distance, least
-from trueup.near.prior import read_prior
-from trueup.near.question import Question
+from trueup.near.certificate import distance, least
+from trueup.near.question import Question, read_prior
 
 q = sympy.Symbol("q", real=True)
 

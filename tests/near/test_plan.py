@@ -13,8 +13,7 @@ import trueup as tu
 from near.laws import Gaussian, mean, sums
 from trueup.domain import Interval
 from trueup.near.plan import ROWS, Plan, Stretch, _probes, stretch, typical
-from trueup.near.prior import read_prior
-from trueup.near.question import Question
+from trueup.near.question import Question, read_prior
 from trueup.near.series import Terms
 from trueup.near.smoothing import Smoothing
 

@@ -7,7 +7,7 @@ import pytest
 
 from trueup.domain import Interval
 from trueup.errors import TrueupError
-from trueup.near.prior import read_prior
+from trueup.near.question import read_prior
 
 FOUR = Interval(2, 5)
 

@@ -7,9 +7,9 @@ import pytest
 import scipy.optimize
 
 import trueup as tu
+from trueup.near.curve import Zone
 from trueup.near.programme import Programme, programme
 from trueup.near.smoothing import Smoothing
-from trueup.near.zone import Zone
 
 pytest.importorskip("clarabel", reason="the programme is solved by Clarabel")
 

@@ -10,9 +10,7 @@ import sympy
 
 import trueup as tu
 from trueup.domain import Interval
-from trueup.near.prior import read_prior
-from trueup.near.question import Question
-from trueup.near.rounding_off import rounded_off
+from trueup.near.question import Question, read_prior, rounded_off
 
 
 def law(est: tu.Estimator, q: float, b: float, marks: list[float]) -> tuple[float, float]:

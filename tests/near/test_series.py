@@ -11,8 +11,7 @@ import sympy
 
 import trueup as tu
 from trueup.domain import Interval
-from trueup.near.prior import read_prior
-from trueup.near.question import Question
+from trueup.near.question import Question, read_prior
 from trueup.near.series import Series, Terms, _times, bound_on, graded, jet, orders
 from trueup.near.smoothing import Smoothing
 from trueup.noise import Mass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trueup.near.zone import Zone
+from trueup.near.curve import Zone
 
 X = np.linspace(-3.0, 8.0, 23)
 

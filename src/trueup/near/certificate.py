@@ -20,7 +20,6 @@ from trueup.enclosure import enclose
 from trueup.errors import TrueupError
 from trueup.inverse.jets import derivative
 from trueup.kernels.evaluate import evaluate
-from trueup.near.distance import least
 from trueup.near.series import Series, bound_on, graded
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from trueup.near.smoothing import Smoothing
 
     Floats = NDArray[np.float64]
+
 
 ROUNDING = 1e-13
 """Relative error allowed in a sum of products of doubles, and in the noise's probabilities."""
@@ -283,3 +283,46 @@ class _Line:
             mass = np.maximum(upper - lower, 0.0)
             out.append((mass * np.where(mass > 0, self.thirds, 0.0)).sum(axis=1))
         return np.concatenate(out)
+
+
+# -- two formulas ----------------------------------------------------------------------------------
+
+
+_FIRST, _MOST = 512, 200_000
+_NARROWEST = 1e-12  # of the domain: narrower cells are rounding
+
+
+def least(question: Question, low: Floats, high: Floats) -> Floats:
+    """Return what a bias is divided by: the least |f| on cells if relative, else 1."""
+    if not question.relative:
+        return np.ones(low.shape)
+    below, above = enclose(question.f, {question.symbol: (low, high)})
+    return np.maximum(np.maximum(below, -above), 0.0)
+
+
+def distance(question: Question, p: sympy.Expr) -> float:
+    """Return a bound on |p − f| over a bounded domain, relative to |f| if asked so.
+
+    On a cell of width δ a function with |d″| ≤ c is at most c·δ²/8 above its ends; cells are halved
+    until that is close to the largest distance seen.
+    """
+    symbol, gap = question.symbol, p - question.f
+    bend = derivative(gap, symbol, 2)
+    edges = np.linspace(question.low, question.high, _FIRST + 1)
+    low, high = edges[:-1], edges[1:]
+    proven, seen, looked = 0.0, 0.0, 0
+    while len(low):
+        looked += len(low)
+        ends = [bound_on(gap, symbol, q, q) for q in (low, high)]
+        shares = [e / question.size(q) for e, q in zip(ends, (low, high), strict=True)]
+        seen = max(seen, *(float(s.max()) for s in shares))
+        sag = (high - low) ** 2 / 8 * bound_on(bend, symbol, low, high)
+        bound = np.fmin(np.maximum(*ends) + sag, bound_on(gap, symbol, low, high))
+        bound = bound / least(question, low, high)
+        done = bound <= max(_CLOSE * seen, proven)
+        done |= (high - low <= _NARROWEST * (edges[-1] - edges[0])) | (looked > _MOST)
+        proven = max(proven, float(np.max(bound[done], initial=0.0)))
+        low, high = low[~done], high[~done]
+        middle = low / 2 + high / 2
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return proven

@@ -231,7 +231,7 @@ class NearlyUnbiased(Estimator):
     @cached_property
     def formula(self) -> sympy.Expr:
         """The estimator as a sympy expression; a table or a spline stands there by name."""
-        from trueup.near.explain import formula
+        from trueup.near.answer import formula
 
         return formula(self._answer)
 
@@ -256,7 +256,7 @@ class NearlyUnbiased(Estimator):
           theorem:    least variance under bounded bias: ...
         ...
         """
-        from trueup.near.explain import explain
+        from trueup.near.answer import explain
 
         return explain(self)
 

@@ -16,12 +16,11 @@ from trueup.exact import number
 from trueup.formula.text import text
 from trueup.inverse.jets import derivative
 from trueup.kernels.evaluate import evaluate
-from trueup.near.construct import attempt, check_bounded, never_zero
+from trueup.near.construct import Solution, attempt, check_bounded, never_zero
 from trueup.near.plan import typical
 from trueup.near.products import question_of, split, wild
-from trueup.near.profile import Profile
 from trueup.near.smoothing import Smoothing
-from trueup.near.solution import Solution
+from trueup.near.spread import Profile
 from trueup.notebook import table
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.formula.text import text
 from trueup.kernels.evaluate import evaluate
-from trueup.near.curve import Curve
+from trueup.near.curve import Curve, Side, Zone
 from trueup.near.programme import Programme, programme
 from trueup.near.series import Exact, Series, Terms, graded, orders
 from trueup.near.smoothing import Smoothing
-from trueup.near.zone import Side, Zone
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,8 +24,8 @@ from trueup.formula.text import text
 from trueup.inverse.exact_law import ExactLaw
 from trueup.inverse.grids import grid
 from trueup.inverse.solve import Inverse, Statistic, invert
+from trueup.near.certificate import distance
 from trueup.near.construct import Reached, check_bounded, tightened, unreachable, up
-from trueup.near.distance import distance
 from trueup.near.programme import Programme
 
 if TYPE_CHECKING:

@@ -23,11 +23,9 @@ from trueup.formula.text import text
 from trueup.inverse import spectral
 from trueup.inverse.separation import parted, separated
 from trueup.near.component import Factor, Term
-from trueup.near.construct import construct
-from trueup.near.exact import exact
+from trueup.near.construct import construct, exact
 from trueup.near.plan import for_cells
-from trueup.near.prior import read_prior
-from trueup.near.question import Question, Wish
+from trueup.near.question import Question, Wish, read_prior
 from trueup.near.series import graded
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from trueup.extras import optional
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from trueup.near.curve import Zone
     from trueup.near.smoothing import Nodes
-    from trueup.near.zone import Zone
 
     Floats = NDArray[np.float64]
 
