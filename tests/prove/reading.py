@@ -352,8 +352,8 @@ def _through(
 
     def of(a: Series) -> Series:
         first = function(a[0])
-        if isinstance(first, mpmath.mpc):
-            raise UndefinedError("not real")
+        if isinstance(first, mpmath.mpc) or not mpmath.isfinite(first):
+            raise UndefinedError("not a finite real number")
         if len(a) == 1 or not any(a[1:]):
             return _constant(first, len(a))
         return _primitive(first, _mul(_slope(a), slope(a)))
