@@ -95,6 +95,8 @@ REASONS = [
     ("where(q > 2, 2*q, q + 2)", tu.Laplace(1), None, r"kink at 2"),
     ("where(q > 5, 1, 0)", tu.Laplace(1), None, r"jump.* 5"),
     ("where(q > 5, q, 0)", tu.Laplace(1), (1, 9), r"jump.* 5"),
+    ("where(cosh(q) != (q - 0.5)*q, q, sin(q))", tu.Laplace(1), (None, 5.5), r"at q = -3\.10872"),
+    ("where(sinh(q) == q**3, 5, q)", tu.Laplace(1), (0.5, None), r"at q = 1\.10236"),
     ("cos(where(q >= 7, q, q - 1))", tu.Laplace(1), None, r"jump at 7"),
     ("cos(where(q >= 7, q, q - 7))", tu.Laplace(1), None, r"jump at 7"),
     ("sin(2*where(q >= 7, q, q - 1)) + cos(q)", tu.Laplace(1), (0, None), r"jump at 7"),
