@@ -131,6 +131,25 @@ def test_several_statistics():
     assert math.isnan(tu.plugin_bias("s/n", {"s": tu.Laplace(1), "n": tu.Laplace(2)})(s=3, n=9))
 
 
+@pytest.mark.parametrize(
+    ("text", "f"),
+    [
+        ("abs(c - 2)", lambda c: abs(c - 2)),
+        ("where(c > 2, 1, 0)", lambda c: float(c > 2)),
+        ("where(c <= 2, (c - 2)**2, 0)", lambda c: min(c - 2, 0) ** 2),
+    ],
+)
+@pytest.mark.parametrize(("a", "q"), [(1, 7.0), (0, 3.9)])
+def test_what_breaks_at_one_whole_value_of_another_statistic(text, f, a, q):
+    noise = {"a": tu.DiscreteLaplace(1), "c": tu.Laplace(10)}
+    k = np.arange(-60, 61)
+    mass = math.tanh(0.5) * np.exp(-np.abs(k))
+    here = mass[a + k == 1].sum()
+    total = here * expected(f, q, 10, [2]) + (mass * (a + k))[a + k != 1].sum()
+    found = tu.plugin_bias(f"where(a != 1, a, {text})", noise)(a=a, c=q)
+    assert found == pytest.approx(total - (f(q) if a == 1 else a), abs=1e-9)
+
+
 def test_arrays_in_arrays_out():
     bias = tu.plugin_bias("abs(q)", tu.Laplace(2))
     assert bias([[0.0, 1.0]]).shape == (1, 2)

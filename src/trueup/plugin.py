@@ -136,6 +136,9 @@ class _Difference:
         self.f, self.statistics = f, statistics
         self.cells = [Cell(s.symbol, _PLAIN, s.noise) for s in statistics]
         self.rates = {s.symbol: self._rates(s) for s in statistics}
+        self.box = {
+            s.symbol: s.domain.integers() if s.noise.lattice else s.domain for s in statistics
+        }
         self.exists = all(self._carried(s) and not self._poles(s) for s in statistics)
 
     def __call__(self, truth: Truth) -> float:
@@ -160,18 +163,16 @@ class _Difference:
                 continue
             left, right = reach(s.noise, self.rates[s.symbol])
             q = truth[s.symbol]
-            found += singularities(self.f, s.symbol, Interval(q - left, q + right))
+            near = Interval(q - left, q + right)
+            found += singularities(self.f, s.symbol, near, box=self.box)
         if any(map(_fatal, found)):
             return None
         return None if self._entangled() else found
 
     def _entangled(self) -> bool:
         """Whether a pole may lie on a line through several statistics."""
-        box = {s.symbol: s.domain for s in self.statistics}
-        return any(
-            (g.divides or g.signed) and len(g.expr.free_symbols) > 1 and definite(g.expr, box) == 0
-            for g in guards(self.f)
-        )
+        partial = [g.expr for g in guards(self.f) if g.divides or g.signed]
+        return any(len(e.free_symbols) > 1 and definite(e, self.box) == 0 for e in partial)
 
     def _poles(self, s: Statistic) -> bool:
         """Whether f has a pole, or is undefined, somewhere on the line: noise gets everywhere."""
@@ -182,7 +183,7 @@ class _Difference:
                 roots = sympy.Poly(sympy.nsimplify(guard.expr, rational=True), s.symbol)
                 for root in {float(r) for r in roots.real_roots()}:
                     near = Interval(root - _NEAR, root + _NEAR)
-                    if any(map(_fatal, singularities(self.f, s.symbol, near))):
+                    if any(map(_fatal, singularities(self.f, s.symbol, near, box=self.box))):
                         return True
         return False
 

@@ -63,6 +63,14 @@ KNOWN = {
     ("asin(q) - 0.5", -inf, inf): [math.sin(0.5)],
     ("tanh(q) - 0.5", -inf, inf): [math.atanh(0.5)],
     ("cosh(q) - 2", -inf, inf): [-math.acosh(2), math.acosh(2)],
+    ("cosh(q) - (q - 0.5)*q", -inf, inf): [-3.10871755097087, -1.03234328362119],
+    ("sinh(q) - q**3", -inf, inf): [
+        -6.13535635254737,
+        -1.10236187659612,
+        0,
+        1.10236187659612,
+        6.13535635254737,
+    ],
     ("1/q", -1, 1): [],
     ("1/q - 1/q**2", -inf, inf): [1],
     ("tan(q)", -2, 2): [0],
@@ -110,6 +118,15 @@ def test_the_limit_is_kept():
     assert len(found.points) <= 5
     assert not found.complete
     assert zeros(parse("sin(q)"), q, 0, 100).points == pytest.approx(np.pi * np.arange(32))
+
+
+def test_of_too_many_those_nearest_to_0_are_kept():
+    found = zeros(parse("sin(q)"), q, -1000, 100, limit=5)
+    assert not found.complete
+    assert found.points == pytest.approx(np.pi * np.arange(-2, 3))
+    doubtful = zeros(parse("1 - ((q - 1)/q)**2"), q, -inf, inf)  # beyond 1e15 it may be 0
+    assert not doubtful.complete
+    assert 0.5 in doubtful.points
 
 
 _roots = st.lists(st.integers(-40, 40).map(lambda k: k / 8), min_size=1, max_size=6)

@@ -7,6 +7,11 @@ import pytest
 import trueup as tu
 
 
+def test_of_many_places_one_near_0_is_named() -> None:
+    with pytest.raises(tu.NoUnbiasedEstimator, match=r"at q = 0\.3\d*, inside"):
+        tu.unbiased("max(1, asin((q - 1)/q))", tu.Laplace(1))
+
+
 @pytest.mark.parametrize(
     ("compared", "blamed"),
     [

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+import oracle
 import trueup as tu
 
 
@@ -31,3 +32,22 @@ def test_the_limit_is_taken_along_the_statistic_that_needs_it() -> None:
     est = tu.unbiased("n*q**2*log(q)", dict.fromkeys("qn", tu.Laplace(1)), {"q": (0, None)})
     assert est.bias(q=0.0, n=3.0) == pytest.approx(0, abs=1e-12)
     assert math.isnan(est.bias(q=-1.0, n=3.0))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        "where(a != 1, a, where(c <= 2, (c - 2)**2, 0))",
+        "where(a == 1, max(c - 2, 0)**2/(1 + c**2), a*c)",
+    ],
+)
+@pytest.mark.parametrize(("a", "c"), [(1, 7.0), (0, 3.9), (-3, -20.0)])
+def test_what_breaks_at_one_whole_value_of_another_statistic(f: str, a: int, c: float) -> None:
+    """Along c the curvature jumps at 2 if a is 1, and nowhere otherwise."""
+    noise = {"a": tu.DiscreteLaplace(1), "c": tu.Laplace(10)}
+    est = tu.unbiased(f, noise, {"c": (None, 7)})
+    whole = oracle.Axis(oracle.discrete_laplace(1), a)
+    line = oracle.Axis(oracle.laplace(10), c, (2.0, 7.0))
+    mean, variance = oracle.moments(lambda a, c: est(a=a, c=c), whole, line)
+    assert est.expectation(a=a, c=c) == pytest.approx(mean, abs=1e-9)
+    assert est.sd(a=a, c=c) == pytest.approx(math.sqrt(variance), rel=1e-9)

@@ -697,6 +697,16 @@ class TestEmpty:
             for n in (-5, 0):
                 assert est(s=s, n=n) == pytest.approx(full(s=s, n=n), rel=1e-12)
 
+    def test_a_case_of_a_statistic_that_is_not_tied_is_no_convention(self):
+        noise = {n: tu.DiscreteLaplace(b) for n, b in (("a", 0.6), ("s", 0.7), ("n", 0.5))}
+        est = tu.unbiased("where(a == 0, s/n, s/(n*a))", noise, "a >= 0, 0 <= s <= n, n >= 1")
+        for a, s, n in [(0, 1, 1), (0, 0, 1), (3, 4, 4), (1, 2, 3)]:
+            axes = [np.arange(-25.0, 26.0) + q for q in (a, s, n)]
+            g = est(a=axes[0][:, None, None], s=axes[1][:, None], n=axes[2])
+            for scale in (0.5, 0.7, 0.6):
+                g = g @ law(scale, 25)
+            assert g == pytest.approx(s / n / (a or 1), abs=1e-11)
+
     @pytest.mark.parametrize(
         ("f", "noise", "domain", "reason"),
         [

@@ -138,6 +138,10 @@ def _size(node: ast.expr, at: Mapping[str, Any]) -> Any:
             return _size(inner, at)
         case ast.Call(func=ast.Name(id="where"), args=[condition, yes, no]):
             return np.where(_float(condition, at), _size(yes, at), _size(no, at))
+        case ast.Call(func=ast.Name(id="min" | "max"), args=args):
+            best = _float(node, at)
+            sizes = [np.where(_float(a, at) == best, _size(a, at), 0.0) for a in args]
+            return functools.reduce(np.maximum, sizes)
     return np.abs(_float(node, at))
 
 
@@ -352,8 +356,8 @@ def _through(
 
     def of(a: Series) -> Series:
         first = function(a[0])
-        if isinstance(first, mpmath.mpc):
-            raise UndefinedError("not real")
+        if isinstance(first, mpmath.mpc) or not mpmath.isfinite(first):
+            raise UndefinedError("not a finite real number")
         if len(a) == 1 or not any(a[1:]):
             return _constant(first, len(a))
         return _primitive(first, _mul(_slope(a), slope(a)))

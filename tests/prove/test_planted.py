@@ -159,6 +159,20 @@ def test_the_oracle_sees_why_nothing_exists(
 @pytest.mark.parametrize(
     ("formula", "noise", "domain"),
     [
+        ("1/atanh(1/q)", "DiscreteLaplace(1)", (1, None)),  # 1/∞ may be read as 0
+        ("min(0.001, q)**9", "Laplace(1)", (None, None)),  # its slope jumps by 9e-24
+        ("cosh(where(q > 0, 1/(3*q), 1))", "Laplace(1)", (None, None)),  # e^(3e23) is beyond it
+    ],
+)
+def test_what_the_oracle_leaves_open(formula: str, noise: str, domain: Any) -> None:
+    case = Case(formula, {"q": noise}, {"q": domain}, 0)
+    assert checks.Examination(case).judged.answer == "open"
+    assert not checks.examine(case).findings
+
+
+@pytest.mark.parametrize(
+    ("formula", "noise", "domain"),
+    [
         ("abs(q)", "Laplace(1)", (0, None)),
         ("abs(q)**1.5", "Laplace(1)", (None, None)),
         ("abs(q)", "DiscreteLaplace(1)", (None, None)),

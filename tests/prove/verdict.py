@@ -183,10 +183,12 @@ def at_point(
 
 def _met(tree: ast.expr, point: Mapping[str, Any], where: float, sides: list[Side]) -> Verdict:
     if len(sides) == 2:
-        if _differ(sides[0].value.value, sides[1].value.value):
-            return Verdict("none", "jump", where)
-        if _differ(sides[0].slope.value, sides[1].slope.value):
-            return Verdict("none", "kink", where)
+        for reason, part in (("jump", "value"), ("kink", "slope")):
+            left, right = (getattr(s, part).value for s in sides)
+            if _differ(left, right):
+                return Verdict("none", reason, where)
+            if not _same(left, right):
+                return Verdict("open", reason, where)
     try:
         here = reading.value(tree, point)
     except UndefinedError:
@@ -201,8 +203,7 @@ def _met(tree: ast.expr, point: Mapping[str, Any], where: float, sides: list[Sid
     if _differ(here, limit):
         slight = abs(here - limit) <= SLIGHT * _nearby(tree, point)
         return Verdict("open" if slight else "none", "point", where)
-    same = abs(here - limit) <= SAME * max(abs(here), abs(limit))
-    return Verdict("exists" if same else "open", "point", where)  # both below what is told from 0
+    return Verdict("exists" if _same(here, limit) else "open", "point", where)
 
 
 def _nearby(tree: ast.expr, point: Mapping[str, Any]) -> mpf:
@@ -218,6 +219,11 @@ def _differ(a: mpf | None, b: mpf | None) -> bool:
     assert a is not None
     assert b is not None
     return bool(abs(a - b) > SAME * max(abs(a), abs(b), mpf("1e-11")))
+
+
+def _same(a: mpf, b: mpf) -> bool:
+    """Whether two numbers are the same, not merely both below what is told from 0."""
+    return bool(abs(a - b) <= SAME * max(abs(a), abs(b)))
 
 
 def _inside(point: mpf, direction: int, ends: tuple[float, float]) -> bool:

@@ -38,7 +38,7 @@ def zeros(
     low, high
         The interval; infinite ends are allowed.
     limit
-        The most zeros wanted; with more, ``complete`` is False.
+        The most zeros wanted; of more, those nearest to 0 count and ``complete`` is False.
 
     Examples
     --------
@@ -55,7 +55,8 @@ def zeros(
         points += [float(point) for point in found.points]
         complete = complete and found.complete
     points = _distinct(points)
-    return Zeros(tuple(points[:limit]), complete and len(points) <= limit)
+    nearest = sorted(sorted(points, key=abs)[:limit])
+    return Zeros(tuple(nearest), complete and len(points) <= limit)
 
 
 def _distinct(points: list[float]) -> list[float]:

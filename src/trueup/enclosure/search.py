@@ -68,7 +68,7 @@ class Search:
         self.solve()
         brackets, complete = self.resolved()
         points = np.concatenate([np.zeros(0), *self.points])
-        brackets += self.brackets(points[: 4 * limit])
+        brackets += self.brackets(points[np.argsort(np.abs(points))][: 4 * limit])
         complete = complete and not low.size and points.size <= 4 * limit
         return merged(brackets, self.guess), complete
 

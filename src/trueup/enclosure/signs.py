@@ -75,6 +75,8 @@ def _size(walk: Walk, expr: sympy.Expr) -> _Size:
         return reduce(_times, (_size(walk, factor) for factor in expr.args))
     if isinstance(expr, sympy.exp):
         return _Size(np.ones(walk.all.shape, np.int8), walk.range(expr.args[0]))
+    if isinstance(expr, (sympy.sinh, sympy.cosh)):
+        return _hyperbolic(walk, expr)
     if isinstance(expr, sympy.Pow) and expr.exp.is_Rational:
         return _power(walk, _size(walk, expr.base), expr.exp)
     if isinstance(expr, sympy.Pow) and not expr.exp.is_number:
@@ -96,6 +98,14 @@ def _size(walk: Walk, expr: sympy.Expr) -> _Size:
 def _measured(found: Range) -> _Size:
     """Return sign and logarithmic size as a range shows them."""
     return _Size(_plain(found), _LOG(intervals.magnitude(found)))
+
+
+def _hyperbolic(walk: Walk, expr: sympy.Expr) -> _Size:
+    """Return the size of sinh or cosh: for |x| ≥ 1 e^{|x| − 1} ≤ |sinh x| ≤ cosh x ≤ e^{|x|}."""
+    signs, log = _measured(walk.range(expr))
+    x = intervals.magnitude(walk.range(expr.args[0]))
+    low = np.where(x.low >= 1, np.nextafter(x.low - 1, -np.inf), log.low)
+    return _Size(signs, _loose(low, np.where(x.low >= 1, x.high, log.high)))
 
 
 def _times(a: _Size, b: _Size) -> _Size:

@@ -17,6 +17,8 @@ def period(f: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr | None:
     6*pi
     >>> period(q * sympy.sin(q), q) is None
     True
+    >>> period(sympy.sin(sympy.Piecewise((q, q >= 7), (q - 1, True))), q) is None
+    True
     """
     turns = _turns(f, symbol)
     if not turns:
@@ -34,7 +36,8 @@ def _turns(f: sympy.Basic, symbol: sympy.Symbol) -> list[sympy.Expr] | None:
         return []
     if isinstance(f, _WAVES):
         turn = f.args[0].diff(symbol)
-        return [turn] if turn.is_number and turn.is_real else None
+        is_line = f.args[0].is_polynomial(symbol) and turn.is_number and turn.is_real
+        return [turn] if is_line else None
     if not f.args:
         return None
     inner = [_turns(arg, symbol) for arg in f.args]

@@ -39,7 +39,7 @@ def check_compared(f: sympy.Expr, box: Box) -> None:
     if not spoils or f.has(Opaque):
         return
     symbols = sorted(f.free_symbols & set(box), key=str)
-    axes = [list(_values(spoils, symbol, box[symbol])) for symbol in symbols]
+    axes = [sorted(_values(spoils, symbol, box[symbol]), key=abs) for symbol in symbols]
     for values in islice(product(*axes), _MOST):
         point = dict(zip(symbols, values, strict=True))
         if not is_defined(f, point):

@@ -246,10 +246,11 @@ class Part:
     def _breaks(self) -> dict[sympy.Symbol, tuple[Singularity, ...]]:
         """Points inside the domain at which f″ may jump, per single cell."""
         f, found = self.component.f, {}
+        box = {c.symbol: domain_of(c) for c in self.component.coordinates}
         for c in self.component.coordinates:
             if len(c.cells) == 1 and is_rough(c):
-                domain = domain_of(c)
-                found[c.cells[0].symbol] = tuple(singularities(f, c.symbol, domain))
+                domain = box[c.symbol]
+                found[c.cells[0].symbol] = tuple(singularities(f, c.symbol, domain, box=box))
                 if found[c.cells[0].symbol] and repeats(f, c.symbol, domain):
                     raise TrueupError(
                         f"{text(f)} has a point in every period that an integral must break at",

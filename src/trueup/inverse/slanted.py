@@ -79,12 +79,12 @@ def component(joint: Joint) -> Extended:
 
 
 def _apart(joint: Joint) -> tuple[sympy.Expr, sympy.Symbol | None]:
-    """Return f without its value in empty cells, and the count that is 0 there."""
+    """Return f without its value in empty cells, and the tied count that is 0 there."""
     f = joint.f
     if isinstance(f, sympy.Piecewise) and len(f.args) == 2 and isinstance(f.args[0].cond, sympy.Eq):
         count, zero = f.args[0].cond.args
-        domain = joint.statistics[count.name].domain if count.is_Symbol else None
-        if zero == 0 and domain is not None and domain.low == 0 and f.args[1].cond is sympy.true:
+        tied = any(s.symbol == count and s.domain.low == 0 for s in joint.own)
+        if tied and zero == 0 and f.args[1].cond is sympy.true:
             return f.args[1].expr, count
     return f, None
 

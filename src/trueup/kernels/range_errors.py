@@ -87,7 +87,7 @@ def _error(op: str, value: Any, x: list[Any], e: list[Any]) -> Any:
     elif op == "log":
         error = e[0] / np.maximum(np.abs(x[0]) - e[0], 0.0)
     elif op == "sqrt":
-        error = np.minimum(np.sqrt(e[0]), e[0] / np.sqrt(np.maximum(x[0] - e[0], 0.0)))
+        error = np.fmin(np.sqrt(e[0]), e[0] / np.sqrt(np.maximum(x[0] - e[0], 0.0)))
     elif op in _GENTLE or op == "abs":
         error = e[0]
     elif op == "tanh":
@@ -100,7 +100,8 @@ def _error(op: str, value: Any, x: list[Any], e: list[Any]) -> Any:
     elif op in ("and", "or", "not"):
         error = sum(e)
     else:
-        error = np.where(sum(e) > 0, np.inf, _lost(value) if op == "pow" else 0.0)
+        underflow = np.where(x[0] != 0, _lost(value), 0.0) if op == "pow" else 0.0
+        error = np.where(sum(e) > 0, np.inf, underflow)
     return np.where(np.isinf(value) | np.isnan(error), np.inf, error)
 
 
