@@ -264,7 +264,7 @@ def test_the_share_done_reaches_the_server():
 
     worker, seen = _Worker.__new__(_Worker), []
     worker.asked, worker._pipe = 0, Pipe()
-    assert worker.ask(b"[]", seen.append) == b"{}"
+    assert worker.ask("look", {}, seen.append) == {}
     assert seen == [0.25, 0.5]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import trueup
 
@@ -33,10 +32,6 @@ class Family:
     constructor: str
     ways: dict[str, tuple[Field, ...]]
     whole: bool = False
-
-    def record(self) -> dict[str, Any]:
-        """Return the family as the page reads it."""
-        return dataclasses.asdict(self)
 
 
 _EPSILON = Field("epsilon", "epsilon ε", "0.5", 0.01, 10)

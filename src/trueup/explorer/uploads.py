@@ -13,6 +13,7 @@ import secrets
 import shutil
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,10 +72,6 @@ class Upload:
             "error": self.error,
         }
 
-    def watch(self, share: float) -> None:
-        """Take note of how much is done."""
-        self.share = share
-
     async def remove(self) -> None:
         """Stop its computation and delete it."""
         if self.job is not None:
@@ -126,11 +123,6 @@ class Uploads:
             await upload.remove()
         self._folder.cleanup()
 
-    @property
-    def folder(self) -> Path:
-        """Where they are."""
-        return Path(self._folder.name)
-
     def find(self, id: str) -> Upload:
         """Return an upload, or refuse."""
         if id not in self._all:
@@ -141,7 +133,7 @@ class Uploads:
 
     async def receive(self, name: str, pieces: AsyncIterator[bytes]) -> Upload:
         """Keep a file as it arrives, and look at its first rows."""
-        upload = Upload(self.folder, name)
+        upload = Upload(Path(self._folder.name), name)
         self._make_way()
         upload.folder.mkdir()
         arrival = _Arrival(self.largest)
@@ -214,8 +206,9 @@ class Uploads:
 
 async def _debias(upload: Upload, asked: dict[str, Any]) -> None:
     """Debias a file, and keep what became of it."""
+    watch = partial(setattr, upload, "share")
     try:
-        upload.result = await alone("debias", {**asked, **upload.paths}, upload.watch)
+        upload.result = await alone("debias", {**asked, **upload.paths}, watch)
     except Refusal as refusal:
         upload.error = refusal.record()
     upload.used = time.monotonic()

@@ -14,6 +14,7 @@ from trueup.exact import symbolic
 from trueup.explorer.refused import Refusal
 from trueup.explorer.views.axis import Axis, read_axis
 from trueup.explorer.views.form import Form, plain, read
+from trueup.explorer.views.overview import truth
 from trueup.plugin import plugin_bias
 
 if TYPE_CHECKING:
@@ -37,9 +38,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     form = read(request)
     axis = read_axis(form, request)
-    ours = _estimator(form)
-    clamped = any(s.domain.bounds != (None, None) for s in form.statistics)
-    plugin = _plugin(form)
+    ours, plugin = _estimator(form), _plugin(form)
     rows, finished = _along(axis, lambda q: [*ours(q), *plugin(q)])
     points, columns = sorted(rows), list(zip(*(rows[p] for p in sorted(rows)), strict=True))
     bias, sd, truth, plugin_bias_, plugin_sd = columns or [()] * 5
@@ -49,7 +48,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         "truth": plain(list(truth)),
         "estimate": _errors(bias, sd),
         "plugin": _errors(plugin_bias_, plugin_sd),
-        "clamped": clamped,
+        "clamped": any(s.domain.bounds != (None, None) for s in form.statistics),
         "finished": finished,
     }
 
@@ -112,8 +111,6 @@ def _plugin(form: Form) -> Callable[[dict[str, float]], tuple[float, float, floa
     first, second = (_prepared(expr, noise) for expr in (f, f**2))
 
     def at(q: dict[str, float]) -> tuple[float, float, float]:
-        from trueup.explorer.views.overview import truth
-
         f_q = truth(form, {name: np.array([v]) for name, v in q.items()})[0]
         bias = _number(first, q)
         with np.errstate(all="ignore"):
