@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trueup.estimator import Estimator
+    from trueup.files.job import Job
     from trueup.noise import Noise
     from trueup.tables.ratios import RatioOfSums
 
@@ -90,6 +91,22 @@ class Release:
         """Return what is summed for each formula: a ratio of sums needs no bound of the cells."""
         self._check_names()
         return {name: self._ratio(f, name) for name, f in self.estimates.items()}
+
+    def job(self, args: argparse.Namespace, made: Mapping[str, Any], **more: Any) -> Job:
+        """Return the job of a command: its arguments, what is estimated in which columns, and more.
+
+        Arguments that a job knows have the same names there.
+        """
+        from trueup.files.job import Job
+
+        statistics = {s for e in made.values() for s in e.statistics}
+        known = {f.name for f in dataclasses.fields(Job)}
+        return Job(
+            **{key: value for key, value in vars(args).items() if key in known} | more,
+            estimators=made,
+            columns=self.columns(statistics),
+            scales=self.scales(statistics),
+        )
 
     def _check_names(self) -> None:
         self.check_used(self.estimates.values())

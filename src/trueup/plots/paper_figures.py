@@ -30,8 +30,8 @@ class Style(NamedTuple):
 
     label: str
     color: str
-    line: Any
-    width: float
+    linestyle: Any
+    linewidth: float
 
 
 STYLES = {
@@ -121,15 +121,9 @@ def _lines(axes: Axes, results: Results, from_n: int, ratio: bool = False) -> No
     for key, style in STYLES.items():
         if ratio and key == "m_ss":
             continue
-        axes.plot(
-            n[keep],
-            _values(found, found.sds[key], ratio)[keep],
-            color=style.color,
-            linestyle=style.line,
-            linewidth=style.width,
-            label=style.label,
-            zorder=3 if key == K else 2.5,  # its dashes stay visible where it meets the UMVUE
-        )
+        values = _values(found, found.sds[key], ratio)[keep]
+        over = 3 if key == K else 2.5  # its dashes stay visible where it meets the UMVUE
+        axes.plot(n[keep], values, zorder=over, **style._asdict())
 
 
 def _values(found: curves.Curves, sds: NDArray[np.float64], ratio: bool) -> NDArray[np.float64]:

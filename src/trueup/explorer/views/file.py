@@ -186,7 +186,8 @@ def _check_name(name: str, kept: list[str]) -> None:
 
 def look(request: Mapping[str, Any], watch: Callable[[float], None]) -> dict[str, Any]:
     """Return the columns and first rows of the file at ``source``."""
-    return _named(request, lambda: preview(Path(request["source"])))
+    with _named(request):
+        return preview(Path(request["source"]))
 
 
 def debias(request: Mapping[str, Any], watch: Callable[[float], None]) -> dict[str, Any]:
@@ -196,7 +197,7 @@ def debias(request: Mapping[str, Any], watch: Callable[[float], None]) -> dict[s
     """
     from trueup.files.job import run_job
 
-    def work() -> dict[str, Any]:
+    with _named(request):
         job = _job(request, watch)
         told = [in_page(line) for line in "\n".join(run_job(job)).splitlines()]
         return {
@@ -205,8 +206,6 @@ def debias(request: Mapping[str, Any], watch: Callable[[float], None]) -> dict[s
             "summary": told,
             "report": expected_errors(job),
         }
-
-    return _named(request, work)
 
 
 def expected_errors(job: Job) -> dict[str, Any]:
@@ -263,14 +262,17 @@ def _job(request: Mapping[str, Any], watch: Callable[[float], None]) -> Job:
     )
 
 
-def _named(request: Mapping[str, Any], work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Do work; a refusal calls the files what the user calls them."""
+@contextlib.contextmanager
+def _named(request: Mapping[str, Any]) -> Iterator[None]:
+    """Let a refusal call the files what the user calls them."""
     try:
-        return work()
+        yield
     except TrueupError as error:
         message, hint = error.message, error.hint
     except OSError as error:
         message, hint = error.strerror or str(error), _ELSEWHERE
+    else:
+        return
     for path, name in request.get("names", {}).items():
         message, hint = message.replace(path, name), hint.replace(path, name)
     raise Refusal(message, hint, field="file")

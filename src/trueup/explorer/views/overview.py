@@ -57,22 +57,21 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     ends = _range(curve, axis, spare)
     curve["plugin"] = _without_poles(curve["plugin"], ends)
     return {
-        "statistics": [_statistic(s) for s in form.statistics],
+        "statistics": [
+            {
+                "name": s.name,
+                "noise": repr(s.noise),
+                "sd": plain(s.spread),
+                "domain": str(s.domain),
+                "whole": s.noise.lattice,
+            }
+            for s in form.statistics
+        ],
         "estimand": mathml(form.expr, block=False),
         "axis": axis.record(),
         **found,
         "curve": plain_curve(curve),
         "range": plain(ends),
-    }
-
-
-def _statistic(s: Any) -> dict[str, Any]:
-    return {
-        "name": s.name,
-        "noise": repr(s.noise),
-        "sd": plain(s.spread),
-        "domain": str(s.domain),
-        "whole": s.noise.lattice,
     }
 
 
