@@ -382,6 +382,13 @@ def test_a_file_with_the_bias_that_is_chosen(tmp_path, bias, given):
     assert float(made["rows"][0][2]) != pytest.approx(expected(3.0, 2)[0], rel=1e-3)
 
 
+def test_no_column_of_scales_is_none():
+    from trueup.explorer.worker import answer
+
+    asked = answer("job", {**MEAN, "header": ["s", "n"], "scales": {"s": None, "n": ""}})
+    assert asked["scales"] == {}
+
+
 def test_a_condition_counts_in_every_formula_that_it_speaks_of():
     from trueup.explorer.views import file
 

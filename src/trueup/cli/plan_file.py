@@ -42,19 +42,15 @@ class Asked(NamedTuple):
 def read_plan(args: argparse.Namespace) -> Asked:
     """Return what the plan and the options say together, the options first."""
     plan = {} if args.spec is None else _plan(args.spec)
-    if args.epsilon is not None:
-        plan["epsilon"] = _number(args.epsilon, "--epsilon")
-    if args.size is not None:
-        plan["size"] = _number(args.size, "--size")
+    for option in ("epsilon", "size", "missing"):
+        if (text := getattr(args, option)) is not None:
+            drop = option == "missing" and text == "drop"
+            plan[option] = text if drop else _number(text, f"--{option}")
     if args.by is not None:
         plan["by"] = [str(name) for name in names(args.by)]
     for option in ("unit", "at_most", "keys"):
         if getattr(args, option) is not None:
             plan[option] = getattr(args, option)
-    if args.missing is not None:
-        plan["missing"] = (
-            args.missing if args.missing == "drop" else _number(args.missing, "--missing")
-        )
     plan["measures"] = named(args.formulas, "measure", _NAMED) or plan.get("measures", {})
     weights = dict(plan.get("weights") or {})
     for text in args.weight:

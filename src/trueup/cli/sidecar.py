@@ -29,6 +29,9 @@ from trueup.cli.notation import (
 from trueup.domain import Interval
 from trueup.errors import BoundWarning, FormulaError, TrueupError
 from trueup.formula.assignment import assignment, split
+from trueup.formula.denominators import denominators
+from trueup.formula.grammar import parse
+from trueup.formula.linear import conditions, together
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
@@ -150,9 +153,6 @@ class Release:
 
     def _known_of(self, formula: str, estimate: str) -> tuple[Any, Any, dict[str, Number]]:
         """Return the noises and the domain of a formula, and what else is asked of its estimate."""
-        from trueup.formula.denominators import denominators
-        from trueup.formula.grammar import parse
-
         names = sorted(s.name for s in parse(formula).free_symbols)
         noises = {name: noise for name in names if (noise := self._noise(name)) is not None}
         if not names:
@@ -178,8 +178,6 @@ class Release:
 
     def _known_together(self, names: list[str], noises: dict[str, Noise]) -> dict[str, Any]:
         """Return the domain with the conditions that speak of some statistics, and their noises."""
-        from trueup.formula.linear import conditions, together
-
         tied = [c for text in self.conditions for c in conditions(text)[1]]
         spoken = {*names}.union(*(c.names for c in tied if c.names & {*names}))
         noises |= {n: law for n in spoken if (law := self._noise(n)) is not None}
@@ -209,8 +207,6 @@ class Release:
 
     def check_used(self, formulas: Iterable[str]) -> None:
         """Refuse options for statistics that no formula reads: they may be misspelt."""
-        from trueup.formula.grammar import parse
-
         known = sorted({s.name for formula in formulas for s in parse(formula).free_symbols})
         for name in sorted(self.options):
             if name not in known:
@@ -302,8 +298,6 @@ def _read_bounds(release: Release, texts: Iterable[str]) -> None:
 
 def _bound_of(release: Release, text: str) -> Bound | None:
     """Return the bound of one statistic; a condition between several is kept for the release."""
-    from trueup.formula.linear import conditions
-
     try:
         return read_domain(text)
     except FormulaError as error:
@@ -318,8 +312,6 @@ def _bound_of(release: Release, text: str) -> Bound | None:
 
 def _is_of(key: str, names: set[str]) -> bool:
     """Whether the key of a domain is a sum of some statistics."""
-    from trueup.formula.grammar import parse
-
     return {s.name for s in parse(key).free_symbols} <= names
 
 
@@ -372,8 +364,6 @@ def read_spec(path: Path) -> Release:
 
 
 def _conditions(path: Path, value: Any) -> list[str]:
-    from trueup.formula.linear import conditions
-
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise TrueupError(
             f"{path}: conditions are a list of texts, got {value!r}",

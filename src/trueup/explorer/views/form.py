@@ -248,7 +248,7 @@ def number(text: object, field: str) -> Exact:
     return exact.number(value, field)
 
 
-def choice(value: object, allowed: Mapping[str, Any] | tuple[str, ...], field: str) -> str:
+def choice(value: object, allowed: tuple[str, ...], field: str) -> str:
     """Return one of the allowed words.
 
     Examples
