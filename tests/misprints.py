@@ -19,7 +19,8 @@ from trueup.estimator import unbiased
 from trueup.mechanisms import Mean, PerRecordSum
 from trueup.noise import Laplace
 from trueup.paper import excess, printed
-from trueup.paper.tables import digits, paragraph, table, title
+from trueup.paper.comparison import digits, paragraph, table, title
+from trueup.paper.curves import facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -189,10 +190,15 @@ def mixtures(allowed: tuple[float, float]) -> Mixtures:
     return Mixtures(len(tried), fit, shared)
 
 
+def facts_with(found: Curves, size: float) -> Facts:
+    """Return what the paper would have read off the curve with a given excess."""
+    return facts(found.counts, found.sds["m_ss"], excess.sd_with(found, size))
+
+
 def _scenario(found: Curves, name: str, slips: Slips) -> Scenario:
     mean, spread = over_priors(_step(slips))
     unbiased = all(math.isclose(m, excess.left_mean()) for m in mean)
-    middle = excess.facts_with(found, sum(spread) / 2) if unbiased else None
+    middle = facts_with(found, sum(spread) / 2) if unbiased else None
     return Scenario(name, mean, spread, middle)
 
 

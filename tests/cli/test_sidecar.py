@@ -37,8 +37,8 @@ def spec(tmp_path):
 
 
 def options(spec=None, **given):
-    empty = {"noise": [], "domain": [], "column": [], "scale": []}
-    return argparse.Namespace(spec=spec, **{**empty, **given})
+    lists = ("noise", "domain", "column", "scale", "empty", "max_bias", "cells")
+    return argparse.Namespace(spec=spec, **{name: given.get(name, []) for name in lists})
 
 
 def test_spec(spec):

@@ -264,7 +264,7 @@ def test_the_share_done_reaches_the_server():
 
     worker, seen = _Worker.__new__(_Worker), []
     worker.asked, worker._pipe = 0, Pipe()
-    assert worker.ask(b"[]", seen.append) == b"{}"
+    assert worker.ask("look", {}, seen.append) == {}
     assert seen == [0.25, 0.5]
 
 
@@ -380,6 +380,13 @@ def test_a_file_with_the_bias_that_is_chosen(tmp_path, bias, given):
     near = nearly_unbiased("s/n", laws, {"n": (1, None)}, **asked)
     assert float(made["rows"][0][2]) == pytest.approx(near(s=3.0, n=2), rel=1e-9)
     assert float(made["rows"][0][2]) != pytest.approx(expected(3.0, 2)[0], rel=1e-3)
+
+
+def test_no_column_of_scales_is_none():
+    from trueup.explorer.worker import answer
+
+    asked = answer("job", {**MEAN, "header": ["s", "n"], "scales": {"s": None, "n": ""}})
+    assert asked["scales"] == {}
 
 
 def test_a_condition_counts_in_every_formula_that_it_speaks_of():

@@ -3,10 +3,8 @@
 ::
 
     debias, report, release, explain, paper, explore, completion     the subcommands
-    notation, sidecar, plan_file, options                    what their options say
-    hints                                            the library's, in the words of options
-    progress                                         the bar on a terminal
-    files/                                           tables in files, and the engines
+    notation, sidecar, plan_file, options                            what their options say
+    hints                                     the library's, in the words of options
 
 A subcommand is a module named in ``COMMANDS`` that has
 
@@ -88,7 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
         return PIPE_CLOSED
     except OSError as error:
-        return _refuse(_system_error(error))
+        where = f"{error.filename}: " if error.filename else ""
+        hint = "Hint: check the path, its permissions and the space left"
+        return _refuse(f"{where}{error.strerror or error}\n{hint}")
     except Exception as error:
         if os.environ.get("TRUEUP_DEBUG"):
             raise
@@ -166,13 +166,6 @@ def _refuse(message: str) -> int:
     with contextlib.suppress(BrokenPipeError):
         print(f"trueup: {message}", file=sys.stderr)
     return REFUSED
-
-
-def _system_error(error: OSError) -> str:
-    """Word an error of the operating system like ours."""
-    what = error.strerror or str(error)
-    where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{what}\nHint: check the path, its permissions and the space left"
 
 
 def _never_fail_to_print() -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trueup.cli.options import (
     NOISE_HELP,
@@ -160,35 +159,28 @@ def run(args: argparse.Namespace) -> int:
 def read_job(args: argparse.Namespace, release: Release) -> Job:
     """Return the job that the arguments describe."""
     from trueup.cli.notation import Name, names
-    from trueup.files.job import Job
     from trueup.inverse.closed_ends import ENDS
     from trueup.tables.request import level_of
     from trueup.tables.totals import Totals
 
     estimators = release.ratios() if args.ratio else release.estimators()
-    statistics = {s for e in estimators.values() for s in e.statistics}
     totals = None
     if args.total:
         weights = None if args.weights is None else Name(args.weights)
         if weights is not None:
-            release.check_weights(weights, statistics)
+            release.check_weights(weights, {s for e in estimators.values() for s in e.statistics})
         totals = Totals(names(args.by or ""), weights, args.average, args.skip_missing)
     level = level_of(args.interval)
     if args.ratio:
         totals = Totals(names(args.by or ""), skip=args.skip_missing, ratio=True, level=level)
-    given: dict[str, Any] = {
-        f.name: getattr(args, f.name) for f in dataclasses.fields(Job) if hasattr(args, f.name)
-    }
-    given |= {
-        "estimators": estimators,
-        "columns": release.columns(statistics),
-        "scales": release.scales(statistics),
-        "outputs": (
+    return release.job(
+        args,
+        estimators,
+        outputs=(
             *("value", *["stderr"][args.no_stderr :], *["variance"] * args.variance),
             *(ENDS if level is not None and not args.ratio else ()),
         ),
-        "level": level or 0.95,
-        "keep_text": names(args.text),
-        "totals": totals,
-    }
-    return Job(**given)
+        level=level or 0.95,
+        keep_text=names(args.text),
+        totals=totals,
+    )

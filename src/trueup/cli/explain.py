@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli.options import NOISE_HELP, SPEC_HELP, add_columns, add_release
+from trueup.cli.options import NOISE_HELP, SPEC_HELP, add_columns, add_release, add_repeatable
 
 if TYPE_CHECKING:
     import argparse
@@ -37,13 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_release(parser)
     add_columns(parser)
     group = parser.add_argument_group("what to show")
-    group.add_argument(
-        "--at",
-        action="append",
-        default=[],
-        metavar="NAME=VALUES",
-        help="true values at which to show errors, e.g. n=1,5,20; repeatable",
-    )
+    true = "true values at which to show errors, e.g. n=1,5,20"
+    add_repeatable(group, "--at", "NAME=VALUES", true)
     group.add_argument("--dialect", default="duckdb", help="dialect of the SQL (default: duckdb)")
     group.add_argument("--no-sql", action="store_true", help="leave out the SQL")
 
@@ -101,7 +97,7 @@ def _typical(estimator: Estimator, name: str) -> list[float]:
     domain, noise = estimator.domain[name], estimator.noise[name]
     low, high = (None if b is None else float(b) for b in domain.bounds)
     spread = float(noise.variance) ** 0.5
-    unit = float(f"{spread:.1g}") if 0 < spread < float("inf") else 1.0
+    unit = float(f"{spread:.1g}") if 0 < spread < math.inf else 1.0
     unit = max(round(unit), 1) if noise.lattice else unit
     if low is not None and high is not None:
         ends = [low + (high - low) * i / (len(_STEPS) - 1) for i in range(len(_STEPS))]
@@ -113,13 +109,12 @@ def _typical(estimator: Estimator, name: str) -> list[float]:
 
 def _table(estimator: Estimator, points: list[dict[str, float]]) -> str:
     """Return f(q), what the plug-in gets wrong, and the sd of the estimate, with its bias."""
-    import math
-
+    from trueup.estimator import unbiased
     from trueup.near.estimator import NearlyUnbiased
     from trueup.noise import Noiseless
     from trueup.plugin import plugin_bias
 
-    truth = _plain(estimator, Noiseless())
+    truth = unbiased(estimator.estimand, dict.fromkeys(estimator.statistics, Noiseless()))
     bias = plugin_bias(estimator.estimand, estimator.noise)
     columns: dict[str, list[Any]] = {s: [p[s] for p in points] for s in estimator.statistics}
     columns["f"] = [truth(**p) for p in points]
@@ -144,12 +139,6 @@ def _table(estimator: Estimator, points: list[dict[str, float]]) -> str:
     return "\n".join(f"  {line}" for line in [*lines, *notes])
 
 
-def _plain(estimator: Estimator, noise: Any) -> Estimator:
-    from trueup.estimator import unbiased
-
-    return unbiased(estimator.estimand, dict.fromkeys(estimator.statistics, noise))
-
-
 def _clipped(estimator: Estimator) -> Any:
     """Return the formula at statistics moved into their domain, None without bounds."""
     import sympy
@@ -165,9 +154,9 @@ def _clipped(estimator: Estimator) -> Any:
 
 
 def _number(value: float) -> str:
-    if value != value:
+    if math.isnan(value):
         return "none"
-    return f"{value:.6g}" if abs(value) < float("inf") else "infinite"
+    return "infinite" if math.isinf(value) else f"{value:.6g}"
 
 
 def _sql(release: Release, estimator: Estimator, dialect: str) -> str:

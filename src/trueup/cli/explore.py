@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trueup.cli.options import add_repeatable
+from trueup.errors import TrueupError
+
 if TYPE_CHECKING:
     import argparse
 
@@ -31,13 +34,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=int, help="which port (default: 8765, or a free one if that is taken)"
     )
-    parser.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a name under which other machines may ask for the page; repeatable",
-    )
+    name = "a name under which other machines may ask for the page"
+    add_repeatable(parser, "--allow-host", "NAME", name)
     parser.add_argument(
         "--max-upload", type=int, default=256, metavar="MB", help="largest upload (default: 256)"
     )
@@ -46,7 +44,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve the page until interrupted."""
-    from trueup.errors import TrueupError
     from trueup.explorer.serve import serve
 
     if args.max_upload < 1:

@@ -78,6 +78,18 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
+def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str:
+    """Return a hint at the known word that is spelt most alike, "" if there is none.
+
+    Examples
+    --------
+    >>> nearest("lplace", ["laplace", "gaussian"])
+    'did you mean laplace?'
+    """
+    near = difflib.get_close_matches(word, [*known], 1, alike)
+    return f"did you mean {near[0]}?" if near else ""
+
+
 def known_families() -> dict[str, type[Noise]]:
     """Return every noise family by the name the command line has for it."""
     named = {snake(name): getattr(families, name) for name in families.__all__}
@@ -130,13 +142,10 @@ def read_noise(text: str, *, scaled: bool = False) -> Noise:
     10
     """
     reader = _Reader(text, _NOISE_HINT, scaled)
-    parts = [reader.law()]
+    total = reader.law()
     while reader.accept("+"):
-        parts.append(reader.law())
+        total = total + reader.law()
     reader.finish()
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
     return total
 
 
@@ -154,8 +163,7 @@ def make_noise(
     key = family.replace("_", "").lower()
     found = {name.replace("_", ""): f for name, f in known.items()}.get(key)
     if found is None:
-        near = difflib.get_close_matches(snake(family), known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"one of {', '.join(known)}"
+        hint = nearest(snake(family), known) or f"one of {', '.join(known)}"
         raise TrueupError(f"there is no noise family {quoted(family)}", hint)
     own = {f.name for f in dataclasses.fields(found)}
     if scaled and "scale" in own and not positional and "epsilon" not in named:
@@ -176,8 +184,8 @@ def _check_names(name: str, family: type[Noise], named: Iterable[str]) -> None:
     ways = [list(inspect.signature(way).parameters) for way in _ways(family)]
     for key in named:
         if not any(key in way for way in ways):
-            near = difflib.get_close_matches(key, [p for way in ways for p in way], 1)
-            hint = f"did you mean {near[0]}?" if near else f"write {_usage(name, family)}"
+            hint = nearest(key, [p for way in ways for p in way])
+            hint = hint or f"write {_usage(name, family)}"
             raise TrueupError(f"{snake(name)} has no parameter {quoted(key)}", hint)
     for one, two in combinations(named, 2):
         if not any(one in way and two in way for way in ways):
@@ -195,10 +203,8 @@ def _ways(family: type[Noise]) -> list[Any]:
 
 def _usage(name: str, family: type[Noise]) -> str:
     """Return the ways to write a family."""
-    shown = [
-        f"{snake(name)}({', '.join(inspect.signature(way).parameters)})" for way in _ways(family)
-    ]
-    return " or ".join(dict.fromkeys(shown))
+    ways = [", ".join(inspect.signature(way).parameters) for way in _ways(family)]
+    return " or ".join(f"{snake(name)}({way})" for way in dict.fromkeys(ways))
 
 
 def read_domain(text: str) -> Bound:
@@ -394,8 +400,7 @@ class _Reader:
         return sign
 
     def one_sided(self, name: str) -> Bound:
-        sign = self.comparison()
-        value = self.number()
+        sign, value = self.comparison(), self.number()
         return Bound(name, value, None) if sign == ">=" else Bound(name, None, value)
 
     def membership(self, name: str) -> Bound:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trueup.files.formats import FORMATS
 
@@ -53,44 +53,26 @@ conditions = ["0 <= s <= n"]        # between statistics; before the first table
 """
 
 
+def add_repeatable(
+    group: argparse._ActionsContainer, option: str, metavar: str, text: str, **more: Any
+) -> None:
+    """Add an option that may be given several times, and is a list."""
+    group.add_argument(
+        option, action="append", default=[], metavar=metavar, help=f"{text}; repeatable", **more
+    )
+
+
 def add_release(parser: argparse.ArgumentParser) -> None:
     """Add the options that describe a release."""
     group = parser.add_argument_group("the release")
-    group.add_argument(
-        "--noise",
-        action="append",
-        default=[],
-        metavar="NAME=LAW",
-        help="noise of a statistic, e.g. 's=laplace(2)'; repeatable",
-    )
-    group.add_argument(
-        "--domain",
-        action="append",
-        default=[],
-        metavar="BOUND",
-        help="what is known of a true value, e.g. 'n>=1'; repeatable",
-    )
-    group.add_argument(
-        "--empty",
-        action="append",
-        default=[],
-        metavar="VALUE",
-        help="what a quotient is where its denominator is 0, or 'mean=0' for one; repeatable",
-    )
-    group.add_argument(
-        "--max-bias",
-        action="append",
-        default=[],
-        metavar="BIAS",
-        help="bias allowed, relative to the result, or 'mean=0.2' for one; repeatable",
-    )
-    group.add_argument(
-        "--cells",
-        action="append",
-        default=[],
-        metavar="COUNT",
-        help="choose the bias for sums of so many cells, or 'mean=400' for one; repeatable",
-    )
+    for option, metavar, text in (
+        ("--noise", "NAME=LAW", "noise of a statistic, e.g. 's=laplace(2)'"),
+        ("--domain", "BOUND", "what is known of a true value, e.g. 'n>=1'"),
+        ("--empty", "VALUE", "what a quotient is where its denominator is 0, or 'mean=0' for one"),
+        ("--max-bias", "BIAS", "bias allowed, relative to the result, or 'mean=0.2' for one"),
+        ("--cells", "COUNT", "choose the bias for sums of so many cells, or 'mean=400' for one"),
+    ):
+        add_repeatable(group, option, metavar, text)
     group.add_argument("--spec", type=Path, metavar="TOML", help="sidecar that describes the noise")
 
 
@@ -111,14 +93,8 @@ def add_numbers(group: argparse._ArgumentGroup) -> None:
         help="before the decimals in a text file IN; new columns of OUT have points, and commas "
         "between the columns",
     )
-    group.add_argument(
-        "--null",
-        dest="nulls",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="text that stands for a missing number, e.g. NA; repeatable",
-    )
+    missing = "text that stands for a missing number, e.g. NA"
+    add_repeatable(group, "--null", "TEXT", missing, dest="nulls")
 
 
 def add_source(group: argparse._ArgumentGroup) -> None:
@@ -135,17 +111,7 @@ def add_source(group: argparse._ArgumentGroup) -> None:
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which columns hold what."""
     group = parser.add_argument_group("columns")
-    group.add_argument(
-        "--column",
-        action="append",
-        default=[],
-        metavar="NAME=COLUMN",
-        help="the column of a statistic, if it has another name; in `…` to the letter; repeatable",
-    )
-    group.add_argument(
-        "--scale",
-        action="append",
-        default=[],
-        metavar="NAME=COLUMN",
-        help="a column with the noise scale of each row; repeatable",
-    )
+    column = "the column of a statistic, if it has another name; in `…` to the letter"
+    add_repeatable(group, "--column", "NAME=COLUMN", column)
+    scale = "a column with the noise scale of each row"
+    add_repeatable(group, "--scale", "NAME=COLUMN", scale)

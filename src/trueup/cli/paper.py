@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import argparse
 
-    from trueup.paper import Results
-
 HELP = "Recompute the paper's figures and numbers, side by side with what it prints."
 
 EXAMPLES = """\
@@ -40,25 +38,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compute, write, print."""
-    from trueup.paper import files, reproduce
-    from trueup.paper.comparison import report
-    from trueup.paper.tables import paragraph
+    from trueup.paper import output, reproduce
+    from trueup.paper.comparison import paragraph, report
+    from trueup.plots import paper_figures, style
 
     plots = not args.no_plots
     if plots:
-        from trueup.plots import style
-
         style.require()
-    files.prepare(args.out, files.names(plots), args.force)
+    output.prepare(args.out, output.names(plots), args.force)
     results = reproduce()
     told = report(results)
-    written = files.write(args.out, results, told, _pictures(results) if plots else {})
+    written = output.write(args.out, results, told, paper_figures.draw(results) if plots else {})
     print(told)
     print("\n" + paragraph(f"Written to {args.out}: {', '.join(written)}"))
     return 0
-
-
-def _pictures(results: Results) -> dict[str, bytes]:
-    from trueup.plots import paper_figures
-
-    return paper_figures.draw(results)

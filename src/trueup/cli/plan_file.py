@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trueup.cli.notation import names, read_number, read_numbers
+from trueup.cli.sidecar import named, read_toml, table_of
 from trueup.errors import TrueupError
 from trueup.formula.assignment import assignment
 from trueup.formula.refusal import quoted
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 _TOLD = ("by", "keys", "epsilon", "unit", "at_most", "missing", "size")
 _KNOWN = (*_TOLD, "measures", "weights", "ledger")
 _HINT = "the schema is in `trueup release --help`"
+_NAMED = 'e.g. "wage = mean(wage, 0, 120000)"'
 
 
 class Asked(NamedTuple):
@@ -42,20 +42,16 @@ class Asked(NamedTuple):
 def read_plan(args: argparse.Namespace) -> Asked:
     """Return what the plan and the options say together, the options first."""
     plan = {} if args.spec is None else _plan(args.spec)
-    if args.epsilon is not None:
-        plan["epsilon"] = _number(args.epsilon, "--epsilon")
-    if args.size is not None:
-        plan["size"] = _number(args.size, "--size")
+    for option in ("epsilon", "size", "missing"):
+        if (text := getattr(args, option)) is not None:
+            drop = option == "missing" and text == "drop"
+            plan[option] = text if drop else _number(text, f"--{option}")
     if args.by is not None:
         plan["by"] = [str(name) for name in names(args.by)]
     for option in ("unit", "at_most", "keys"):
         if getattr(args, option) is not None:
             plan[option] = getattr(args, option)
-    if args.missing is not None:
-        plan["missing"] = (
-            args.missing if args.missing == "drop" else _number(args.missing, "--missing")
-        )
-    plan["measures"] = _measures(args.formulas) or plan.get("measures", {})
+    plan["measures"] = named(args.formulas, "measure", _NAMED) or plan.get("measures", {})
     weights = dict(plan.get("weights") or {})
     for text in args.weight:
         name, value = assignment(text)
@@ -72,37 +68,14 @@ def read_plan(args: argparse.Namespace) -> Asked:
 
 
 def _plan(path: Path) -> dict[str, Any]:
-    try:
-        plan = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise TrueupError(f"{path} is not TOML: {error}", _HINT) from None
-    for key in plan:
-        if key not in _KNOWN:
-            near = difflib.get_close_matches(key, _KNOWN, 1)
-            hint = f"did you mean {near[0]}?" if near else f"it knows {', '.join(_KNOWN)}"
-            raise TrueupError(f"{path} has no key {quoted(key)}", hint)
+    plan = read_toml(path, _KNOWN, _HINT)
     for key in ("measures", "weights", "ledger"):
-        if not isinstance(plan.get(key, {}), dict):
-            raise TrueupError(f"{path}: {key} must be a table, got {plan[key]!r}", f"write [{key}]")
+        table_of(path, plan, key)
     if isinstance(plan.get("keys"), str):  # a file is looked for beside the plan
         plan["keys"] = path.parent / plan["keys"]
     if isinstance(plan.get("ledger", {}).get("file"), str):
         plan["ledger"]["file"] = path.parent / plan["ledger"]["file"]
     return plan
-
-
-def _measures(texts: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in texts:
-        name, measure = assignment(text)
-        if not name or "(" in name:
-            raise TrueupError(
-                f"the measure {quoted(text)} has no name", 'e.g. "wage = mean(wage, 0, 120000)"'
-            )
-        if name in found:
-            raise TrueupError(f"two measures have the name {quoted(name)}", "rename one of them")
-        found[name] = measure
-    return found
 
 
 def _number(text: str, option: str) -> Any:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trueup.cli.options import add_formats
+from trueup.cli.options import add_formats, add_repeatable
 from trueup.errors import TrueupError
 
 if TYPE_CHECKING:
@@ -76,13 +76,7 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--unit", metavar="COLUMN", help="whose privacy; a row by default")
     group.add_argument("--at-most", metavar="M", type=int, help="rows of each unit that are used")
     group.add_argument("--missing", metavar="VALUE", help="drop rows, or a number to stand for it")
-    group.add_argument(
-        "--weight",
-        action="append",
-        default=[],
-        metavar="NAME=W",
-        help="part of the budget for a measure, 1 by default; repeatable",
-    )
+    add_repeatable(group, "--weight", "NAME=W", "part of the budget for a measure, 1 by default")
     group.add_argument("--size", metavar="N", help="records of a group, roughly; public knowledge")
     group.add_argument("--ledger", type=Path, metavar="TOML", help="write the budget down here")
     group.add_argument("--dataset", metavar="NAME", help="with --ledger: which data set it is")

@@ -59,28 +59,14 @@ def run(args: argparse.Namespace) -> int:
     """Read, count, print."""
     from trueup.cli import WrongUsage
     from trueup.cli.sidecar import read_release
-    from trueup.files.job import Job, report_job
+    from trueup.files.job import report_job
 
     release = read_release(args, args.formulas)
     if not release.estimates:
         raise WrongUsage("there is no formula", 'give one after IN, e.g. "mean = s/n"')
     _check(args)
     cells = release.cells.pop("", None)  # of the total: the estimator may be any
-    estimators = release.estimators()
-    statistics = {s for e in estimators.values() for s in e.statistics}
-    job = Job(
-        args.input,
-        "-",
-        estimators,
-        release.columns(statistics),
-        release.scales(statistics),
-        outputs=("value",),
-        source_format=args.source_format,
-        delimiter=args.delimiter,
-        decimal=args.decimal,
-        hive=args.hive,
-        nulls=tuple(args.nulls),
-    )
+    job = release.job(args, release.estimators(), output="-", outputs=("value",))
     found = report_job(job, None if cells is None else float(cells))
     print(found)
     if args.table is not None:

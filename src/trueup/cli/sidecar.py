@@ -1,31 +1,9 @@
 """What is known of a release: noise, bounds and columns, from options and a sidecar TOML.
 
-The sidecar describes each noisy statistic, and what to estimate from them::
-
-    [noise.n]
-    family = "discrete_laplace"     # any noise family
-    scale = 2                       # its parameters, or a budget: epsilon = 0.5, sensitivity = 1
-    bounds = [1, inf]               # what is known of the true value
-    column = "emp"                  # the column that holds it, if it is not called n
-    scale_column = "emp_scale"      # a column with the noise scale of each row
-
-    [noise]
-    s = "laplace(2)"                # short for a table with a family and its parameters
-
-    [estimate]
-    mean = "s/n"
-
-    [empty]
-    mean = 0                        # what mean is, by convention, where its denominator is 0
-
-    [max_bias]                      # or [cells]: see tu.nearly_unbiased
-    mean = 0.2                      # how much bias is allowed, relative to the estimate
-
-and, before the first table, ``conditions = ["0 <= s <= n"]`` between statistics. A table
-``[privacy]`` says what a release has promised; nothing in it is needed here.
-
-Options override it, statistic by statistic; formulas given on the command line replace
-``[estimate]``.
+The sidecar describes each noisy statistic, and what to estimate from them; its schema is
+``SPEC_HELP`` in :mod:`trueup.cli.options`. A table ``[privacy]`` says what a release has promised;
+nothing in it is needed here. Options override it, statistic by statistic; formulas given on the
+command line replace ``[estimate]``.
 """
 
 from __future__ import annotations
@@ -43,6 +21,7 @@ from trueup.cli.notation import (
     Name,
     Number,
     make_noise,
+    nearest,
     read_domain,
     read_noise,
     read_number,
@@ -50,6 +29,9 @@ from trueup.cli.notation import (
 from trueup.domain import Interval
 from trueup.errors import BoundWarning, FormulaError, TrueupError
 from trueup.formula.assignment import assignment, split
+from trueup.formula.denominators import denominators
+from trueup.formula.grammar import parse
+from trueup.formula.linear import conditions, together
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
@@ -58,6 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trueup.estimator import Estimator
+    from trueup.files.job import Job
     from trueup.noise import Noise
     from trueup.tables.ratios import RatioOfSums
 
@@ -112,6 +95,22 @@ class Release:
         self._check_names()
         return {name: self._ratio(f, name) for name, f in self.estimates.items()}
 
+    def job(self, args: argparse.Namespace, made: Mapping[str, Any], **more: Any) -> Job:
+        """Return the job of a command: its arguments, what is estimated in which columns, and more.
+
+        Arguments that a job knows have the same names there.
+        """
+        from trueup.files.job import Job
+
+        statistics = {s for e in made.values() for s in e.statistics}
+        known = {f.name for f in dataclasses.fields(Job)}
+        return Job(
+            **{key: value for key, value in vars(args).items() if key in known} | more,
+            estimators=made,
+            columns=self.columns(statistics),
+            scales=self.scales(statistics),
+        )
+
     def _check_names(self) -> None:
         self.check_used(self.estimates.values())
         for given, purpose in (
@@ -154,14 +153,16 @@ class Release:
 
     def _known_of(self, formula: str, estimate: str) -> tuple[Any, Any, dict[str, Number]]:
         """Return the noises and the domain of a formula, and what else is asked of its estimate."""
-        from trueup.formula.denominators import denominators
-        from trueup.formula.grammar import parse
-
         names = sorted(s.name for s in parse(formula).free_symbols)
         noises = {name: noise for name in names if (noise := self._noise(name)) is not None}
+        if not names:
+            raise TrueupError(f"{quoted(formula)} reads no statistic", 'e.g. "mean = s/n"')
         missing = [name for name in names if name not in noises]
-        if missing or not names:
-            raise self._no_noise(formula, missing)
+        if missing:
+            raise TrueupError(
+                f"no noise is given for {', '.join(missing)} in {quoted(formula)}",
+                f'add --noise "{missing[0]}=laplace(2)" with its family and scale, or --spec',
+            )
         domain: dict[str, Any] = {
             name: s.bounds for name, s in self.statistics.items() if name in noises
         }
@@ -177,8 +178,6 @@ class Release:
 
     def _known_together(self, names: list[str], noises: dict[str, Noise]) -> dict[str, Any]:
         """Return the domain with the conditions that speak of some statistics, and their noises."""
-        from trueup.formula.linear import conditions, together
-
         tied = [c for text in self.conditions for c in conditions(text)[1]]
         spoken = {*names}.union(*(c.names for c in tied if c.names & {*names}))
         noises |= {n: law for n in spoken if (law := self._noise(n)) is not None}
@@ -189,10 +188,7 @@ class Release:
 
     def columns(self, statistics: Iterable[str]) -> dict[str, str]:
         """Return the column of each statistic."""
-        return {
-            name: (name if (column := self._known(name).column) is None else column)
-            for name in statistics
-        }
+        return {name: self._known(name).column or name for name in statistics}
 
     def scales(self, statistics: Iterable[str]) -> dict[str, str]:
         """Return the column of noise scales, of the statistics that have one."""
@@ -204,15 +200,13 @@ class Release:
         from trueup.tables.totals import noisy_weights
 
         for name, statistic in self.statistics.items():
-            column = name if statistic.column is None else statistic.column
+            column = statistic.column or name
             known = name in read or statistic.noise is None or statistic.noise.known
             if column.lower() == weights.lower() and not known:
                 raise noisy_weights(weights, f"{name} + {statistic.noise!r}")
 
     def check_used(self, formulas: Iterable[str]) -> None:
         """Refuse options for statistics that no formula reads: they may be misspelt."""
-        from trueup.formula.grammar import parse
-
         known = sorted({s.name for formula in formulas for s in parse(formula).free_symbols})
         for name in sorted(self.options):
             if name not in known:
@@ -229,46 +223,34 @@ class Release:
     def _noise(self, name: str) -> Noise | None:
         return self._known(name).noise or self.default
 
-    def _no_noise(self, formula: str, missing: list[str]) -> TrueupError:
-        if not missing:
-            return TrueupError(f"{quoted(formula)} reads no statistic", 'e.g. "mean = s/n"')
-        return TrueupError(
-            f"no noise is given for {', '.join(missing)} in {quoted(formula)}",
-            f'add --noise "{missing[0]}=laplace(2)" with its family and scale, or --spec',
-        )
-
 
 def _made(formula: str, noises: Any, domain: Any, asked: dict[str, Number]) -> Estimator:
-    """Return the estimator that is asked for; its warnings are told."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BoundWarning)
-        made = _chosen(formula, noises, domain, asked)
-    for warning in caught:
-        print(f"trueup: warning: {told(str(warning.message))}", file=sys.stderr)
-    return made
-
-
-def _chosen(formula: str, noises: Any, domain: Any, asked: dict[str, Number]) -> Estimator:
-    """Return the unbiased estimator, or the one with the bias that is allowed."""
+    """Return the unbiased estimator, or the one with the bias allowed; its warnings are told."""
     from trueup.estimator import unbiased
     from trueup.near.estimator import nearly_unbiased
 
-    if not asked.keys() - {"empty"}:
-        return unbiased(formula, noises, domain, empty=asked.get("empty"))
-    if "empty" in asked:
+    biased = asked.keys() - {"empty"}
+    if biased and "empty" in asked:
         raise TrueupError(
             f"{quoted(formula)} has a value in empty cells, where no bias can be bounded, and a "
             "bias that is allowed",
             "leave one of them out: with a bound above 0 cells that are all 0 average 0 anyway",
         )
-    relative = True if "max_bias" in asked else None
-    return nearly_unbiased(formula, noises, domain, relative=relative, **asked)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BoundWarning)
+        made = (
+            nearly_unbiased(formula, noises, domain, relative="max_bias" in asked or None, **asked)
+            if biased
+            else unbiased(formula, noises, domain, empty=asked.get("empty"))
+        )
+    for warning in caught:
+        print(f"trueup: warning: {told(str(warning.message))}", file=sys.stderr)
+    return made
 
 
 def read_release(args: argparse.Namespace, formulas: Iterable[str]) -> Release:
     """Return what the sidecar and the options say together, the options first."""
-    spec = getattr(args, "spec", None)
-    release = Release() if spec is None else read_spec(spec)
+    release = Release() if args.spec is None else read_spec(args.spec)
     for text in args.column:
         name, column = _pair(text, "--column", "n=emp")
         release.given(name).column = column
@@ -286,11 +268,10 @@ def read_release(args: argparse.Namespace, formulas: Iterable[str]) -> Release:
             statistic.noise = read_noise(law, scaled=statistic.scale_column is not None)
     _read_bounds(release, args.domain)
     for option in ("empty", "max_bias", "cells"):
-        for text in getattr(args, option, []):
+        for text in getattr(args, option):
             of, value = assignment(text)
             getattr(release, option)[of or ""] = read_number(value)
-    estimates = _read_formulas(formulas)
-    release.estimates = estimates or release.estimates
+    release.estimates = named(formulas, "formula", _NAME_HINT) or release.estimates
     return release
 
 
@@ -317,8 +298,6 @@ def _read_bounds(release: Release, texts: Iterable[str]) -> None:
 
 def _bound_of(release: Release, text: str) -> Bound | None:
     """Return the bound of one statistic; a condition between several is kept for the release."""
-    from trueup.formula.linear import conditions
-
     try:
         return read_domain(text)
     except FormulaError as error:
@@ -333,8 +312,6 @@ def _bound_of(release: Release, text: str) -> Bound | None:
 
 def _is_of(key: str, names: set[str]) -> bool:
     """Whether the key of a domain is a sum of some statistics."""
-    from trueup.formula.grammar import parse
-
     return {s.name for s in parse(key).free_symbols} <= names
 
 
@@ -346,17 +323,17 @@ def _pair(text: str, option: str, example: str) -> tuple[str, str]:
     return name, Name(value)
 
 
-def _read_formulas(formulas: Iterable[str]) -> dict[str, str]:
-    """Return formulas by the name of their column."""
-    estimates: dict[str, str] = {}
-    for text in formulas:
-        name, formula = assignment(text)
-        if not name:
-            raise TrueupError(f"the formula {quoted(text)} has no name", _NAME_HINT)
-        if name in estimates:
-            raise TrueupError(f"two formulas have the name {quoted(name)}", "rename one of them")
-        estimates[name] = formula
-    return estimates
+def named(texts: Iterable[str], what: str, hint: str) -> dict[str, str]:
+    """Return the formulas, or whatever they are, by name: each text has one of its own."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, value = assignment(text)
+        if not name or (what == "measure" and "(" in name):  # per_record(pay, log, offset=1)
+            raise TrueupError(f"the {what} {quoted(text)} has no name", hint)
+        if name in found:
+            raise TrueupError(f"two {what}s have the name {quoted(name)}", "rename one of them")
+        found[name] = value
+    return found
 
 
 # -- the sidecar -----------------------------------------------------------------------------------
@@ -364,25 +341,19 @@ def _read_formulas(formulas: Iterable[str]) -> dict[str, str]:
 
 def read_spec(path: Path) -> Release:
     """Return the release that a TOML file describes."""
-    try:
-        data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, numbers or nests without end
-        raise TrueupError(f"{path} is not TOML: {error}", _SPEC_HINT) from None
     known = ("noise", "estimate", "conditions", "empty", "max_bias", "cells", "privacy")
-    _check_keys(path, "the file", data, known)
+    data = read_toml(path, known, _SPEC_HINT)
     release = Release()
     release.conditions = _conditions(path, data.get("conditions", []))
     release.empty = _numbers(path, data, "empty", "a value in empty cells")
     release.max_bias = _numbers(path, data, "max_bias", "a largest bias")
     release.cells = _numbers(path, data, "cells", "how many cells there are")
-    for name, entry in _table(path, data, "noise").items():
+    for name, entry in table_of(path, data, "noise").items():
         try:
-            release.statistics[name] = _statistic(path, name, entry)
+            release.statistics[name] = _statistic(name, entry)
         except TrueupError as error:
-            if error.message.startswith(str(path)):
-                raise
             raise TrueupError(f"{path}, noise.{name}: {error.message}", error.hint) from None
-    for name, formula in _table(path, data, "estimate").items():
+    for name, formula in table_of(path, data, "estimate").items():
         if not isinstance(formula, str):
             raise TrueupError(
                 f"{path}, estimate.{name}: a formula is text, got {formula!r}",
@@ -393,8 +364,6 @@ def read_spec(path: Path) -> Release:
 
 
 def _conditions(path: Path, value: Any) -> list[str]:
-    from trueup.formula.linear import conditions
-
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise TrueupError(
             f"{path}: conditions are a list of texts, got {value!r}",
@@ -421,23 +390,28 @@ def _numbers(path: Path, data: Mapping[str, Any], key: str, what: str) -> dict[s
     return values
 
 
-def _table(path: Path, data: Mapping[str, Any], key: str) -> dict[str, Any]:
+def read_toml(path: Path, known: tuple[str, ...], hint: str) -> dict[str, Any]:
+    """Return what is in a TOML file that may have these keys."""
+    try:
+        data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, numbers or nests without end
+        raise TrueupError(f"{path} is not TOML: {error}", hint) from None
+    for key in data:
+        if key not in known:
+            hint = nearest(key, known) or f"it knows {', '.join(known)}"
+            raise TrueupError(f"{path} has no key {quoted(key)}", hint)
+    return data
+
+
+def table_of(path: Path, data: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return a table of a TOML file, empty if it has none."""
     table = data.get(key, {})
     if not isinstance(table, dict):
         raise TrueupError(f"{path}: {key} must be a table, got {table!r}", f"write [{key}]")
     return table
 
 
-def _check_keys(path: Path, place: str, table: Mapping[str, Any], allowed: Iterable[str]) -> None:
-    allowed = list(allowed)
-    for key in table:
-        if key not in allowed:
-            near = difflib.get_close_matches(key, allowed, 1)
-            hint = f"did you mean {near[0]}?" if near else f"it knows {', '.join(allowed)}"
-            raise TrueupError(f"{path}: {place} has no key {quoted(key)}", hint)
-
-
-def _statistic(path: Path, name: str, entry: Any) -> Statistic:
+def _statistic(name: str, entry: Any) -> Statistic:
     if isinstance(entry, str):
         return Statistic(read_noise(entry))
     if not isinstance(entry, dict) or not isinstance(entry.get("family"), str):
@@ -461,9 +435,8 @@ def _statistic(path: Path, name: str, entry: Any) -> Statistic:
 def _check_parameters(family: str, parameters: Iterable[str]) -> None:
     """Refuse keys that are misspelt, and parameters beside a family that has them in it."""
     for key in parameters:
-        near = difflib.get_close_matches(key, _OWN, 1, _ALIKE)
-        if near:
-            raise TrueupError(f"there is no key {quoted(key)}", f"did you mean {near[0]}?")
+        if meant := nearest(key, _OWN, _ALIKE):
+            raise TrueupError(f"there is no key {quoted(key)}", meant)
         if "(" in family or "+" in family:
             raise TrueupError(
                 f"{quoted(family)} has its parameters in it, and {quoted(key)} stands beside it",

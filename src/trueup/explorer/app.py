@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections import OrderedDict
+from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -55,7 +55,7 @@ def build(
     """
     page = Page(upload)
     routes = [
-        Route("/", page.index, methods=["GET"]),
+        Route("/", page.static, methods=["GET"]),
         Route("/static/{name}", page.static, methods=["GET"]),
         Route("/api/options", page.options, methods=["GET"]),
         *(
@@ -81,7 +81,7 @@ class Page:
 
     def __init__(self, upload: int) -> None:
         self.upload = upload
-        self.answers = Answers(allowances.CACHE)
+        self._answers: dict[str, bytes] = {}
         self._latest: dict[tuple[str, str], asyncio.Task[Any]] = {}
         self._files = _static()
         self.script = self._files["plotly.min.js"].read_text(encoding="utf-8")
@@ -97,15 +97,9 @@ class Page:
                 warming.cancel()
                 await asyncio.wait([warming])
 
-    async def index(self, request: Request) -> Response:
-        """Answer with the page."""
-        return self._file("index.html")
-
     async def static(self, request: Request) -> Response:
-        """Answer with one of the files of the page; there are no others."""
-        return self._file(request.path_params["name"])
-
-    def _file(self, name: str) -> Response:
+        """Answer with the page, or with one of its files; there are no others."""
+        name = request.path_params.get("name", "index.html")
         path = self._files.get(name)
         if path is None:
             raise HTTPException(404)
@@ -117,7 +111,7 @@ class Page:
         return JSONResponse(
             {
                 "version": __version__,
-                "families": {name: family.record() for name, family in FAMILIES.items()},
+                "families": {name: asdict(family) for name, family in FAMILIES.items()},
                 "dialects": DIALECTS,
                 "outputs": OUTPUTS,
                 "upload": self.upload,
@@ -163,11 +157,9 @@ class Page:
         asked = await json_body(request)
         view = str(asked.pop("view", ""))[:40]
         key = f"{kind} {json.dumps(asked, sort_keys=True)}"
-        known = self.answers.get(key)
-        if known is None:
-            known = await self._computed(kind, view, asked, request)
-            self.answers.put(key, known)
-        return Response(known, media_type="application/json")
+        answer = self._answers.get(key) or await self._computed(kind, view, asked, request)
+        remember(self._answers, key, answer)
+        return Response(answer, media_type="application/json")
 
     async def _computed(
         self, kind: str, view: str, asked: dict[str, Any], request: Request
@@ -181,8 +173,7 @@ class Page:
         leaving = asyncio.create_task(_gone(request))
         try:
             await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                task.cancel()
+            task.cancel()  # unless it is done
             answer = await task
         except asyncio.CancelledError:
             if task.cancelled():
@@ -197,36 +188,22 @@ class Page:
         return json.dumps(answer).encode()
 
 
-class Answers:
-    """The latest answers, up to so many bytes.
+def remember(
+    answers: dict[str, bytes], key: str, answer: bytes, size: int = allowances.CACHE
+) -> None:
+    """Keep an answer as the latest, and forget the oldest ones beyond so many bytes.
 
     Examples
     --------
-    >>> answers = Answers(10)
-    >>> answers.put("a", b"12345678")
-    >>> answers.put("b", b"12345678")
-    >>> answers.get("a"), answers.get("b")
-    (None, b'12345678')
+    >>> answers = {"a": b"12345678"}
+    >>> remember(answers, "b", b"12345678", 10)
+    >>> answers
+    {'b': b'12345678'}
     """
-
-    def __init__(self, size: int) -> None:
-        self.size, self.used = size, 0
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
-
-    def get(self, key: str) -> bytes | None:
-        """Return the answer, if it is known."""
-        if key in self._kept:
-            self._kept.move_to_end(key)
-        return self._kept.get(key)
-
-    def put(self, key: str, answer: bytes) -> None:
-        """Keep an answer, and forget the oldest ones."""
-        if key not in self._kept:
-            self.used += len(key) + len(answer)
-            self._kept[key] = answer
-        while self.used > self.size:
-            old, body = self._kept.popitem(last=False)
-            self.used -= len(old) + len(body)
+    answers.pop(key, None)
+    answers[key] = answer
+    while sum(len(k) + len(a) for k, a in answers.items()) > size:
+        del answers[next(iter(answers))]
 
 
 async def _gone(request: Request) -> None:
@@ -243,13 +220,13 @@ def _static() -> dict[str, Any]:
     return {**found, "plotly.min.js": script}
 
 
-async def _refusal(request: Request, error: Exception) -> Response:
-    return refused(error) if isinstance(error, Refusal) else await _unexpected(request, error)
+async def _refusal(request: Request, error: Any) -> Response:
+    return refused(error)
 
 
-async def _plain(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    return refused(Refusal("there is nothing here", "open the page at /", status, kind="path"))
+async def _plain(request: Request, error: Any) -> Response:
+    there = Refusal("there is nothing here", "open the page at /", error.status_code, kind="path")
+    return refused(there)
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

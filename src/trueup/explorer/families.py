@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
-
-import trueup
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,10 +31,6 @@ class Family:
     ways: dict[str, tuple[Field, ...]]
     whole: bool = False
 
-    def record(self) -> dict[str, Any]:
-        """Return the family as the page reads it."""
-        return dataclasses.asdict(self)
-
 
 _EPSILON = Field("epsilon", "epsilon ε", "0.5", 0.01, 10)
 _SHIFT = Field("sensitivity", "sensitivity Δ", "1", 0.1, 1000)
@@ -50,7 +43,7 @@ _NORMAL = {
     "rho": (_RHO, _SHIFT),
 }
 
-_ALL = {
+FAMILIES = {
     "laplace": Family("Laplace", "Laplace", _PURE),
     "discrete_laplace": Family("discrete Laplace", "DiscreteLaplace", _PURE, whole=True),
     "gaussian": Family("Gaussian", "Gaussian", _NORMAL),
@@ -71,9 +64,7 @@ _ALL = {
     "uniform": Family("uniform", "Uniform", {"scale": (Field("width", "width", "4"),)}),
     "noiseless": Family("none: published exactly", "Noiseless", {"scale": ()}),
 }
-
-FAMILIES = {name: f for name, f in _ALL.items() if f.constructor in trueup.__all__}
-"""The families that this version of the library has, by the name used on the command line."""
+"""The families by the name used on the command line."""
 
 DIALECTS = (
     "duckdb",

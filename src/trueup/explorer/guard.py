@@ -50,7 +50,6 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 
-_LOOPBACK_NAMES = ("localhost",)
 _METHODS = ("GET", "HEAD", "POST", "DELETE")
 
 
@@ -78,7 +77,7 @@ class Guard:
     ) -> None:
         self.app, self.loopback = app, loopback
         self.headers = {**HEADERS, "Content-Security-Policy": content_security_policy(script)}
-        self.names = frozenset(name.lower() for name in (*_LOOPBACK_NAMES, *names))
+        self.names = frozenset(name.lower() for name in ("localhost", *names))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check the request, and add the headers to the answer."""
@@ -142,17 +141,11 @@ class Guard:
     def _known(self, host: str) -> bool:
         """Whether a Host is a name of ours or an address as a number."""
         try:
-            name = urlsplit(f"//{host}").hostname or ""
-            _ = urlsplit(f"//{host}").port
+            parts = urlsplit(f"//{host}")
+            name, _ = parts.hostname or "", parts.port  # which must be a number
+            return name in self.names or ipaddress.ip_address(name).is_loopback or not self.loopback
         except ValueError:
             return False
-        if name in self.names:
-            return True
-        try:
-            address = ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return address.is_loopback or not self.loopback
 
 
 def refused(refusal: Refusal) -> JSONResponse:

@@ -99,12 +99,12 @@ class Pool:
         raise Refusal("no worker process stays alive", "start trueup explore again", 503)
 
     async def _asked(self, kind: str, request: dict[str, Any]) -> dict[str, Any]:
-        worker, (message, seconds) = await self._take(), _message(kind, request)
+        worker, seconds = await self._take(), allowances.SECONDS[kind]
         loop = asyncio.get_running_loop()
         healthy = False
         try:
             async with asyncio.timeout(seconds):
-                reply = await loop.run_in_executor(self._threads, worker.ask, message)
+                answer = await loop.run_in_executor(self._threads, worker.ask, kind, request)
             healthy = True
         except TimeoutError:
             raise _too_much(kind, f"took more than {seconds:g} seconds") from None
@@ -115,7 +115,6 @@ class Pool:
                 self._idle.append(worker)
             else:
                 self._drop(worker)
-        answer: dict[str, Any] = json.loads(reply)
         return answer
 
     async def _take(self) -> _Worker:
@@ -160,14 +159,8 @@ def _context() -> Any:
         os.environ.setdefault(name, value)
     context: Any = multiprocessing.get_context(_METHOD)
     if _METHOD == "forkserver":
-        context.set_forkserver_preload(["trueup.explorer.warm"])
+        context.set_forkserver_preload(["trueup.explorer.worker"])
     return context
-
-
-def _message(kind: str, request: dict[str, Any]) -> tuple[bytes, float]:
-    """Return what a worker is told, and the seconds that it has."""
-    seconds = allowances.SECONDS[kind]
-    return json.dumps([kind, request, seconds]).encode(), seconds
 
 
 async def alone(
@@ -179,11 +172,10 @@ async def alone(
     done, from 0 to 1, in another thread.
     """
     worker = await asyncio.to_thread(_Worker, _context(), allowances.FILE_MEMORY)
-    message, seconds = _message(kind, request)
-    hint = "use trueup debias in a terminal"
+    seconds, hint = allowances.SECONDS[kind], "use trueup debias in a terminal"
     try:
         async with asyncio.timeout(seconds):
-            reply = json.loads(await asyncio.to_thread(worker.ask, message, watch))
+            answer = await asyncio.to_thread(worker.ask, kind, request, watch)
     except TimeoutError:
         problem = f"it took more than {seconds:g} seconds and was stopped"
         raise Refusal(problem, hint, field="file") from None
@@ -191,9 +183,8 @@ async def alone(
         raise Refusal("it needs more memory than the page allows", hint, field="file") from None
     finally:
         await asyncio.shield(asyncio.to_thread(worker.kill))
-    if "error" in reply:
-        raise Refusal(**{**reply["error"], "field": "file"})
-    answer: dict[str, Any] = reply
+    if "error" in answer:
+        raise Refusal(**{**answer["error"], "field": "file"})
     return answer
 
 
@@ -213,17 +204,23 @@ class _Worker:
         self.process.start()
         theirs.close()
 
-    def ask(self, message: bytes, watch: Callable[[float], None] = lambda share: None) -> bytes:
-        """Return the reply to a message; raise EOFError when the process dies of it."""
+    def ask(
+        self,
+        kind: str,
+        request: dict[str, Any],
+        watch: Callable[[float], None] = lambda share: None,
+    ) -> dict[str, Any]:
+        """Return the answer to a request; raise EOFError when the process dies of it."""
         self.asked += 1
         try:
-            self._pipe.send_bytes(message)
+            self._pipe.send_bytes(json.dumps([kind, request, allowances.SECONDS[kind]]).encode())
             self._pipe.recv_bytes()  # it has begun
         except (EOFError, OSError):
             raise _Gone from None
         while (reply := self._pipe.recv_bytes()).startswith(SHARE):
             watch(float(reply.removeprefix(SHARE)))
-        return reply
+        answer: dict[str, Any] = json.loads(reply)
+        return answer
 
     def kill(self) -> None:
         """End the process: whoever reads from it finds the end of the pipe."""

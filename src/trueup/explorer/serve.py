@@ -50,9 +50,9 @@ def serve(
 
     loopback = is_loopback(host)
     listening = listen(host, port)
-    given = () if _is_address(host) else (host,)
-    app = build((*given, *names), loopback=loopback, upload=upload)
-    address = f"http://{_bracketed(host)}:{listening.getsockname()[1]}/"
+    app = build((host, *names), loopback=loopback, upload=upload)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{listening.getsockname()[1]}/"
     if not loopback:
         print(warning(host), file=sys.stderr)
     print(f"trueup explore: {address}  (Ctrl-C ends it)", flush=True)
@@ -84,9 +84,10 @@ def is_loopback(host: str) -> bool:
     >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, False)
     """
-    if host == "localhost":
-        return True
-    return _is_address(host) and ipaddress.ip_address(host).is_loopback
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # another name
+        return False
 
 
 def warning(host: str) -> str:
@@ -108,33 +109,17 @@ def listen(host: str, port: int | None) -> socket.socket:
     '127.0.0.1'
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    tries = (PORT, 0) if port is None else (port,)
-    for candidate in tries:
+    problem = ""
+    for candidate in (PORT, 0) if port is None else (port,):
         bound = socket.socket(family, socket.SOCK_STREAM)
         try:
             if sys.platform != "win32":
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind((host, candidate))
+            bound.listen(128)
         except (OSError, OverflowError) as error:
             bound.close()
-            if candidate == tries[-1]:
-                raise TrueupError(
-                    f"cannot listen on {host}, port {candidate}: {error}",
-                    "choose another --port, or leave it out for a free one",
-                ) from None
+            problem = f"cannot listen on {host}, port {candidate}: {error}"
         else:
-            bound.listen(128)
             return bound
-    raise AssertionError  # pragma: no cover
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    raise TrueupError(problem, "choose another --port, or leave it out for a free one")

@@ -13,6 +13,7 @@ import secrets
 import shutil
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ _SAFE = re.compile(r"[^\w.\- ]+")
 class Upload:
     """One file, and what became of it."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, largest: int) -> None:
         self.id = secrets.token_urlsafe(18)
         self.folder = folder / self.id
         self.name, self.suffix = _named(name)
@@ -43,6 +44,8 @@ class Upload:
         self.job: asyncio.Task[None] | None = None
         self.share = 0.0
         self.used = time.monotonic()
+        self.seen = 0
+        self.until = asyncio.timeout(allowances.PACE_SECONDS + largest / allowances.PACE)
 
     @property
     def paths(self) -> dict[str, Any]:
@@ -50,6 +53,12 @@ class Upload:
         source, target = str(self.input), str(self.output)
         names = {source: f"“{self.name}”", target: f"“debiased-{self.name}”"}
         return {"source": source, "target": target, "names": names}
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it arrives at less than the least pace, after a moment to begin."""
+        seconds = time.monotonic() - self.used
+        return seconds >= allowances.PACE_SECONDS and self.seen <= allowances.PACE * seconds
 
     @property
     def running(self) -> bool:
@@ -71,10 +80,6 @@ class Upload:
             "error": self.error,
         }
 
-    def watch(self, share: float) -> None:
-        """Take note of how much is done."""
-        self.share = share
-
     async def remove(self) -> None:
         """Stop its computation and delete it."""
         if self.job is not None:
@@ -84,34 +89,13 @@ class Upload:
         await asyncio.to_thread(shutil.rmtree, self.folder, True)
 
 
-class _Arrival:
-    """A file on its way: since when, how much of it, and until when at the latest."""
-
-    def __init__(self, largest: int) -> None:
-        self.start, self.seen = time.monotonic(), 0
-        self.until = asyncio.timeout(allowances.PACE_SECONDS + largest / allowances.PACE)
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether it came at less than the least pace, after a moment to begin."""
-        seconds = time.monotonic() - self.start
-        return seconds >= allowances.PACE_SECONDS and self.seen <= allowances.PACE * seconds
-
-    def stop(self, arriving: list[_Arrival]) -> None:
-        """Let it be no longer among those arriving."""
-        if self in arriving:
-            arriving.remove(self)
-        with contextlib.suppress(RuntimeError):  # it has not begun, or has ended
-            self.until.reschedule(asyncio.get_running_loop().time())
-
-
 class Uploads:
     """All uploads of a running page."""
 
     def __init__(self, largest: int) -> None:
         self.largest = largest
         self._all: dict[str, Upload] = {}
-        self._arriving: list[_Arrival] = []
+        self._arriving: list[Upload] = []
 
     async def __aenter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory(
@@ -126,11 +110,6 @@ class Uploads:
             await upload.remove()
         self._folder.cleanup()
 
-    @property
-    def folder(self) -> Path:
-        """Where they are."""
-        return Path(self._folder.name)
-
     def find(self, id: str) -> Upload:
         """Return an upload, or refuse."""
         if id not in self._all:
@@ -141,17 +120,16 @@ class Uploads:
 
     async def receive(self, name: str, pieces: AsyncIterator[bytes]) -> Upload:
         """Keep a file as it arrives, and look at its first rows."""
-        upload = Upload(self.folder, name)
+        upload = Upload(Path(self._folder.name), name, self.largest)
         self._make_way()
         upload.folder.mkdir()
-        arrival = _Arrival(self.largest)
-        self._arriving.append(arrival)
+        self._arriving.append(upload)
         try:
-            async with arrival.until:
+            async with upload.until:
                 with upload.input.open("wb") as file:
                     async for piece in pieces:
                         await asyncio.to_thread(file.write, piece)
-                        arrival.seen += len(piece)
+                        upload.seen += len(piece)
             upload.table = await alone("look", upload.paths)
             await self._make_room()
         except TimeoutError:
@@ -161,7 +139,7 @@ class Uploads:
             await upload.remove()
             raise
         finally:
-            arrival.stop(self._arriving)
+            self._stop(upload)
         self._all[upload.id] = upload
         return upload
 
@@ -169,7 +147,7 @@ class Uploads:
         """Stop an upload that is slow when too many arrive, or refuse the next one."""
         if len(self._arriving) < allowances.ARRIVING:
             return
-        slow = next((arrival for arrival in self._arriving if arrival.is_slow), None)
+        slow = next((upload for upload in self._arriving if upload.is_slow), None)
         if slow is None:
             raise Refusal(
                 f"{len(self._arriving)} files are arriving already",
@@ -177,7 +155,14 @@ class Uploads:
                 503,
                 "file",
             )
-        slow.stop(self._arriving)
+        self._stop(slow)
+
+    def _stop(self, upload: Upload) -> None:
+        """Let it be no longer among those arriving."""
+        if upload in self._arriving:
+            self._arriving.remove(upload)
+        with contextlib.suppress(RuntimeError):  # it has not begun, or has ended
+            upload.until.reschedule(asyncio.get_running_loop().time())
 
     def start(self, upload: Upload, asked: dict[str, Any]) -> None:
         """Debias a file in the background."""
@@ -214,8 +199,9 @@ class Uploads:
 
 async def _debias(upload: Upload, asked: dict[str, Any]) -> None:
     """Debias a file, and keep what became of it."""
+    watch = partial(setattr, upload, "share")
     try:
-        upload.result = await alone("debias", {**asked, **upload.paths}, upload.watch)
+        upload.result = await alone("debias", {**asked, **upload.paths}, watch)
     except Refusal as refusal:
         upload.error = refusal.record()
     upload.used = time.monotonic()

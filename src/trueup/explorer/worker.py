@@ -1,11 +1,17 @@
-"""A worker: read a request from the pipe, compute, write the answer, until the pipe ends."""
+"""A worker: read a request from the pipe, compute, write the answer, until the pipe ends.
+
+Workers are forked from a server that imports this module first: it has then imported everything
+that they need, and filled the caches.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import signal
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +24,22 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 _SPARE_SECONDS = 5
+_FIRST = {
+    "formula": "s/n",
+    "statistics": {
+        "s": {"family": "laplace", "way": "scale", "scale": "2"},
+        "n": {"family": "discrete_laplace", "way": "scale", "scale": "2", "low": "1"},
+    },
+}
+"""What the page asks for first."""
+
 SHARE = b"share "
 """How a message begins that tells how much is done."""
 
 
 def work(pipe: Connection, memory: int) -> None:
     """Answer requests until the server goes away."""
-    from trueup.explorer.warm import warm
-
-    warm()  # before the limit is set
+    _warm()  # before the limit is set
     limit_memory(memory)
     while True:
         try:
@@ -40,6 +53,14 @@ def work(pipe: Connection, memory: int) -> None:
         with contextlib.suppress(OSError):
             pipe.send_bytes(reply)
         _die_after(0)
+
+
+@cache
+def _warm() -> None:
+    """Compute once what the page asks for first."""
+    for kind in ("curve", "code"):
+        answer(kind, _FIRST)
+    gc.freeze()  # pages of what is there now stay shared between the workers
 
 
 def _teller(pipe: Connection) -> Callable[[float], None]:
@@ -71,16 +92,15 @@ def answer(
     except Refusal as refusal:
         return {"error": refusal.record()}
     except TrueupError as error:
-        return {"error": Refusal(error.message, error.hint, field="formula").record()}
+        message, hint, kind = error.message, error.hint, "input"
     except (MemoryError, RecursionError) as error:
         what = "memory" if isinstance(error, MemoryError) else "depth"
-        hint = "simplify the formula, or call the library, which has no such limit"
         message = f"the computation needs more {what} than the page allows"
-        return {"error": Refusal(message, hint, field="formula").record()}
+        hint, kind = "simplify the formula, or call the library, which has no such limit", "input"
     except Exception as error:  # the page must say something
-        hint = "please report it, with the link of this view"
         message = f"an error of ours: {type(error).__name__}: {str(error)[:200]}"
-        return {"error": Refusal(message, hint, field="formula", kind="ours").record()}
+        hint, kind = "please report it, with the link of this view", "ours"
+    return {"error": Refusal(message, hint, field="formula", kind=kind).record()}
 
 
 def limit_memory(headroom: int) -> None:
@@ -100,3 +120,7 @@ def _die_after(seconds: float) -> None:
     """End this process by itself, should the server be gone by then; 0 takes it back."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+if any("multiprocessing.forkserver" in word for word in sys.orig_argv):
+    _warm()

@@ -1,25 +1,32 @@
-"""The printed report: every published number beside the exact one, and why they differ."""
+"""The printed report: every published number beside the exact one, and why they differ.
+
+It is plain text, at most 100 columns wide.
+"""
 
 from __future__ import annotations
 
+import math
 from importlib import resources
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from trueup._version import __version__
 from trueup.paper import curves, excess, printed
 from trueup.paper.skewed_sums import EPSILON, LOG_MEAN, LOG_SD, LOW_LOSS, RECORDS, SEED, matched
-from trueup.paper.tables import digits, paragraph, table, title
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trueup.paper import Results
     from trueup.paper.skewed_sums import Row
 
 K = f"m_u_k{printed.DEGREE}"
 BEST = "m_u_umvue"
+WIDTH = 100
 
 
 def report(results: Results) -> str:
-    """Return the whole report as text of at most 100 columns."""
+    """Return the whole report."""
     sections = [_opening, _numbers, _sds, _why, _remark, _powers, _per_record]
     return "\n\n".join([*(section(results) for section in sections), documented("misprints")])
 
@@ -213,3 +220,55 @@ def _dominated(rows: list[Row]) -> str:
         if o.sd < r.sd and o.largest_loss < r.largest_loss
     ]
     return f"Beaten in sd and in the largest loss: {', '.join(beaten)}." if beaten else ""
+
+
+# -- plain text ---------------------------------------------------------------------------------
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Lay out rows under a head; the first ``left`` columns are flush left, the others right.
+
+    Examples
+    --------
+    >>> print(table(["n", "sd"], [["1", "6.00"], ["20", "0.28"]]))
+      n     sd
+      1   6.00
+      20  0.28
+    """
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        return ("  " + "  ".join(padded)).rstrip()
+
+    return "\n".join(map(line, [head, *rows]))
+
+
+def paragraph(text: str) -> str:
+    """Wrap a paragraph to the width of the page, not at an equals sign."""
+    tied = " ".join(text.split()).replace(" = ", "\u00a0=\u00a0")
+    return "\n".join(wrap(tied, WIDTH, break_long_words=False)).replace("\u00a0", " ")
+
+
+def title(text: str) -> str:
+    """Underline a title."""
+    return f"{text}\n{'-' * len(text)}"
+
+
+def digits(value: float, figures: int = 4) -> str:
+    """Write a number with so many significant figures, a dash if there is none.
+
+    Examples
+    --------
+    >>> digits(10.5525), digits(0.0520), digits(633739.99), digits(math.nan)
+    ('10.55', '0.05200', '633,740', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    if value == 0:
+        return "0"
+    decimals = max(0, figures - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{decimals}f}"

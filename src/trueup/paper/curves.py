@@ -1,13 +1,15 @@
-"""Standard deviations against n, and the facts that the paper reads off them."""
+"""The mechanisms compared, at one total ε: their sds against n, and the facts read off them."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from trueup.paper.contenders import Contender, contenders
+from trueup.mechanisms import Mean, SmoothSensitivityMean, TwoTotalsMean
+from trueup.paper import printed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,6 +18,60 @@ LAST = 150  # the figures run from n = 1 to here
 ZOOM_FROM = 20  # Figure 2 starts here
 FAR = 10_000  # stands for n → ∞
 SHOWN = (1, 5, 10, 13, 20, 50, 115, 200)  # counts of the printed table
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A mechanism with a key (CSV, code), a name (tables) and the counts it is unbiased for."""
+
+    key: str
+    name: str
+    mechanism: Any
+    at_least: int = printed.LEAST_COUNT
+
+    def sd(self, n: int, mean: float = printed.MEAN) -> float:
+        """Return the exact standard deviation of the mean, NaN where it is biased."""
+        return float(self.mechanism.sd(n, mean)) if n >= self.at_least else math.nan
+
+
+def paper_mean(extension: str | int) -> Mean:
+    """Return the paper's M_U with a given extension below L."""
+    return Mean(
+        printed.EPSILON_COUNT,
+        printed.EPSILON_MEAN,
+        count_at_least=printed.LEAST_COUNT,
+        centred=False,
+        extension=extension,
+    )
+
+
+def contenders() -> tuple[Contender, ...]:
+    """Return every mechanism of the comparison.
+
+    Examples
+    --------
+    >>> [c.key for c in contenders()]
+    ['m_ss', 'm_u_k10', 'm_u_umvue', 'centred', 'two_totals', 'two_totals_5']
+    """
+    count, mean = printed.EPSILON_COUNT, printed.EPSILON_MEAN
+    k, least, five = printed.DEGREE, printed.LEAST_COUNT, 5
+    return (
+        Contender("m_ss", "M_SS", SmoothSensitivityMean(count, mean)),
+        Contender(f"m_u_k{k}", f"M_U, k = {k}", paper_mean(k)),
+        Contender("m_u_umvue", "M_U, UMVUE", paper_mean("optimal")),
+        Contender("centred", "centred", Mean(count, mean, count_at_least=least)),
+        Contender(
+            "two_totals",
+            f"two totals, L = {least}",
+            TwoTotalsMean(count + mean, count_at_least=least),
+        ),
+        Contender(
+            f"two_totals_{five}",
+            f"two totals, L = {five}",
+            TwoTotalsMean(count + mean, count_at_least=five),
+            five,
+        ),
+    )
 
 
 class Facts(NamedTuple):
@@ -48,10 +104,10 @@ class Curves:
         return float(self.sds[key][n - int(self.counts[0])])
 
 
-def curves(last: int = LAST) -> Curves:
-    """Compute the sds of every contender up to a count."""
+def curves() -> Curves:
+    """Compute the sds of every contender."""
     found = contenders()
-    counts = np.arange(1, last + 1)
+    counts = np.arange(1, LAST + 1)
     sds = {c.key: np.array([c.sd(int(n)) for n in counts]) for c in found}
     return Curves(found, counts, sds)
 
@@ -89,9 +145,9 @@ def shown(found: Curves) -> dict[int, list[float]]:
     return {n: [c.sd(n) for c in found.contenders] for n in SHOWN}
 
 
-def far(found: Curves, means: tuple[float, ...] = (0.5, 1.0)) -> dict[float, list[float]]:
+def far(found: Curves) -> dict[float, list[float]]:
     """Return n·sd for many records, by mean: what each mechanism settles at."""
-    return {m: [FAR * c.sd(FAR, m) for c in found.contenders] for m in means}
+    return {m: [FAR * c.sd(FAR, m) for c in found.contenders] for m in (0.5, 1.0)}
 
 
 def overtakes(found: Curves, better: str, other: str) -> int:

@@ -46,11 +46,11 @@ class Multiple:
     formula: str
     paper: str
     ours: str
-    agrees: bool
 
 
-def absolute_bias(scale: int = _SHOWN_SCALE) -> Bias:
+def absolute_bias() -> Bias:
     """Compare b·e^{−|q|/b} with the bias that :func:`plugin_bias` finds for |q|."""
+    scale = _SHOWN_SCALE
     q = np.concatenate([np.linspace(-10, 10, 41), [0.1, 25.0]])
     bias = plugin_bias("abs(q)", Laplace(scale))
     paper, ours = scale * np.exp(-np.abs(q) / scale), np.asarray(bias(q))
@@ -72,9 +72,9 @@ def _integral(q: float, scale: int) -> float:
     return float(sum(parts)) - abs(q)
 
 
-def powers(highest: int = 8) -> list[Power]:
+def powers() -> list[Power]:
     """Compare xᵏ − b²k(k−1)x^{k−2} with the estimator's formula, symbol by symbol."""
-    return [_power(k) for k in range(highest + 1)]
+    return [_power(k) for k in range(9)]
 
 
 def _power(k: int) -> Power:
@@ -88,7 +88,7 @@ def _paper_power(k: int, b: Fraction) -> sympy.Expr:
     return _Q**k - (square * k * (k - 1) * _Q ** (k - 2) if k >= 2 else 0)
 
 
-def multiples(scale: int = _SHOWN_SCALE) -> list[Multiple]:
+def multiples() -> list[Multiple]:
     """Compare the factor α = 1 − b²c² of the paper's self-reproducing functions with ours.
 
     Lines have α = 1: they are their own unbiased estimators.
@@ -101,18 +101,16 @@ def multiples(scale: int = _SHOWN_SCALE) -> list[Multiple]:
         (sympy.cos(3 * _Q), -9),
         (sympy.sin(3 * _Q), -9),
     ]
-    return [_multiple(f, c, scale) for f, c in rows]
+    found = [(f, unbiased(f, Laplace(_SHOWN_SCALE)).formula, square) for f, square in rows]
+    return [
+        Multiple(str(f), _text(g), str(1 - _SHOWN_SCALE**2 * square), str(sympy.simplify(g / f)))
+        for f, g, square in found
+    ]
 
 
-def _multiple(f: sympy.Expr, square: sympy.Expr, scale: int) -> Multiple:
-    g = unbiased(f, Laplace(scale)).formula
-    ours, paper = sympy.simplify(g / f), sympy.Integer(1) - scale**2 * square
-    return Multiple(str(f), _text(g), str(paper), str(ours), ours == paper)
-
-
-def self_unbiased_curve(scale: int = _SHOWN_SCALE) -> str:
+def self_unbiased_curve() -> str:
     """Return what the plug-in of q² gets wrong, as an example of a function that is not a line."""
-    return _text(unbiased(_Q**2, Laplace(scale)).formula - _Q**2)
+    return _text(unbiased(_Q**2, Laplace(_SHOWN_SCALE)).formula - _Q**2)
 
 
 def _text(formula: sympy.Expr) -> str:

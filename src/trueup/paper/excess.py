@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from trueup.paper import printed
-from trueup.paper.contenders import paper_mean
-from trueup.paper.curves import Curves, Facts, facts
+from trueup.paper.curves import Curves, paper_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,11 +31,6 @@ def sd_with(found: Curves, excess: float) -> NDArray[np.float64]:
     """Return the sds of M_U with a given excess."""
     base = found.sds["m_u_umvue"] ** 2
     return np.asarray(np.sqrt(base + excess * _weight(found.counts)))
-
-
-def facts_with(found: Curves, excess: float) -> Facts:
-    """Return what the paper would have read off the curve with a given excess."""
-    return facts(found.counts, found.sds["m_ss"], sd_with(found, excess))
 
 
 def implied(found: Curves, n: int, sd: float) -> float:

@@ -51,9 +51,10 @@ class Slice:
         """Return the published values to draw: the domain and what noise adds to it."""
         return self._points(values, beyond=3 * self.spread)
 
-    def truth(self, values: ArrayLike | None) -> NDArray[np.float64]:
-        """Return the true values to draw: the domain."""
-        return self._points(values, beyond=0.0)
+    def truth(self, values: ArrayLike | None, most: int) -> NDArray[np.float64]:
+        """Return the true values to draw: about so many in the domain, if none are given."""
+        points = self._points(values, beyond=0.0)
+        return points if values is not None else points[:: max(1, len(points) // most)]
 
     def _points(self, values: ArrayLike | None, beyond: float) -> NDArray[np.float64]:
         if values is not None:

@@ -72,9 +72,7 @@ def calibration(
     if draws < 2:
         raise TrueupError(f"draws must be at least 2, got {draws}", "e.g. 4000")
     cut, generator = Slice(est, over, at), read_generator(rng)
-    truths = cut.truth(q)
-    if q is None:
-        truths = truths[:: max(1, len(truths) // _SHOWN)]
+    truths = cut.truth(q, _SHOWN)
     rows = [_simulate(est, cut, value, draws, level, generator) for value in truths]
     ours, plug_in, covered = (np.array(column) for column in zip(*rows, strict=True))
     title = f"Simulated releases, {draws} for each true value: {text(est.estimand)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,14 +58,16 @@ def estimate(
     axes = canvas(ax, f"Unbiased estimator of {text(est.estimand)}")
     points = cut.published(x)
     values = est(**cut.arguments(points))
-    marks: dict[str, Any] = {"marker": "o", "markersize": 3} if _few(cut, points) else {}
+    few = cut.noise.lattice and len(points) <= 60
+    marks: dict[str, Any] = {"marker": "o", "markersize": 3} if few else {}
     axes.plot(points, values, color=BLUE, linewidth=1.8, label="unbiased estimate", **marks)
-    errors = _stderr(est, cut, points)
-    if errors is not None:
+    with suppress(InfiniteVariance):
+        errors = est.stderr(**cut.arguments(points))
         band = values - errors, values + errors
         axes.fill_between(points, *band, color=BLUE, alpha=0.15, linewidth=0, label="± stderr")
     plug_in = plugged(est, cut.arguments(points))
-    low, high = _limits(axes, np.concatenate([values, plug_in[_inside(cut, points)]]))
+    inside = (points >= float(cut.domain.low)) & (points <= float(cut.domain.high))
+    low, high = _limits(axes, np.concatenate([values, plug_in[inside]]))
     plug_in[(plug_in < low) | (plug_in > high)] = np.nan  # no line across a pole
     axes.plot(points, plug_in, color=ORANGE, linestyle=(0, (5, 1.5)), label="plug-in f(x)")
     _shade(axes, cut)
@@ -80,21 +83,6 @@ def plugged(est: Estimator, given: Mapping[str, NDArray[np.float64]]) -> NDArray
     columns = {symbols[n]: np.asarray(v, float) for n, v in given.items() if n in symbols}
     values = evaluate(est.estimand, columns)
     return np.where(np.isfinite(values), values, np.nan)
-
-
-def _few(cut: Slice, points: NDArray[np.float64]) -> bool:
-    return bool(cut.noise.lattice and len(points) <= 60)
-
-
-def _inside(cut: Slice, points: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return (points >= float(cut.domain.low)) & (points <= float(cut.domain.high))
-
-
-def _stderr(est: Estimator, cut: Slice, points: NDArray[np.float64]) -> Any:
-    try:
-        return est.stderr(**cut.arguments(points))
-    except InfiniteVariance:
-        return None
 
 
 def _limits(axes: Axes, values: NDArray[np.float64]) -> tuple[float, float]:

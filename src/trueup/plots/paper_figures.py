@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trueup.paper import curves, excess, files, printed
+from trueup.paper import curves, excess, output, printed
+from trueup.paper.comparison import K
 from trueup.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, dress, require
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 DPI = 200
 SIZE = (7.2, 5.0)  # inches
-_K = f"m_u_k{printed.DEGREE}"
+_SD = "standard deviation of the mean (values in [0, 1])"
 
 
 class Style(NamedTuple):
@@ -29,13 +30,13 @@ class Style(NamedTuple):
 
     label: str
     color: str
-    line: Any
-    width: float
+    linestyle: Any
+    linewidth: float
 
 
 STYLES = {
     "m_ss": Style("$M_{SS}$ (smooth sensitivity)", BLACK, "-", 1.8),
-    _K: Style(f"$M_U$, exact optimum of degree {printed.DEGREE}", ORANGE, (0, (5, 1.5)), 1.8),
+    K: Style(f"$M_U$, exact optimum of degree {printed.DEGREE}", ORANGE, (0, (5, 1.5)), 1.8),
     "m_u_umvue": Style("$M_U$, best extension (UMVUE)", BLUE, "-", 1.8),
     "centred": Style("centred sum (ours)", GREEN, (0, (6, 1.5, 1.2, 1.5)), 1.6),
     "two_totals": Style("two totals (ours)", PURPLE, (0, (1.2, 1.2)), 2.2),
@@ -52,7 +53,7 @@ def figures(results: Results) -> dict[str, Figure]:
     """Return the three figures, by name."""
     require()
     drawn = (_figure1(results), _figure2(results), _figure3(results))
-    return dict(zip(files.FIGURES, drawn, strict=True))
+    return dict(zip(output.FIGURES, drawn, strict=True))
 
 
 # -- the three figures ---------------------------------------------------------------------------
@@ -61,7 +62,7 @@ def figures(results: Results) -> dict[str, Figure]:
 def _figure1(results: Results) -> Figure:
     figure, axes = _canvas("Standard deviation of a private mean, all sample sizes")
     _lines(axes, results, from_n=1)
-    axes.set(xscale="log", yscale="log", ylim=(5e-3, 60), ylabel=_sd_label())
+    axes.set(xscale="log", yscale="log", ylim=(5e-3, 60), ylabel=_SD)
     _plain_ticks(axes, [0.01, 0.1, 1, 10])
     _count_axis(axes, 1, [1, 2, 3, 6, 13, 20, 50, 100, 150])
     _range_line(axes)
@@ -72,7 +73,7 @@ def _figure1(results: Results) -> Figure:
 def _figure2(results: Results) -> Figure:
     figure, axes = _canvas(f"Standard deviation of a private mean, n from {curves.ZOOM_FROM} on")
     _lines(axes, results, from_n=curves.ZOOM_FROM)
-    axes.set(yscale="log", ylim=(5e-3, 4), ylabel=_sd_label())
+    axes.set(yscale="log", ylim=(5e-3, 4), ylabel=_SD)
     _plain_ticks(axes, [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2])
     _count_axis(axes, curves.ZOOM_FROM, range(curves.ZOOM_FROM, curves.LAST + 1, 20))
     _range_line(axes)
@@ -120,23 +121,13 @@ def _lines(axes: Axes, results: Results, from_n: int, ratio: bool = False) -> No
     for key, style in STYLES.items():
         if ratio and key == "m_ss":
             continue
-        axes.plot(
-            n[keep],
-            _values(found, found.sds[key], ratio)[keep],
-            color=style.color,
-            linestyle=style.line,
-            linewidth=style.width,
-            label=style.label,
-            zorder=3 if key == _K else 2.5,  # its dashes stay visible where it meets the UMVUE
-        )
+        values = _values(found, found.sds[key], ratio)[keep]
+        over = 3 if key == K else 2.5  # its dashes stay visible where it meets the UMVUE
+        axes.plot(n[keep], values, zorder=over, **style._asdict())
 
 
 def _values(found: curves.Curves, sds: NDArray[np.float64], ratio: bool) -> NDArray[np.float64]:
     return found.sds["m_ss"] / sds if ratio else sds
-
-
-def _sd_label() -> str:
-    return "standard deviation of the mean (values in [0, 1])"
 
 
 def _count_axis(axes: Axes, first: int, ticks: Any) -> None:
@@ -178,7 +169,7 @@ def _crossings(axes: Axes, results: Results, y: float) -> None:
     found = results.curves
     marks = [
         (found.facts("m_u_umvue").ahead_from, STYLES["m_u_umvue"].color),
-        (found.facts(_K).ahead_from, STYLES[_K].color),
+        (found.facts(K).ahead_from, STYLES[K].color),
         (printed.AHEAD_FROM, GREY),
     ]
     for n, color in marks:
@@ -198,7 +189,7 @@ def _settling(axes: Axes, results: Results, y: float) -> None:
 def _peaks(axes: Axes, results: Results) -> None:
     """Mark the largest ratio of each mechanism, and where the ratio ends."""
     found = results.curves
-    places = {_K: (32, -52), "m_u_umvue": (0, 7), "centred": (0, -16), "two_totals": (0, 7)}
+    places = {K: (32, -52), "m_u_umvue": (0, 7), "centred": (0, -16), "two_totals": (0, 7)}
     for key, offset in places.items():
         f, color = found.facts(key), STYLES[key].color
         axes.plot([f.peak_at], [f.peak], "o", color=color, markersize=4, zorder=4)
@@ -210,12 +201,12 @@ def _peaks(axes: Axes, results: Results) -> None:
             fontsize=7.5,
             ha="center",
             color=color,
-            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6} if key == _K else None,
+            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6} if key == K else None,
         )
     n = printed.SETTLED_FROM
-    ratio = found.ratio_at(_K, n)
+    ratio = found.ratio_at(K, n)
     words = f"{ratio:.3f} at n = {n}"
-    axes.text(n, ratio * 0.8, words, fontsize=7.5, color=STYLES[_K].color, ha="right", va="top")
+    axes.text(n, ratio * 0.8, words, fontsize=7.5, color=STYLES[K].color, ha="right", va="top")
 
 
 def _legend(figure: Figure) -> Figure:

@@ -64,9 +64,7 @@ def risk(
     ('bias', 'standard deviation')
     """
     cut = Slice(estimators[0], over, at)
-    points = cut.truth(q)
-    if q is None:
-        points = points[:: max(1, len(points) // _POINTS)]
+    points = cut.truth(q, _POINTS)
     title = f"Estimators of {text(estimators[0].estimand)}"
     top, bottom = ax if ax is not None else panels(title)
     names = labels or [_label(est, len(estimators)) for est in estimators]

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trueup.explorer.views import (
-    code,
-    file,
-    frontier,
-    near,
-    overview,
-    planning,
-    risk,
-    table_plan,
-)
+from trueup.explorer.views import code, file, mean_plan, overview, risk, small_bias, table_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,11 +12,11 @@ if TYPE_CHECKING:
 VIEWS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "curve": overview.answer,
     "risk": risk.answer,
-    "near": near.answer,
-    "frontier": frontier.answer,
+    "near": small_bias.best,
+    "frontier": small_bias.frontier,
     "code": code.answer,
     "columns": file.columns,
-    "plan": planning.answer,
+    "plan": mean_plan.answer,
     "table": table_plan.answer,
     "job": file.check,
 }

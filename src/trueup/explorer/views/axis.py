@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.explorer.refused import Refusal
-from trueup.explorer.views.form import Form, Statistic, filled, number
+from trueup.explorer.views.form import Form, Statistic, filled, number, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,8 +75,8 @@ class Axis:
             "from": self.low,
             "to": self.high,
             "whole": self.statistic.noise.lattice,
-            "low": _finite(self.statistic.domain.low),
-            "high": _finite(self.statistic.domain.high),
+            "low": plain(float(self.statistic.domain.low)),
+            "high": plain(float(self.statistic.domain.high)),
             "held": self.held,
         }
 
@@ -151,7 +151,3 @@ def _held(s: Statistic, text: object) -> float:
     start = float(low) if low is not None else 0.0
     value = start + 10 * s.spread if high is None else (start + float(high)) / 2
     return float(round(value)) if s.spread >= 0.3 or s.noise.lattice else _tidy(value, 1)
-
-
-def _finite(value: Any) -> float | None:
-    return None if math.isinf(value) else float(value)

@@ -12,7 +12,6 @@ from trueup.formula.text import text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from fractions import Fraction
 
     from trueup.exact import Exact
 
@@ -44,7 +43,7 @@ def python(form: Form, function: str = "unbiased", *more: str) -> str:
     if form.known and function == "unbiased":
         domain = _quoted(", ".join([*(shell_bounds(form, s) for s in bounded), form.known]))
     if form.empty is not None and function == "unbiased":
-        more = (f"empty={_python(form.empty)}", *more)
+        more = (f"empty={literal(form.empty)}", *more)
     given = [_quoted(form.text.strip()), noise, *([f"domain={domain}"] if domain else []), *more]
     one_line = f"est = tu.{function}({', '.join(given)})"
     if len(one_line) > 78:
@@ -66,20 +65,20 @@ def command(form: Form) -> str:
     if form.known:
         parts.append(f"--domain {shlex.quote(form.known)}")
     if form.empty is not None:
-        parts.append(f"--empty {_shell(form.empty)}")
+        parts.append(f"--empty {form.empty}")
     return " \\\n  ".join(parts)
 
 
 def shell_noise(s: Statistic) -> str:
     """Return the noise as the command line writes it: laplace(epsilon=1/2, sensitivity=1)."""
     family = next(k for k, f in FAMILIES.items() if f is s.family)
-    given = ", ".join(f"{name}={_shell(value)}" for name, value in s.parameters.items())
+    given = ", ".join(f"{name}={value}" for name, value in s.parameters.items())
     return f"{family}({given})"
 
 
 def shell_bounds(form: Form, s: Statistic) -> str:
     """Return the bounds as the command line writes them: 1<=n<=500, or nothing."""
-    low, high = (None if b is None else _shell(b) for b in s.domain.bounds)
+    low, high = s.domain.bounds
     name = _name(form, s)
     if low is None:
         return "" if high is None else f"{name}<={high}"
@@ -96,7 +95,7 @@ def _key(s: Statistic, several: bool) -> str:
 
 def _python_noise(s: Statistic) -> str:
     given = ", ".join(
-        _python(v) if name == "scale" and len(s.parameters) == 1 else f"{name}={_python(v)}"
+        literal(v) if name == "scale" and len(s.parameters) == 1 else f"{name}={literal(v)}"
         for name, v in s.parameters.items()
     )
     budget = s.way != "scale" and s.family.constructor != "Staircase"
@@ -104,7 +103,7 @@ def _python_noise(s: Statistic) -> str:
 
 
 def _python_bounds(s: Statistic) -> str:
-    low, high = ("None" if b is None else _python(b) for b in s.domain.bounds)
+    low, high = ("None" if b is None else literal(b) for b in s.domain.bounds)
     return f"({low}, {high})"
 
 
@@ -131,24 +130,16 @@ def _quoted(words: str) -> str:
     return f'"{words}"' if simple else repr(words)
 
 
-def _python(value: Exact) -> str:
-    return f"tu.{value!r}" if _is_fraction(value) else repr(value)
-
-
-def _shell(value: Exact) -> str:
-    return str(value)
-
-
-def _is_fraction(value: Exact | Fraction) -> bool:
-    return not isinstance(value, (int, float))
+def literal(value: Exact) -> str:
+    """Return a number as Python writes it where only tu is imported."""
+    return repr(value) if isinstance(value, (int, float)) else f"tu.{value!r}"
 
 
 def _sql(form: Form, request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the SQL, or why there is none."""
     dialect = choice(request.get("dialect", DIALECTS[0]), DIALECTS, "dialect")
     output = choice(request.get("output", OUTPUTS[0]), OUTPUTS, "output")
-    estimator = form.estimator
     try:
-        return {"sql": estimator.sql(dialect, output)}
+        return {"sql": form.estimator.sql(dialect, output)}
     except TrueupError as error:
         return {"sql": None, "reason": error.message, "hint": error.hint}

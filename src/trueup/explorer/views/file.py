@@ -8,14 +8,14 @@ rows; and how numbers are written: ``decimal``, ``nulls``.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
 from trueup.explorer import allowances
 from trueup.explorer.refused import Refusal, in_page
-from trueup.explorer.views.expected_errors import expected_errors
-from trueup.explorer.views.form import Form, beside, choice, filled, read
+from trueup.explorer.views.form import Form, beside, choice, filled, lines_of, plain, read
 from trueup.explorer.views.mathml import mathml
 from trueup.explorer.views.preview import preview
 from trueup.formula.assignment import assignment
@@ -34,6 +34,7 @@ SUMS = ("", "total", "average", "ratio")
 
 _ELSEWHERE = "use trueup debias in a terminal"
 _ENDS = ("", "_stderr", "_low", "_high")
+_KEPT = ("formulas", "statistics", "known", "empty", "bias", "cells")
 
 
 def columns(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def columns(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     forms = _forms(request)
     statistics = {s.name: s for form in forms.values() for s in form.statistics}
-    _ = _estimators(request, forms)  # refuse here, beside the field
+    _estimators(request, forms)  # refuse here, beside the field
     return {
         "formulas": [
             {"name": name, "estimand": mathml(form.expr, block=False)}
@@ -80,17 +81,6 @@ def _forms(request: Mapping[str, Any]) -> dict[str, Form]:
             own = {"formula": formula, "empty": request.get("empty") if divides else None}
             forms[name] = read({**request, **own}, others)
     return forms
-
-
-def lines_of(request: Mapping[str, Any], field: str, example: str) -> list[str]:
-    """Return the lines of a field that are not empty, at least one."""
-    text = request.get(field)
-    if not isinstance(text, str) or not text.strip():
-        raise Refusal("nothing is asked for", f"write e.g. {example}", field=field, kind="missing")
-    if len(text) > allowances.FORMULA:
-        problem = f"there are {len(text):,} characters, the page takes {allowances.FORMULA:,}"
-        raise Refusal(problem, "ask for less at once", field=field)
-    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 @contextlib.contextmanager
@@ -141,8 +131,7 @@ def check(request: Mapping[str, Any]) -> dict[str, Any]:
     scales = {name: _column(request, "scales", name, known) for name in names}
     nulls = request.get("nulls")
     return {
-        **{key: request.get(key) for key in ("formulas", "statistics", "known", "empty")},
-        **{key: request.get(key) for key in ("bias", "cells")},
+        **{key: request.get(key) for key in _KEPT},
         "columns": {name: _column(request, "columns", name, known) for name in names},
         "scales": {name: column for name, column in scales.items() if column},
         "sums": sums,
@@ -171,10 +160,10 @@ def _column(request: Mapping[str, Any], which: str, name: str, known: list[str])
     """Return the column that holds a statistic, or its scales; those may have none."""
     given = request.get(which)
     column = given.get(name, "") if isinstance(given, dict) else ""
-    optional = which == "scales"
-    column = column if column or optional else name
-    if column in known or (optional and not column):
-        return str(column)
+    if which == "columns":
+        column = column or name
+    if column in known or not column:
+        return str(column or "")
     raise Refusal(
         f"{request.get('file', 'the file')} has no column {str(column)[:60]!r} for {name}",
         "choose the column that holds it",
@@ -197,7 +186,8 @@ def _check_name(name: str, kept: list[str]) -> None:
 
 def look(request: Mapping[str, Any], watch: Callable[[float], None]) -> dict[str, Any]:
     """Return the columns and first rows of the file at ``source``."""
-    return _named(request, lambda: preview(Path(request["source"])))
+    with _named(request):
+        return preview(Path(request["source"]))
 
 
 def debias(request: Mapping[str, Any], watch: Callable[[float], None]) -> dict[str, Any]:
@@ -207,7 +197,7 @@ def debias(request: Mapping[str, Any], watch: Callable[[float], None]) -> dict[s
     """
     from trueup.files.job import run_job
 
-    def work() -> dict[str, Any]:
+    with _named(request):
         job = _job(request, watch)
         told = [in_page(line) for line in "\n".join(run_job(job)).splitlines()]
         return {
@@ -217,7 +207,26 @@ def debias(request: Mapping[str, Any], watch: Callable[[float], None]) -> dict[s
             "report": expected_errors(job),
         }
 
-    return _named(request, work)
+
+def expected_errors(job: Job) -> dict[str, Any]:
+    """Return the report on the input of a job as plain data, or why there is none."""
+    from trueup.files.job import report_job
+
+    numbered = {f"column {i}": made for i, made in enumerate(job.estimators.values())}  # any names
+    try:
+        found = report_job(dataclasses.replace(job, estimators=numbered, outputs=("value",)))
+    except TrueupError as error:
+        return {"decisions": [], "reason": f"{error.message}; {in_page(error.hint)}"}
+    decisions = [
+        {
+            "name": name,
+            "size": decision.size,
+            "rows": [{key: plain(v) for key, v in row.items()} for row in decision.rows],
+            "conclusions": [in_page(line) for line in decision.conclusions],
+        }
+        for name, decision in zip(job.estimators, found.decisions, strict=True)
+    ]
+    return {"decisions": decisions, "reason": ""}
 
 
 def _job(request: Mapping[str, Any], watch: Callable[[float], None]) -> Job:
@@ -253,14 +262,17 @@ def _job(request: Mapping[str, Any], watch: Callable[[float], None]) -> Job:
     )
 
 
-def _named(request: Mapping[str, Any], work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Do work; a refusal calls the files what the user calls them."""
+@contextlib.contextmanager
+def _named(request: Mapping[str, Any]) -> Iterator[None]:
+    """Let a refusal call the files what the user calls them."""
     try:
-        return work()
+        yield
     except TrueupError as error:
         message, hint = error.message, error.hint
     except OSError as error:
         message, hint = error.strerror or str(error), _ELSEWHERE
+    else:
+        return
     for path, name in request.get("names", {}).items():
         message, hint = message.replace(path, name), hint.replace(path, name)
     raise Refusal(message, hint, field="file")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 import trueup
+from trueup import exact
 from trueup.domain import Interval
 from trueup.errors import FormulaError, NoUnbiasedEstimator, TrueupError
 from trueup.explorer import allowances
@@ -167,11 +168,22 @@ def _is_of(key: str, names: Collection[str]) -> bool:
     return {s.name for s in parse(key).free_symbols} <= {*names}
 
 
-def filled(request: Mapping[str, Any], field: str) -> Exact | None:
-    """Return the number in a field that may be empty."""
+def lines_of(request: Mapping[str, Any], field: str, example: str) -> list[str]:
+    """Return the lines of a field that are not empty, at least one."""
     text = request.get(field)
+    if not isinstance(text, str) or not text.strip():
+        raise Refusal("nothing is asked for", f"write e.g. {example}", field=field, kind="missing")
+    if len(text) > allowances.FORMULA:
+        problem = f"there are {len(text):,} characters, the page takes {allowances.FORMULA:,}"
+        raise Refusal(problem, "ask for less at once", field=field)
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def filled(request: Mapping[str, Any], key: str, of: str = "") -> Exact | None:
+    """Return the number in a field that may be empty; ``of`` is what its name begins with."""
+    text = request.get(key)
     blank = text is None or (isinstance(text, str) and not text.strip())
-    return None if blank else number(text, field)
+    return None if blank else number(text, of + key)
 
 
 def _statistic(name: str, given: object) -> Statistic:
@@ -188,7 +200,9 @@ def _statistic(name: str, given: object) -> Statistic:
         f.name: number(fields.get(f.name, f.default), f"{name}.{f.name}") for f in family.ways[way]
     }
     noise = _noise(name, family, way, parameters)
-    domain = _domain(name, fields)
+    ends = [filled(fields, side, f"{name}.") for side in ("low", "high")]
+    with beside(f"{name}.high"):
+        domain = Interval(*ends)
     if noise.lattice:
         with beside(f"{name}.low"):
             domain = domain.integers()
@@ -209,16 +223,6 @@ def _noise(name: str, family: Family, way: str, parameters: dict[str, Exact]) ->
     return noise
 
 
-def _domain(name: str, fields: Mapping[str, Any]) -> Interval:
-    ends = []
-    for side in ("low", "high"):
-        text = fields.get(side)
-        blank = text is None or (isinstance(text, str) and not text.strip())
-        ends.append(None if blank else number(text, f"{name}.{side}"))
-    with beside(f"{name}.high"):
-        return Interval(*ends)
-
-
 def number(text: object, field: str) -> Exact:
     """Return the number in a field: 2, 0.5, 1e-6 or 1/3.
 
@@ -235,20 +239,16 @@ def number(text: object, field: str) -> Exact:
     written = written.replace("−", "-")
     ratio = _FRACTION.fullmatch(written)
     if ratio and int(ratio[2]):
-        return _whole(Fraction(int(ratio[1]), int(ratio[2])))
+        return exact.number(Fraction(int(ratio[1]), int(ratio[2])), field)
     value = float(written) if _NUMBER.fullmatch(written) else math.nan
     if not math.isfinite(value):
         raise Refusal(
             f"not a finite number: {written!r}", "write a number, e.g. 2, 0.5 or 1/3", field=field
         )
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    return exact.number(value, field)
 
 
-def _whole(value: Fraction) -> Exact:
-    return value.numerator if value.denominator == 1 else value
-
-
-def choice(value: object, allowed: Mapping[str, Any] | tuple[str, ...], field: str) -> str:
+def choice(value: object, allowed: tuple[str, ...], field: str) -> str:
     """Return one of the allowed words.
 
     Examples

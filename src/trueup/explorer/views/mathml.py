@@ -65,7 +65,7 @@ class _Printer(MathMLPresentationPrinter):  # type: ignore[misc]
 
     def _text(self, data: str) -> Text:
         node = Text()
-        node.data = html.unescape(data).replace("-", "−") if data == "-" else html.unescape(data)
+        node.data = "−" if data == "-" else html.unescape(data)
         node.ownerDocument = self.dom
         return node
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from trueup.estimator import Estimator
+
     Floats = NDArray[np.float64]
 
 _ROW = re.compile(r"  (?:(\w+):)?\s+(.*)")
@@ -42,38 +44,34 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     form = read(request)
     axis = read_axis(form, request)
-    shown = {
-        "statistics": [_statistic(s) for s in form.statistics],
-        "estimand": mathml(form.expr, block=False),
-        "axis": axis.record(),
-    }
+    estimator: Estimator | None = None
     try:
-        estimator = form.estimator
+        estimator, spare = form.estimator, 0.08
+        found: dict[str, Any] = {
+            "estimator": _shown(estimator.formula),
+            "explanation": _rows(estimator.explain()),
+        }
     except Refusal as refusal:
-        curve = _curve(form, axis, None)
-        ends = _range(curve, axis, 0.6)
-        curve["plugin"] = _without_poles(curve["plugin"], ends)
-        error = refusal.record()
-        return {**shown, "error": error, "curve": plain_curve(curve), "range": plain(ends)}
+        spare, found = 0.6, {"error": refusal.record()}
     curve = _curve(form, axis, estimator)
-    ends = _range(curve, axis)
+    ends = _range(curve, axis, spare)
     curve["plugin"] = _without_poles(curve["plugin"], ends)
     return {
-        **shown,
-        "estimator": _shown(estimator.formula),
-        "explanation": _rows(estimator.explain()),
+        "statistics": [
+            {
+                "name": s.name,
+                "noise": repr(s.noise),
+                "sd": plain(s.spread),
+                "domain": str(s.domain),
+                "whole": s.noise.lattice,
+            }
+            for s in form.statistics
+        ],
+        "estimand": mathml(form.expr, block=False),
+        "axis": axis.record(),
+        **found,
         "curve": plain_curve(curve),
         "range": plain(ends),
-    }
-
-
-def _statistic(s: Any) -> dict[str, Any]:
-    return {
-        "name": s.name,
-        "noise": repr(s.noise),
-        "sd": plain(s.spread),
-        "domain": str(s.domain),
-        "whole": s.noise.lattice,
     }
 
 
@@ -93,14 +91,14 @@ def _rows(explanation: str) -> list[tuple[str, str]]:
     return rows
 
 
-def _curve(form: Form, axis: Axis, estimator: Any) -> dict[str, Floats]:
+def _curve(form: Form, axis: Axis, estimator: Estimator | None) -> dict[str, Floats]:
     """Return the estimate, its standard error, the plug-in, and the plug-in at clamped values."""
     points = axis.points(edges=True)
     columns = axis.columns(points)
     curve = {
         "x": points,
         "plugin": truth(form, columns),
-        "clamped": truth(form, {s.name: clamp(s, columns[s.name]) for s in form.statistics}),
+        "clamped": truth(form, {s.name: _clamp(s, columns[s.name]) for s in form.statistics}),
     }
     if estimator is not None:
         curve["estimate"] = np.asarray(estimator(**columns), float)
@@ -116,12 +114,12 @@ def truth(form: Form, columns: Mapping[str, Floats]) -> Floats:
     return np.broadcast_to(np.asarray(values, float), next(iter(columns.values())).shape)
 
 
-def clamp(s: Any, values: Floats) -> Floats:
+def _clamp(s: Any, values: Floats) -> Floats:
     """Return values moved into the bounds of a statistic."""
     return np.clip(values, float(s.domain.low), float(s.domain.high))
 
 
-def _range(curve: Mapping[str, Floats], axis: Axis, spare: float = 0.08) -> tuple[float, float]:
+def _range(curve: Mapping[str, Floats], axis: Axis, spare: float) -> tuple[float, float]:
     """Return the ends of the vertical axis: the estimates, and the plug-in inside the bounds."""
     inside = axis.statistic.domain.contains(curve["x"])
     seen = np.concatenate([curve.get("estimate", np.array([])), curve["plugin"][inside]])

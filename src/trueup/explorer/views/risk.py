@@ -14,6 +14,7 @@ from trueup.exact import symbolic
 from trueup.explorer.refused import Refusal
 from trueup.explorer.views.axis import Axis, read_axis
 from trueup.explorer.views.form import Form, plain, read
+from trueup.explorer.views.overview import truth
 from trueup.plugin import plugin_bias
 
 if TYPE_CHECKING:
@@ -37,10 +38,9 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     form = read(request)
     axis = read_axis(form, request)
-    ours = _estimator(form)
-    clamped = any(s.domain.bounds != (None, None) for s in form.statistics)
+    bias_at, sd_at = _estimator(form)
     plugin = _plugin(form)
-    rows, finished = _along(axis, lambda q: [*ours(q), *plugin(q)])
+    rows, finished = _along(axis, lambda q: [_number(bias_at, q), _number(sd_at, q), *plugin(q)])
     points, columns = sorted(rows), list(zip(*(rows[p] for p in sorted(rows)), strict=True))
     bias, sd, truth, plugin_bias_, plugin_sd = columns or [()] * 5
     return {
@@ -49,7 +49,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         "truth": plain(list(truth)),
         "estimate": _errors(bias, sd),
         "plugin": _errors(plugin_bias_, plugin_sd),
-        "clamped": clamped,
+        "clamped": any(s.domain.bounds != (None, None) for s in form.statistics),
         "finished": finished,
     }
 
@@ -92,17 +92,16 @@ def coarse_to_fine(count: int) -> Iterator[int]:
         parts *= 2
 
 
-def _estimator(form: Form) -> Callable[[dict[str, float]], tuple[float, float]]:
-    """Return bias and sd of the estimator, NaN where there is none."""
+def _estimator(form: Form) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return bias and sd of the estimator as functions of the truth, NaN if there is none."""
     try:
-        estimator = form.estimator
+        return form.estimator.bias, form.estimator.sd
     except Refusal:
-        return lambda _: (math.nan, math.nan)
+        return _none, _none
 
-    def at(q: dict[str, float]) -> tuple[float, float]:
-        return _number(estimator.bias, q), _number(estimator.sd, q)
 
-    return at
+def _none(**_: float) -> float:
+    return math.nan
 
 
 def _plugin(form: Form) -> Callable[[dict[str, float]], tuple[float, float, float]]:
@@ -112,8 +111,6 @@ def _plugin(form: Form) -> Callable[[dict[str, float]], tuple[float, float, floa
     first, second = (_prepared(expr, noise) for expr in (f, f**2))
 
     def at(q: dict[str, float]) -> tuple[float, float, float]:
-        from trueup.explorer.views.overview import truth
-
         f_q = truth(form, {name: np.array([v]) for name, v in q.items()})[0]
         bias = _number(first, q)
         with np.errstate(all="ignore"):
@@ -136,7 +133,7 @@ def _prepared(f: sympy.Expr, noise: Any) -> Callable[..., float]:
     try:
         return plugin_bias(f, noise)
     except TrueupError:
-        return lambda **_: math.nan
+        return _none
 
 
 def _number(function: Callable[..., Any], q: Mapping[str, float]) -> float:

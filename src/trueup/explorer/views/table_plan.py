@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
 from trueup.explorer.refused import Refusal
-from trueup.explorer.views.file import lines_of
-from trueup.explorer.views.form import beside, filled, number, plain
+from trueup.explorer.views.form import beside, filled, lines_of, number, plain
 from trueup.formula.assignment import assignment
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def _design(request: Mapping[str, Any]) -> Design:
             if not name or name in measures:
                 problem = f"two measures have the name {name!r}" if name else f"{line!r}: no name"
                 raise TrueupError(problem, "write e.g. wage = mean(wage, 0, 120000)")
-            measures[name] = read_measure(what) if name else what
+            measures[name] = read_measure(what)
         read_measures(measures)
     epsilon = number(request.get("epsilon", "1"), "epsilon")
     with beside("epsilon"):

@@ -6,13 +6,15 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from trueup.explorer.refused import Refusal
-from trueup.explorer.views.form import number, plain
+from trueup.explorer.views.code import literal
+from trueup.explorer.views.form import filled, number, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trueup.mechanisms.planning import Option, Plan
 
+_USUAL = {"epsilon": "1", "count": "200", "low": "0", "high": "1", "least": "1"}
 _COUNTS = 17
 _MOST = 10**7
 
@@ -30,15 +32,16 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """
     from trueup.mechanisms.planning import plan
 
-    given = {name: _given(request, name) for name in ("epsilon", "count", "low", "high", "least")}
+    given = {
+        name: number(request.get(name, usual), f"plan.{name}") for name, usual in _USUAL.items()
+    }
     target = request.get("target")
-    aim = _given(request, "target") if isinstance(target, str) and target.strip() else None
+    aim = filled(request, "target", "plan.") if isinstance(target, str) else None
     _check(given, aim)
-    low, high = given["low"], given["high"]
     made = plan(
         given["epsilon"],
         int(given["count"]),
-        (low, high),
+        (given["low"], given["high"]),
         count_at_least=given["least"],
         target=None if aim is None else float(aim),
     )
@@ -49,15 +52,8 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         "target": made.target,
         "counts": counts,
         "curves": _curves(made, counts),
-        "python": _python(given, made),
+        "python": _python(given),
     }
-
-
-_DEFAULTS = {"epsilon": "1", "count": "200", "low": "0", "high": "1", "least": "1"}
-
-
-def _given(request: Mapping[str, Any], name: str) -> Any:
-    return number(request.get(name, _DEFAULTS.get(name, "")), f"plan.{name}")
 
 
 def _check(given: Mapping[str, Any], aim: Any) -> None:
@@ -111,9 +107,8 @@ def _curves(made: Plan, counts: list[int]) -> dict[str, list[Any]]:
     }
 
 
-def _python(given: Mapping[str, Any], made: Plan) -> str:
-    epsilon, low, high = (_literal(given[n]) for n in ("epsilon", "low", "high"))
-    least = _literal(given["least"])
+def _python(given: Mapping[str, Any]) -> str:
+    epsilon, low, high, least = (literal(given[n]) for n in ("epsilon", "low", "high", "least"))
     return (
         "import trueup as tu\n\n"
         f"plan = tu.mechanisms.plan(\n    {epsilon}, expected_count={int(given['count'])}, "
@@ -121,7 +116,3 @@ def _python(given: Mapping[str, Any], made: Plan) -> str:
         "print(plan)\n"
         "mechanism = plan.best.mechanism  # mechanism.release(values) is private and unbiased"
     )
-
-
-def _literal(value: Any) -> str:
-    return repr(value) if isinstance(value, (int, float)) else f"tu.{value!r}"

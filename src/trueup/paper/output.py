@@ -69,20 +69,17 @@ def _tables(results: Results) -> dict[str, bytes]:
     head = ["n", *keys, "m_u_paper_low", "m_u_paper_high"]
     sds = list(zip(found.counts, *(found.sds[k] for k in keys), *implied, strict=True))
     ratio = [[row[0], *(row[1] / sd for sd in row[2:])] for row in sds]
+    rows = [[cell.strip() for cell in row] for row in numbers(results)]
     return {
         "figure1.csv": _csv(head, sds),
         "figure2.csv": _csv(head, [row for row in sds if row[0] >= curves.ZOOM_FROM]),
         "figure3.csv": _csv(["n", *(f"m_ss_over_{key}" for key in head[2:])], ratio),
-        "numbers.csv": _csv(["quantity", "paper", "exact_k10", "umvue"], _numbers(results)),
+        "numbers.csv": _csv(["quantity", "paper", "exact_k10", "umvue"], rows),
         "per_record.csv": _csv(
             list(asdict(results.per_record[0])),
             [list(asdict(row).values()) for row in results.per_record],
         ),
     }
-
-
-def _numbers(results: Results) -> list[list[str]]:
-    return [[cell.strip() for cell in row] for row in numbers(results)]
 
 
 def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
