@@ -68,6 +68,9 @@ class Engine(Protocol):
     def extend(self, frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
         """Return the frame with columns added: the value, variance or stderr of what is wanted."""
 
+    def returned(self, frame: Any, made: Any, keys: Sequence[str]) -> Any:
+        """Return an Arrow table, made in memory, as a frame of this kind; ``keys`` are its own."""
+
 
 def not_numbers(name: Any, kind: object, value: object, row: int | None) -> TrueupError:
     """Return the refusal of a column that holds no numbers, with the first value that is none."""
@@ -89,6 +92,11 @@ def joined(pieces: Sequence[Column]) -> Column:
         return Column(values)
     nulls = [np.zeros(len(p.values), bool) if p.null is None else p.null for p in pieces]
     return Column(values, np.concatenate(nulls))
+
+
+def whole(pieces: Sequence[Piece], name: Any) -> NDArray[Any]:
+    """Return all numbers of a column."""
+    return joined([piece.columns[name] for piece in pieces]).values
 
 
 def either(nulls: Sequence[NDArray[np.bool_] | None]) -> NDArray[np.bool_] | None:

@@ -40,6 +40,11 @@ def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
     return frame.project(", ".join(["*", *added]))
 
 
+def returned(frame: Any, made: Any, keys: Sequence[str]) -> Any:
+    """Return an Arrow table as a relation of the same connection."""
+    return frame.query("trueup_cells", "SELECT * FROM made")
+
+
 def quoted(name: str) -> str:
     """Return a name as an identifier.
 

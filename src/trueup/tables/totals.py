@@ -1,7 +1,7 @@
 """Totals of debiased cells: Σ w·g with the error √(Σ w²·V̂), over Σ w for means.
 
-What is summed, and how, is said here; sums are taken by NumPy (:mod:`trueup.frames.total`), by lazy
-frames (:mod:`trueup.frames.grouped`), or by an engine that is told SQL.
+What is summed, and how, is said here; sums are taken by NumPy or by lazy frames
+(:mod:`trueup.frames.total`), or by an engine that is told SQL.
 """
 
 from __future__ import annotations
