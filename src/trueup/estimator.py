@@ -25,12 +25,12 @@ from trueup.arguments import (
     values_of,
     with_convention,
 )
+from trueup.confidence import NORMAL, Intervals
 from trueup.domain import Interval
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.formula.denominators import denominators
 from trueup.formula.objections import objections
 from trueup.formula.text import text
-from trueup.intervals import NORMAL, Intervals
 from trueup.inverse import display
 from trueup.inverse.as_written import check_as_written
 from trueup.inverse.exact_law import ExactLaw

@@ -96,7 +96,7 @@ def attach(frame: Any, new: dict[str, list[Column]], like: dict[str, Any]) -> An
 
 def codes(frame: Any, names: Sequence[str]) -> NDArray[np.intp]:
     """Return which group each row is in, numbered as they first appear."""
-    total = np.zeros(frame.num_rows, np.intp)
+    pa, total = _arrow(), np.zeros(frame.num_rows, np.intp)
     for name in names:
         values = frame.column(name)
         if hasattr(values, "combine_chunks"):
@@ -105,22 +105,8 @@ def codes(frame: Any, names: Sequence[str]) -> NDArray[np.intp]:
             values = values.dictionary_encode(null_encoding="encode")
         own = values.indices.fill_null(len(values.dictionary)).to_numpy(zero_copy_only=False)
         total = total * (int(own.max(initial=0)) + 1) + own
-        total = first_come(total)
+        total = pa.array(total).dictionary_encode().indices.to_numpy().astype(np.intp)
     return total
-
-
-def first_come(labels: NDArray[Any]) -> NDArray[np.intp]:
-    """Return labels numbered from 0 in the order in which they first appear.
-
-    Examples
-    --------
-    >>> first_come(np.array([7, 3, 7, 5]))
-    array([0, 1, 0, 2])
-    """
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    order = np.empty(len(first), np.intp)
-    order[np.argsort(first)] = np.arange(len(first))
-    return np.asarray(order[inverse])
 
 
 def make(frame: Any, names: Sequence[str], rows: Any, new: dict[str, Column]) -> Any:

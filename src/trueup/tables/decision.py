@@ -21,9 +21,8 @@ from trueup.estimator import unbiased
 from trueup.formula.text import text
 from trueup.kernels.evaluate import evaluate
 from trueup.near import NearlyUnbiased, nearly_unbiased
-from trueup.tables.integer_sums import countable, summed
 from trueup.tables.size_classes import EMPTY, shares, size_of
-from trueup.tables.typical import Clipped, naive_moments, points
+from trueup.tables.typical import Clipped, countable, naive_moments, points, summed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -157,17 +156,10 @@ def short(value: float | None) -> str:
 
 
 def decide(name: str, estimator: Estimator, counts: Counts, cells: float | None) -> Decision:
-    """Return what is to be expected of estimators of one formula.
+    """Return what is to be expected of estimators of one formula on a table, the column ``name``.
 
-    Parameters
-    ----------
-    name, estimator
-        The new column.
-    counts
-        The table, as sums in bins of the noisy size of its cells.
-    cells
-        How many cells are averaged or added up; None for those that a nearly unbiased estimator
-        was made for, or else all.
+    ``cells`` says how many cells are averaged or added up; None stands for those that a nearly
+    unbiased estimator was made for, or else all.
     """
     size, rows = size_of(estimator), int(counts.cells.sum())
     found = shares(size, counts.bins, counts.cells)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.arguments import by_statistic
+from trueup.confidence import NORMAL
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.estimator import Estimator
-from trueup.intervals import NORMAL
 from trueup.inverse.closed_ends import ENDS
 from trueup.inverse.component import Component
 from trueup.kernels.grid import columns
@@ -31,11 +31,7 @@ if TYPE_CHECKING:
     from trueup.kernels.grid import Grid
     from trueup.noise.base import Noise
 
-_SQUARES = (
-    Laplace,
-    DiscreteLaplace,
-)  # under these the variance of one statistic is a sum of squares
-
+_SQUARES = (Laplace, DiscreteLaplace)  # the variance of one statistic is a sum of squares
 
 SUFFIXES = {
     "value": "", "stderr": "_stderr", "variance": "_variance", "low": "_low", "high": "_high",
@@ -54,18 +50,8 @@ class Readable:
 class Request:
     """One estimator on a table: the columns that it reads, and what is written.
 
-    Parameters
-    ----------
-    name
-        What the column of estimates is called; standard errors are ``name_stderr``.
-    estimator
-        What is computed.
-    columns, scales
-        The column of each statistic, and of the noise scales that differ from row to row.
-    outputs
-        What is wanted of "value", "stderr", "variance", and "low" and "high", the interval.
-    level
-        How often the interval covers.
+    ``columns`` and ``scales`` say where each statistic is, and its noise scale where that differs
+    from row to row; ``outputs`` are some of SUFFIXES, and the interval covers with ``level``.
     """
 
     name: str
