@@ -318,29 +318,19 @@ def _in_engine(
         size, empties = size_of(estimator), empties_of([request])
         new = {f"trueup_empty_{i}": (e.indicator, "value") for i, e in enumerate(empties)}
         cells = nw.from_native(engine.extend(frame, new) if new else frame).lazy()
-        table = _grouped(cells, request, size, list(new))
-        known = np.array(table["bin"], float) != _NOWHERE
+        found = _grouped(cells, request, size, list(new))
+        every = {name: np.array(values, float) for name, values in found.items()}  # None is NaN
+        known = every["bin"] != _NOWHERE
         _check_some(int(known.sum()))
-        every = int(sum(table["rows"]))
-        table = {
-            n: np.array([math.nan if v is None else v for v in values], float)[known]
-            for n, values in table.items()
-        }
-        order = np.argsort(table["bin"])
-        sums = {s: table[f"sum {s}"][order] for s in request.columns}
-        squares = {s: table[f"squares {s}"][order] for s in request.columns}
-        rows = table["rows"]
-        told = [
-            (
-                e,
-                table[f"{n} sum"].sum(),
-                table[f"{n} squares"].sum(),
-                int(table[f"{n} count"].sum()),
-            )
-            for n, e in zip(new, empties, strict=True)
-        ]
-        notes += _told(every - int(rows.sum()), told)
-        yield estimator, Counts(table["bin"][order], rows[order], sums, squares), notes
+        table = {name: values[known] for name, values in every.items()}
+        sums = {s: table[f"sum {s}"] for s in request.columns}
+        squares = {s: table[f"squares {s}"] for s in request.columns}
+        told = []
+        for n, e in zip(new, empties, strict=True):
+            total, squared, rows = (table[f"{n} {w}"].sum() for w in ("sum", "squares", "count"))
+            told.append((e, total, squared, int(rows)))
+        notes += _told(int(every["rows"][~known].sum()), told)
+        yield estimator, Counts(table["bin"], table["rows"], sums, squares), notes
 
 
 def _usual_scales(frame: Any, request: Request) -> dict[str, float]:
@@ -397,5 +387,6 @@ def _grouped(cells: Any, request: Request, size: Size, empties: Sequence[str]) -
             nw.col(name).count().alias(f"{name} count"),
         ]
         made.append(nw.col(f"{name} squares").sum())
-    found: dict[str, Any] = cells.group_by("bin").agg(*made).collect().to_dict(as_series=False)
+    table = cells.group_by("bin").agg(*made).collect().sort("bin")
+    found: dict[str, Any] = table.to_dict(as_series=False)
     return found

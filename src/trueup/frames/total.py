@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
@@ -263,13 +263,6 @@ def _read_shared(
     return dict(shared or {})
 
 
-class _Form(NamedTuple):
-    """Σ K(a, b)·a[φᵢ]·b[φⱼ]: the numbers a[φ] of each row and the weights K."""
-
-    sharing: Sharing
-    functionals: dict[Any, Floats]
-
-
 def covariances(cells: Cells, w: Request, ids: Mapping[str, Any]) -> Floats:
     """Return Σ wᵢwⱼ cov(gᵢ, gⱼ) over the pairs i ≠ j of each group that share a statistic.
 
@@ -290,11 +283,11 @@ def covariances(cells: Cells, w: Request, ids: Mapping[str, Any]) -> Floats:
             common = frozenset(s for s, column in own.items() if column in chosen)
             common_to = sharing(component, common, w.statistics, w.scale_symbols)
             keys = dict.fromkeys(key for pair in common_to.pairs for key in pair)
-            form = _Form(common_to, {k: _values(common_to.functional(k), arrays) for k in keys})
+            phi = {k: _values(common_to.functional(k), arrays) for k in keys}
             for finer in _subsets(columns):
                 if {*chosen} <= {*finer}:
                     sign = (-1) ** (len(finer) - len(chosen))
-                    result += sign * _pairs(cells, form, arrays, finer)
+                    result += sign * _pairs(cells, common_to, phi, arrays, finer)
     return result
 
 
@@ -303,16 +296,22 @@ def _subsets(columns: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         yield from combinations(columns, size)
 
 
-def _pairs(cells: Cells, form: _Form, arrays: list[Floats], finer: Sequence[Any]) -> Floats:
-    """Return the form summed over all pairs i ≠ j that agree in some id columns, group by group."""
+def _pairs(
+    cells: Cells,
+    common_to: Sharing,
+    phi: Mapping[Any, Floats],
+    arrays: Sequence[Floats],
+    finer: Sequence[Any],
+) -> Floats:
+    """Return Σ K(a, b)·a[φᵢ]·b[φⱼ] over all pairs i ≠ j that agree in some columns, by group."""
     _, first, codes = np.unique(cells.codes_of(finer), return_index=True, return_inverse=True)
     weight, draws = cells.weight[cells.kept], [a[first] for a in arrays]
-    numbers = {key: weight * values for key, values in form.functionals.items()}
+    numbers = {key: weight * values for key, values in phi.items()}
     sums = {key: group_sums(codes, values, len(first)) for key, values in numbers.items()}
     total = np.zeros(len(first))
-    for a, b in form.sharing.pairs:
+    for a, b in common_to.pairs:
         own = group_sums(codes, numbers[a] * numbers[b], len(first))
-        total += _values(form.sharing.weight((a, b)), draws) * (sums[a] * sums[b] - own)
+        total += _values(common_to.weight((a, b)), draws) * (sums[a] * sums[b] - own)
     return group_sums(cells.codes[cells.kept][first], total, cells.groups)
 
 

@@ -207,24 +207,19 @@ class _Errors:
             estimator.estimand, {symbols[s]: values for s, values in known.truth.items()}
         )
         self.f[known.empty] = 0.0
-        self.near, exact = None, None
         f, noise, domain = estimator._recipe[:3]
         if isinstance(estimator, NearlyUnbiased):
-            self.near = estimator
+            self.near: NearlyUnbiased | None = estimator
             exact = self._made("unbiased", partial(unbiased, f, noise, domain))
         else:
-            exact = estimator
-            self.near = self._made(
-                "nearly_unbiased", partial(self._near, estimator, f, noise, domain)
-            )
+            near = partial(self._near, estimator, f, noise, domain)
+            exact, self.near = estimator, self._made("nearly_unbiased", near)
         given = {"unbiased": exact, "nearly_unbiased": self.near}
         self.moments = {k: self._made(k, partial(self._of, e)) for k, e in given.items() if e}
         self.moments["clipped"] = self._made("clipped", partial(self._clipped, Clipped(estimator)))
-        self.left_out = None
-        if size.divides and size.low >= 0:
-            self.left_out = self._made(
-                "naive", partial(naive_moments, estimator, size, known.truth)
-            )
+        naive = partial(naive_moments, estimator, size, known.truth)
+        counted = size.divides and size.low >= 0
+        self.left_out = self._made("naive", naive) if counted else None
         self.own = "nearly_unbiased" if self.near is estimator else "unbiased"
 
     def _made(self, kind: str, make: Any) -> Any:
