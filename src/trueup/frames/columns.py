@@ -9,7 +9,7 @@ import numpy as np
 from trueup.errors import TrueupError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -72,11 +72,15 @@ class Engine(Protocol):
         """Return an Arrow table, made in memory, as a frame of this kind; ``keys`` are its own."""
 
 
-def not_numbers(name: Any, kind: object, value: object, row: int | None) -> TrueupError:
-    """Return the refusal of a column that holds no numbers, with the first value that is none."""
-    value = value.item() if isinstance(value, np.generic) else value
-    where = "" if row is None else f", at row {row}"
-    shown = "" if value is None else f": {value!r}{where}"
+def not_numbers(
+    name: Any, kind: object, there: Sequence[bool] = (), at: Callable[[int], Any] | None = None
+) -> TrueupError:
+    """Return the refusal of a column that holds no numbers, with the first value that is there."""
+    rows, shown = np.flatnonzero(there), ""
+    if at is not None and len(rows):
+        value = at(int(rows[0]))
+        value = value.item() if isinstance(value, np.generic) else value
+        shown = f": {value!r}, at row {rows[0]}"
     return TrueupError(
         f"the column {name!r} holds {kind}, not numbers{shown}",
         "convert it to numbers first, or map the statistic to another column",

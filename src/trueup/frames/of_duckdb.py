@@ -31,7 +31,7 @@ def check(frame: Any, names: Sequence[str]) -> None:
         kind = kinds[fold(name)]
         plain = kind.partition("(")[0]
         if "[" in kind or plain == "INTERVAL" or not any(n in plain for n in _NUMBERS):
-            raise not_numbers(name, kind, None, None)
+            raise not_numbers(name, kind)
 
 
 def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:

@@ -51,7 +51,7 @@ def check(frame: Any, names: Sequence[str]) -> None:
     for name in names:
         kind = schema[name]
         if not kind.is_numeric() and kind != nw.Unknown:
-            raise not_numbers(name, kind, None, None)
+            raise not_numbers(name, kind)
 
 
 def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:

@@ -40,7 +40,7 @@ def check(frame: Any, names: Sequence[str]) -> None:
     for name in names:
         kind = kinds[fold(name)]
         if kind.partition("(")[0] not in _NUMBERS:
-            raise not_numbers(name, kind, None, None)
+            raise not_numbers(name, kind)
 
 
 def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
