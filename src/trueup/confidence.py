@@ -73,11 +73,12 @@ class Intervals:
 
     def at(self, values: Sequence[Any], level: float) -> tuple[Any, Any]:
         """Return the ends at published values of any shapes that go together."""
+        if all(isinstance(v, NUMBER) for v in values):
+            low, high = self._ends([np.array([v], float) for v in values], level, self.statistics)
+            return float(low[0]), float(high[0])
         arrays = broadcast([s.symbol for s in self.statistics], values)
         x = [np.asarray(a, float).ravel() for a in arrays]
         low, high = (e.reshape(arrays[0].shape) for e in self._ends(x, level, self.statistics))
-        if all(isinstance(v, NUMBER) for v in values):
-            return float(low), float(high)
         return with_mask(low, values), with_mask(high, values)
 
     def in_rows(
@@ -106,8 +107,11 @@ class Intervals:
             low, high = self._quotient.under(statistics).interval(x, level)
         else:
             low, high = image(self._completed, box(statistics, x, level), self._slopes)
-        missing = np.logical_or.reduce([np.isnan(v) for v in x])
-        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+        for v in x:
+            missing = np.isnan(v)
+            if missing.any():
+                low, high = np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+        return low, high
 
     def closed(self, level: float, names: tuple[str, ...] = ()) -> tuple[Grid, Grid]:
         """Return the ends as formulas in the statistics, then the scales of ``names``, if any."""

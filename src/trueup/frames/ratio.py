@@ -179,6 +179,7 @@ def _warn(
 
 
 def _in_engine(engine: Engine, frame: Any, requests: Sequence[RatioRequest], totals: Totals) -> Any:
+    arrow = optional("pyarrow", "tables", "ratios of a lazy frame")
     names, keys = list(dict.fromkeys(c for r in requests for c in r.inputs)), totals.by
     numbers = {f"{n}#": nw.col(n).cast(nw.Float64()) for n in names}
     broken = {c for r in requests for s, c in r.columns.items() if r.ratio.noise[s].lattice}
@@ -194,7 +195,6 @@ def _in_engine(engine: Engine, frame: Any, requests: Sequence[RatioRequest], tot
     counts = np.array(groups[ROWS], float)
     total = {n: np.array(groups[f"{n}#"], float) for n in names}  # None becomes NaN
     whole = {n: (np.array(groups[f"{n}##"], float) == counts) & ~np.isnan(total[n]) for n in names}
-    arrow = optional("pyarrow", "tables", "ratios of a lazy frame")
     native = table.to_native()
     made = {k: native[k] for k in keys} | {ROWS: arrow.array(counts.astype(np.int64))}
     for r in requests:
