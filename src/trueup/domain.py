@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from trueup.errors import TrueupError
-from trueup.exact import Exact, number
+from trueup.exact import Exact, number, read_exact
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -51,6 +51,16 @@ class Interval:
         if isinstance(value, (tuple, list)) and len(value) == 2:
             return Interval(*value)
         raise TrueupError(f"a domain is a pair (low, high), got {value!r}", _HINT)
+
+    @staticmethod
+    def from_record(record: list[Any]) -> Interval:
+        """Return the domain that :meth:`to_record` wrote."""
+        low, high = (None if b is None else read_exact(b) for b in record[:2])
+        return Integers(low, high) if "integers" in record[2:] else Interval(low, high)
+
+    def to_record(self) -> list[str | None]:
+        """Return the bounds as plain data, for JSON."""
+        return [None if b is None else str(b) for b in self.bounds] + ["integers"] * self.lattice
 
     def integers(self) -> Integers:
         """Return the integers of this domain; a domain without any is refused."""

@@ -25,35 +25,25 @@ from trueup.arguments import (
     values_of,
     with_convention,
 )
-from trueup.domain import Integers, Interval
+from trueup.confidence import NORMAL, Intervals
+from trueup.domain import Interval
 from trueup.errors import InfiniteVariance, TrueupError
-from trueup.exact import read_exact
 from trueup.formula.denominators import denominators
 from trueup.formula.objections import objections
-from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
 from trueup.inverse import display
 from trueup.inverse.as_written import check_as_written
-from trueup.inverse.closed_ends import grids, of_ratio, projected
 from trueup.inverse.exact_law import ExactLaw
 from trueup.inverse.grids import grid
-from trueup.inverse.monotone import direction
-from trueup.inverse.projection import box, completed, image, rescaled, slopes
-from trueup.inverse.quotient import Quotient, quotient
 from trueup.inverse.scaled import Scaled, check_names
 from trueup.inverse.solve import Inverse, invert, on_the_line
-from trueup.kernels.evaluate import evaluate
 from trueup.kernels.grid import Grid, columns, common_dtype
-from trueup.kernels.grid import columns as evaluated
 from trueup.noise.base import Noise
 from trueup.noise.elementwise import with_mask
-from trueup.noise.half_planes import with_quantiles
 from trueup.noise.record import from_record, to_record
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-    from trueup.inverse.solve import Statistic
 
 
 def unbiased(
@@ -136,7 +126,6 @@ class Estimator:
         self.extension = extension
         self._value = self._grid("value")
         self._by_scale: dict[tuple[str, ...], Scaled] = {}
-        self._ends_by_level: dict[tuple[object, ...], tuple[Grid, Grid]] = {}
 
     def _invert(self, extension: object) -> Inverse:
         """Return the estimator as a sum of components."""
@@ -242,11 +231,12 @@ class Estimator:
         """
         if not (isinstance(level, NUMBER) and 0 < level < 1):
             raise TrueupError(f"level must lie between 0 and 1, got {level!r}", "e.g. 0.95")
-        if self.interval_method == "exact":
-            return self._inverted(self._values(x, statistics)[0], level)
-        if self.interval_method != "normal approximation":
-            return self._believed(self._values(x, statistics), level)
-        center, error = self(*x, **statistics), self.stderr(*x, **statistics)
+        if self.interval_method != NORMAL:
+            return self._intervals.at(self._values(x, statistics), level)
+        return self._around(self(*x, **statistics), self.stderr(*x, **statistics), level)
+
+    def _around(self, center: Any, error: Any, level: float) -> tuple[Any, Any]:
+        """Return the ends of a normal approximation."""
         z, fixed, share = self._spread(level)
         spread = z * error + fixed + share * abs(center)
         return center - spread, center + spread
@@ -260,107 +250,16 @@ class Estimator:
 
         Refused where they have none. The inputs are the statistics, then the scales of ``names``.
         """
-        if self.interval_method == "normal approximation":
-            return None
-        key = (level, *names)
-        if key not in self._ends_by_level:
-            symbols = {s.symbol.name: s.symbol for s in self._statistics}
-            scales = {symbols[n]: sympy.Symbol(f"scale of {n}", positive=True) for n in names}
-            if self.interval_method == "ratio" and self._quotient is not None:
-                ends = of_ratio(self._quotient, level, scales)
-            else:
-                ends = projected(self._completed, self._statistics, level, self._slopes, scales)
-            self._ends_by_level[key] = grids(ends, self._statistics, scales)
-        return self._ends_by_level[key]
+        return None if self.interval_method == NORMAL else self._intervals.closed(level, names)
 
-    @cached_property
+    @property
     def interval_method(self) -> str:
         """How ``interval`` works: "exact", "ratio", "projection" or "normal approximation"."""
-        try:
-            for statistic in self._statistics:
-                with_quantiles(statistic.noise).quantile(0.5)
-        except TrueupError:  # only moments are known
-            return "normal approximation"
-        if len(self._statistics) == 1:
-            monotone = direction(self.estimand, self._statistics[0])
-            return "exact" if monotone else "normal approximation"
-        if self._quotient is not None:
-            return "ratio"
-        return "normal approximation" if self.estimand.has(Opaque) else "projection"
+        return self._intervals.method
 
     @cached_property
-    def _quotient(self) -> Quotient | None:
-        return quotient(self.estimand, self._statistics, self._tied)
-
-    @cached_property
-    def _completed(self) -> sympy.Expr:
-        return completed(self.estimand, self._statistics)
-
-    @cached_property
-    def _slopes(self) -> tuple[int, ...] | None:
-        if self.interval_method == "exact":
-            return (direction(self.estimand, self._statistics[0]),)
-        return slopes(self.estimand, self._statistics)
-
-    def _believed(self, values: Sequence[Any], level: float) -> tuple[Any, Any]:
-        """Return the interval of a ratio, or of a box mapped through f."""
-        arrays = broadcast(self._symbols, values)
-        ends = self._ends([np.asarray(a, float).ravel() for a in arrays], level, self._statistics)
-        low, high = (end.reshape(arrays[0].shape) for end in ends)
-        if all(isinstance(v, NUMBER) for v in values):
-            return float(low), float(high)
-        return with_mask(low, values), with_mask(high, values)
-
-    def _ends(
-        self, x: Sequence[NDArray[Any]], level: float, statistics: Sequence[Statistic]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the interval at columns, NaN where one of them is."""
-        if self.interval_method == "ratio" and self._quotient is not None:
-            low, high = self._quotient.under(statistics).interval(x, level)
-        else:
-            low, high = image(self._completed, box(statistics, x, level), self._slopes)
-        missing = np.logical_or.reduce([np.isnan(v) for v in x])
-        return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
-
-    def _interval(
-        self, x: Sequence[Any], level: float, scales: Mapping[str, Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the interval at columns of one length, with noise scales that differ by row."""
-        columns = [np.asarray(v, float) for v in x]
-        if self.interval_method == "normal approximation":
-            given = [*columns, *(np.asarray(v, float) for v in scales.values())]
-            scaled = self._scaled(tuple(scales)) if scales else None
-            value = scaled.grid("value") if scaled else self._value
-            variance = scaled.grid("variance") if scaled else self._variance
-            center, error = evaluated(value, variance, given, ("value", "stderr"))
-            z, fixed, share = self._spread(level)
-            spread = z * error + fixed + share * np.abs(center)
-            return center - spread, center + spread
-        if scales and not any(self.noise[name].lattice for name in scales):
-            closed = self._formulas_of_ends(level, tuple(scales))
-            if closed is not None:
-                given = [*columns, *(np.asarray(v, float) for v in scales.values())]
-                low, high = (evaluated(g, None, given, ("value",))[0] for g in closed)
-                return low, high
-        low, high = np.full(columns[0].shape, np.nan), np.full(columns[0].shape, np.nan)
-        for rows, statistics in rescaled(self._statistics, scales, len(columns[0])):
-            low[rows], high[rows] = self._ends([c[rows] for c in columns], level, statistics)
-        return low, high
-
-    def _formulas_of_ends(self, level: float, names: tuple[str, ...]) -> tuple[Grid, Grid] | None:
-        try:
-            return self._closed_ends(level, names)
-        except TrueupError:  # there are none: noise level by noise level then
-            return None
-
-    def _inverted(self, x: Any, level: float) -> tuple[Any, Any]:
-        ranges = box(self._statistics, [x], level)
-        low, high = (self._truth(dict.fromkeys(ranges, q)) for q in next(iter(ranges.values())))
-        if (direction(self.estimand, self._statistics[0]) or 0) < 0:
-            low, high = high, low
-        if isinstance(x, NUMBER):
-            return float(low), float(high)
-        return with_mask(low, [x]), with_mask(high, [x])
+    def _intervals(self) -> Intervals:
+        return Intervals(self.estimand, self._statistics, self._tied)
 
     # -- at a true value ---------------------------------------------------------------------------
 
@@ -455,10 +354,6 @@ class Estimator:
     def _at(self, function: Callable[..., float], q: Any, named: Mapping[str, Any]) -> Any:
         with objections(self._source.expr):
             return at_truth(function, self._statistics, q, self._used(named))
-
-    def _truth(self, q: Mapping[sympy.Symbol, Any]) -> Any:
-        columns = {s: np.atleast_1d(np.asarray(v, float)).ravel() for s, v in q.items()}
-        return evaluate(self._completed, columns).reshape(np.shape(next(iter(q.values()))))
 
     # -- the formula -------------------------------------------------------------------------------
 
@@ -627,7 +522,7 @@ class Estimator:
             "trueup": 1,
             "formula": self._source.record,
             "noise": {s.symbol.name: to_record(s.noise) for s in self._statistics},
-            "domain": {s.symbol.name: _bounds_record(s.domain) for s in self._statistics},
+            "domain": {s.symbol.name: s.domain.to_record() for s in self._statistics},
             "extension": self.extension,
         }
         if self._tied:
@@ -645,7 +540,7 @@ class Estimator:
                 low, values = formula["table"]
                 formula = {low + i: v for i, v in enumerate(values)}
             noise = {name: from_record(n) for name, n in record["noise"].items()}
-            domain = {name: _read_bounds(b) for name, b in record["domain"].items()}
+            domain = {name: Interval.from_record(b) for name, b in record["domain"].items()}
             prior = record.get("prior")
             return cls(formula, noise, domain, record["extension"], prior=prior)
         except TrueupError:
@@ -666,10 +561,6 @@ class Estimator:
         return (Estimator, self._recipe)
 
     # -- evaluation --------------------------------------------------------------------------------
-
-    @property
-    def _symbols(self) -> tuple[sympy.Symbol, ...]:
-        return tuple(s.symbol for s in self._statistics)
 
     @cached_property
     def _variance(self) -> Grid:
@@ -716,7 +607,8 @@ class Estimator:
             return _root(number) if output else number
         arrays = [np.asarray(v) for v in values]
         broadcast(grid.inputs, arrays)
-        result = columns(grid, grid, arrays, (output or "value",), _dtype(values))[0]
+        dtype = common_dtype([v for v in values if not isinstance(v, NUMBER)])  # double if none
+        result = columns(grid, grid, arrays, (output or "value",), dtype)[0]
         if all(isinstance(v, NUMBER) for v in values):
             return float(result)
         return with_mask(result, values)
@@ -727,22 +619,5 @@ class Estimator:
         return columns(self._value, variance, [np.asarray(v) for v in values], outputs)
 
 
-def _dtype(values: Sequence[Any]) -> np.dtype[Any]:
-    """Return the precision of the results: that of the arrays; of numbers alone, double."""
-    arrays = [v for v in values if not isinstance(v, NUMBER)]
-    return common_dtype(arrays) if arrays else np.dtype(float)
-
-
 def _root(variance: float) -> float:
     return math.sqrt(variance) if variance >= 0 else math.nan
-
-
-def _bounds_record(domain: Interval) -> list[str | None]:
-    return [None if b is None else str(b) for b in domain.bounds] + (
-        ["integers"] if domain.lattice else []
-    )
-
-
-def _read_bounds(record: list[Any]) -> Interval:
-    low, high = (None if b is None else read_exact(b) for b in record[:2])
-    return Integers(low, high) if "integers" in record[2:] else Interval(low, high)

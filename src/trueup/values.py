@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import operator
 import uuid
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from trueup.exact import number, symbolic
 from trueup.formula.operations import COMPARISONS, FUNCTIONS
 from trueup.formula.source import DEFAULT, Source
 from trueup.noise.base import Noise
+from trueup.noise.elementwise import with_mask
 from trueup.noise.noiseless import Noiseless
 
 if TYPE_CHECKING:
@@ -38,16 +40,16 @@ MAX_SUM = 4096
 
 _counter = itertools.count(1)
 _FUNCTIONS: dict[str, Callable[..., sympy.Expr]] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: a / b,
-    "power": lambda a, b: a**b,
-    "float_power": lambda a, b: a**b,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "power": operator.pow,
+    "float_power": operator.pow,
     "square": lambda a: a**2,
     "reciprocal": lambda a: 1 / a,
-    "negative": lambda a: -a,
-    "positive": lambda a: a,
+    "negative": operator.neg,
+    "positive": operator.pos,
     "fabs": sympy.Abs,
     **{row.ufunc.__name__: row.symbolic for row in FUNCTIONS.values()},
     "log1p": lambda a: sympy.log(1 + a),
@@ -57,9 +59,6 @@ _FUNCTIONS: dict[str, Callable[..., sympy.Expr]] = {
     "maximum": sympy.Max,
     "minimum": sympy.Min,
 }
-_RELATIONS: dict[str, Callable[..., Any]] = {
-    row.ufunc.__name__: row.symbolic for row in COMPARISONS.values()
-}
 _LOGIC: dict[str, Callable[..., Any]] = {
     "logical_and": sympy.And,
     "bitwise_and": sympy.And,
@@ -67,6 +66,11 @@ _LOGIC: dict[str, Callable[..., Any]] = {
     "bitwise_or": sympy.Or,
     "logical_not": sympy.Not,
     "invert": sympy.Not,
+}
+_FORMULAS = {
+    **_FUNCTIONS,
+    **{row.ufunc.__name__: row.symbolic for row in COMPARISONS.values()},
+    **_LOGIC,
 }
 
 
@@ -158,13 +162,21 @@ class _Formula:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a NumPy function as a formula."""
-        table = _FUNCTIONS | _RELATIONS | _LOGIC
-        if method != "__call__" or kwargs or ufunc.__name__ not in table:
+        if method != "__call__" or kwargs or ufunc.__name__ not in _FORMULAS:
             raise TrueupError(
                 f"np.{ufunc.__name__} of a noisy value is not a formula we can debias",
                 f"use one of {', '.join(sorted(_FUNCTIONS))}",
             )
-        return _apply(table[ufunc.__name__], *inputs)
+        return _apply(_FORMULAS[ufunc.__name__], *inputs)
+
+
+def _method(name: str, *, reflected: bool = False) -> Callable[..., Any]:
+    """Return an operator by the name that NumPy has for it."""
+
+    def method(*operands: Any) -> Any:
+        return _apply(_FORMULAS[name], *(reversed(operands) if reflected else operands))
+
+    return method
 
 
 class Condition(_Formula):
@@ -176,14 +188,9 @@ class Condition(_Formula):
             "use it as a condition: tu.where(condition, a, b)",
         )
 
-    def __and__(self, other: Any) -> Condition:
-        return _test(sympy.And, self, other)
-
-    def __or__(self, other: Any) -> Condition:
-        return _test(sympy.Or, self, other)
-
-    def __invert__(self) -> Condition:
-        return _test(sympy.Not, self)
+    __and__: Callable[..., Condition] = _method("logical_and")
+    __or__: Callable[..., Condition] = _method("logical_or")
+    __invert__: Callable[..., Condition] = _method("logical_not")
 
     def __repr__(self) -> str:
         return f"<condition {_display(self.expr, self.leaves)}>"
@@ -237,12 +244,9 @@ class Noisy(_Formula):
                 for s, leaf in leaves.items()
             }
             out[rows] = ask(_estimator(expr, leaves), columns or {DEFAULT: 0.0})
-        if not any(leaf.hidden.any() for leaf in self.leaves.values()):
-            return out if shape else float(out)
-        hidden = np.zeros(shape, bool)
-        for leaf in self.leaves.values():
-            hidden = hidden | leaf.hidden
-        return np.ma.MaskedArray(out, mask=hidden)
+        hidden = [leaf for leaf in self.leaves.values() if leaf.hidden.any()]
+        masked = [np.ma.MaskedArray(leaf.values, leaf.hidden) for leaf in hidden]
+        return with_mask(out if shape else float(out), masked)
 
     def _coincidences(self) -> Iterator[tuple[Any, sympy.Expr]]:
         """Yield sets of rows with the formula that holds there.
@@ -322,60 +326,25 @@ class Noisy(_Formula):
 
     # -- arithmetic --------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Noisy:
-        return _value(_FUNCTIONS["add"], self, other)
-
+    __add__: Callable[..., Noisy] = _method("add")
     __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Noisy:
-        return _value(_FUNCTIONS["subtract"], self, other)
-
-    def __rsub__(self, other: Any) -> Noisy:
-        return _value(_FUNCTIONS["subtract"], other, self)
-
-    def __mul__(self, other: Any) -> Noisy:
-        return _value(_FUNCTIONS["multiply"], self, other)
-
+    __sub__: Callable[..., Noisy] = _method("subtract")
+    __rsub__: Callable[..., Noisy] = _method("subtract", reflected=True)
+    __mul__: Callable[..., Noisy] = _method("multiply")
     __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Noisy:
-        return _value(_FUNCTIONS["divide"], self, other)
-
-    def __rtruediv__(self, other: Any) -> Noisy:
-        return _value(_FUNCTIONS["divide"], other, self)
-
-    def __pow__(self, other: Any) -> Noisy:
-        return _value(_FUNCTIONS["power"], self, other)
-
-    def __rpow__(self, other: Any) -> Noisy:
-        return _value(_FUNCTIONS["power"], other, self)
-
-    def __neg__(self) -> Noisy:
-        return _value(_FUNCTIONS["negative"], self)
-
-    def __pos__(self) -> Noisy:
-        return self
-
-    def __abs__(self) -> Noisy:
-        return _value(sympy.Abs, self)
-
-    def __lt__(self, other: Any) -> Condition:
-        return _test(_RELATIONS["less"], self, other)
-
-    def __le__(self, other: Any) -> Condition:
-        return _test(_RELATIONS["less_equal"], self, other)
-
-    def __gt__(self, other: Any) -> Condition:
-        return _test(_RELATIONS["greater"], self, other)
-
-    def __ge__(self, other: Any) -> Condition:
-        return _test(_RELATIONS["greater_equal"], self, other)
-
-    def __eq__(self, other: object) -> Any:
-        return _test(_RELATIONS["equal"], self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return _test(_RELATIONS["not_equal"], self, other)
+    __truediv__: Callable[..., Noisy] = _method("divide")
+    __rtruediv__: Callable[..., Noisy] = _method("divide", reflected=True)
+    __pow__: Callable[..., Noisy] = _method("power")
+    __rpow__: Callable[..., Noisy] = _method("power", reflected=True)
+    __neg__: Callable[..., Noisy] = _method("negative")
+    __pos__: Callable[..., Noisy] = _method("positive")
+    __abs__: Callable[..., Noisy] = _method("absolute")
+    __lt__: Callable[..., Condition] = _method("less")
+    __le__: Callable[..., Condition] = _method("less_equal")
+    __gt__: Callable[..., Condition] = _method("greater")
+    __ge__: Callable[..., Condition] = _method("greater_equal")
+    __eq__: Callable[..., Any] = _method("equal")
+    __ne__: Callable[..., Any] = _method("not_equal")
 
     def __bool__(self) -> bool:
         raise TrueupError(
@@ -446,16 +415,6 @@ def _check_kinds(parts: Sequence[_Formula], kind: type[_Formula]) -> None:
             )
 
 
-def _value(function: Callable[..., Any], *operands: Any) -> Noisy:
-    result: Noisy = _apply(function, *operands)
-    return result
-
-
-def _test(function: Callable[..., Any], *operands: Any) -> Condition:
-    result: Condition = _apply(function, *operands)
-    return result
-
-
 def _combine(parts: Sequence[_Formula], expr: Any, shape: tuple[int, ...] | None = None) -> Any:
     leaves: Leaves = {}
     for part in parts:
@@ -496,7 +455,7 @@ def _known(operand: Any) -> _Formula:
     finite = np.asarray(values)[np.isfinite(np.asarray(values))]
     domain = (finite.min(), finite.max()) if finite.size else None
     known = noisy(values, Noiseless(), domain, "w")
-    return _test(_RELATIONS["not_equal"], known, 0) if array.dtype == bool else known
+    return known != 0 if array.dtype == bool else known
 
 
 def _twin(leaf: _Leaf, index: NDArray[np.intp]) -> sympy.Symbol:

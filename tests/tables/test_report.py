@@ -13,9 +13,8 @@ from extras import needs
 from frames.backends import BACKENDS, Backend
 from frames.spark_frames import make, read
 from trueup.tables.decision import Decision
-from trueup.tables.integer_sums import summed
 from trueup.tables.size_classes import FINE, Size, shares
-from trueup.tables.typical import Clipped
+from trueup.tables.typical import Clipped, summed
 
 pd, pl = needs("pandas"), needs("polars")
 

@@ -9,7 +9,7 @@ import numpy as np
 from trueup.errors import TrueupError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -68,12 +68,19 @@ class Engine(Protocol):
     def extend(self, frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
         """Return the frame with columns added: the value, variance or stderr of what is wanted."""
 
+    def returned(self, frame: Any, made: Any, keys: Sequence[str]) -> Any:
+        """Return an Arrow table, made in memory, as a frame of this kind; ``keys`` are its own."""
 
-def not_numbers(name: Any, kind: object, value: object, row: int | None) -> TrueupError:
-    """Return the refusal of a column that holds no numbers, with the first value that is none."""
-    value = value.item() if isinstance(value, np.generic) else value
-    where = "" if row is None else f", at row {row}"
-    shown = "" if value is None else f": {value!r}{where}"
+
+def not_numbers(
+    name: Any, kind: object, there: Sequence[bool] = (), at: Callable[[int], Any] | None = None
+) -> TrueupError:
+    """Return the refusal of a column that holds no numbers, with the first value that is there."""
+    rows, shown = np.flatnonzero(there), ""
+    if at is not None and len(rows):
+        value = at(int(rows[0]))
+        value = value.item() if isinstance(value, np.generic) else value
+        shown = f": {value!r}, at row {rows[0]}"
     return TrueupError(
         f"the column {name!r} holds {kind}, not numbers{shown}",
         "convert it to numbers first, or map the statistic to another column",
@@ -89,6 +96,11 @@ def joined(pieces: Sequence[Column]) -> Column:
         return Column(values)
     nulls = [np.zeros(len(p.values), bool) if p.null is None else p.null for p in pieces]
     return Column(values, np.concatenate(nulls))
+
+
+def whole(pieces: Sequence[Piece], name: Any) -> NDArray[Any]:
+    """Return all numbers of a column."""
+    return joined([piece.columns[name] for piece in pieces]).values
 
 
 def either(nulls: Sequence[NDArray[np.bool_] | None]) -> NDArray[np.bool_] | None:

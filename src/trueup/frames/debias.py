@@ -12,7 +12,7 @@ from trueup.frames import eager, of_arrow, of_duckdb, of_narwhals, of_pandas, of
 from trueup.tables.request import level_of, outputs_of, read_requests
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from trueup.frames.columns import Eager, Engine
 
@@ -90,23 +90,29 @@ def debias(
             frame.to_native(), columns, scales, stderr=stderr, interval=interval, **estimators
         )
         return of_narwhals.wrapped(native, frame)
-    in_memory = eager_backend(frame)
-    if in_memory is not None:
-        names = in_memory.names(frame)
-        requests = read_requests(
-            names, columns, scales, estimators, outputs=outputs_of(stderr, interval), level=level
-        )
-        return eager.debias(in_memory, frame, requests)
-    engine = engine_of(frame)
+    present, fold = names_of(frame)
     requests = read_requests(
-        *(engine.names(frame), columns, scales, estimators),
+        *(present, columns, scales, estimators),
         outputs=outputs_of(stderr, interval),
         level=level,
-        fold=engine.fold,
+        fold=fold,
     )
+    backend = eager_backend(frame)
+    if backend is not None:
+        return eager.debias(backend, frame, requests)
+    engine = engine_of(frame)
     for request in requests:
         engine.check(frame, request.inputs)
     return engine.extend(frame, {n: (r, o) for r in requests for n, o in r.written.items()})
+
+
+def names_of(frame: Any) -> tuple[list[Any], Callable[[Any], Any]]:
+    """Return the names of the columns, and what makes two spellings one where the engine does."""
+    backend = eager_backend(frame)
+    if backend is not None:
+        return backend.names(frame), lambda name: name
+    engine = engine_of(frame)
+    return engine.names(frame), engine.fold
 
 
 def eager_backend(frame: Any) -> Eager | None:

@@ -27,12 +27,15 @@ if TYPE_CHECKING:
     from trueup.frames.columns import Eager
     from trueup.tables.request import Request
 
+WHOLE = "check the column, or describe the noise as continuous, e.g. Laplace(scale)"
+"""What to do about broken numbers under integer noise."""
 _DOUBLE = np.dtype(float)
 
 
 def debias(backend: Eager, frame: Any, requests: Sequence[Request]) -> Any:
     """Return the frame with the columns that are wanted, computed by the kernels."""
     pieces = read(backend, frame, requests)
+    warn_beyond(requests, pieces)
     like = {name: r.inputs for r in requests for name in r.written}
     new: dict[str, list[Column]] = {name: [] for name in like}
     for r in requests:
@@ -45,7 +48,7 @@ def debias(backend: Eager, frame: Any, requests: Sequence[Request]) -> Any:
 def read(
     backend: Eager, frame: Any, requests: Sequence[Request], *, skip: bool = False
 ) -> list[Piece]:
-    """Return the columns that are read, the scales checked, with a warning about doubtful bounds.
+    """Return the columns that are read, with every scale checked.
 
     With ``skip`` a missing scale is no error, only one that is not positive.
     """
@@ -54,7 +57,6 @@ def read(
     for w in requests:
         for piece in pieces:
             _check_scales(w, piece, skip=skip)
-    _warn_beyond(requests, pieces)
     return pieces
 
 
@@ -141,9 +143,13 @@ def _bad_scale(w: Request, statistic: str, name: Any, scale: float, row: int) ->
             "bound the domain on the side where the formula grows, or leave these rows out",
         )
     shown = "missing" if np.isnan(scale) else f"{scale:g}"
+    return not_positive(statistic, name, f"{shown} at row {row}")
+
+
+def not_positive(statistic: str, name: Any, shown: str) -> TrueupError:
+    """Return the refusal of a noise scale, given what it is and where."""
     return TrueupError(
-        f"the noise scale of {statistic} is {shown} at row {row} (column {name!r}), it must be "
-        "positive",
+        f"the noise scale of {statistic} is {shown} (column {name!r}), it must be positive",
         "give every published number the scale of its noise, or leave these rows out",
     )
 
@@ -159,14 +165,14 @@ def check_whole(w: Request, piece: Piece) -> None:
                 raise TrueupError(
                     f"the column {name!r} has {float(values[row])!r} at row {piece.start + row}, "
                     f"but {statistic} has integer noise: its published values are whole numbers",
-                    "check the column, or describe the noise as continuous, e.g. Laplace(scale)",
+                    WHOLE,
                 ) from None
 
 
 # -- bounds that the table contradicts -------------------------------------------------------------
 
 
-def _warn_beyond(requests: Sequence[Request], pieces: Sequence[Piece]) -> None:
+def warn_beyond(requests: Sequence[Request], pieces: Sequence[Piece]) -> None:
     """Warn of every column that has more values beyond a bound than the noise explains."""
     for bound in bounds_of(requests):
         x = _sample(pieces, bound.column)
@@ -176,18 +182,14 @@ def _warn_beyond(requests: Sequence[Request], pieces: Sequence[Piece]) -> None:
         ends = [extreme.reduce(v) for p in pieces if len(v := p.columns[bound.column].values)]
         farthest = float(extreme.reduce(ends)) if ends else None
         named = dataclasses.replace(bound, column=repr(bound.column))
-        text = named.doubt(x, scale, rows, farthest)
-        if text is not None:
-            warnings.warn(text, BoundWarning, stacklevel=_calls_inside() + 1)
+        warn(named.doubt(x, scale, rows, farthest))
     for empty in empties_of(requests):
         if not empty.denied:
             continue
         g, inputs = _indicated(empty.indicator, pieces)
         rows = sum(len(p.columns[empty.indicator.inputs[0]].values) for p in pieces)
         part = " looked at" if rows > SAMPLE else ""
-        text = empty.doubt(float(g.sum()), float(g @ g), len(g), g, inputs, part)
-        if text is not None:
-            warnings.warn(text, BoundWarning, stacklevel=_calls_inside() + 1)
+        warn(empty.doubt(float(g.sum()), float(g @ g), len(g), g, inputs, part))
 
 
 def _indicated(
@@ -205,12 +207,14 @@ def _indicated(
     return found, inputs
 
 
-def _calls_inside() -> int:
-    """Return how many calls up the code of the user is."""
-    here, frame, calls = str(Path(__file__).parents[1]), sys._getframe(1), 0
+def warn(text: str | None) -> None:
+    """Warn at the line of the user's that called us, of nothing if there is no text."""
+    if text is None:
+        return
+    here, frame, calls = str(Path(__file__).parents[1]), sys._getframe(), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
         frame, calls = frame.f_back, calls + 1
-    return calls
+    warnings.warn(text, BoundWarning, stacklevel=calls)
 
 
 def _sample(pieces: Sequence[Piece], column: Any) -> NDArray[np.float64]:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import narwhals as nw
 
 from trueup.errors import TrueupError
-from trueup.extras import optional
 from trueup.formula.opaque import Table
 from trueup.kernels.laguerre_factors import factored
 from trueup.kernels.precision import nearest
@@ -58,7 +57,7 @@ def expression(tape: Tape, inputs: Sequence[Expr], home: Any = None) -> Expr:
 
 def _home(expression: Any) -> Any:
     """Return the module of an expression: narwhals, or Polars itself."""
-    return nw if isinstance(expression, nw.Expr) else optional("polars", "tables", "a Polars frame")
+    return nw if isinstance(expression, nw.Expr) else nw.dependencies.get_polars()
 
 
 def _check_size(tape: Tape) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from narwhals.dependencies import get_pyarrow
 
-from trueup.extras import optional
 from trueup.frames.columns import Column, Piece, joined, not_numbers
 
 if TYPE_CHECKING:
@@ -18,10 +18,6 @@ _FEW = 64
 """Chunks that are worked on one by one; more are put together first."""
 
 
-def _arrow() -> Any:
-    return optional("pyarrow", "tables", "an Arrow table")
-
-
 def names(frame: Any) -> list[str]:
     """Return the names of the columns."""
     return list(frame.schema.names)
@@ -29,7 +25,7 @@ def names(frame: Any) -> list[str]:
 
 def pieces(frame: Any, names: Sequence[str]) -> Iterator[Piece]:
     """Yield the columns chunk by chunk: where nothing is missing they are not copied."""
-    pa = _arrow()
+    pa = get_pyarrow()
     chosen = frame.select(list(names))
     for name in names:
         check(chosen.column(name), name)
@@ -47,21 +43,19 @@ def pieces(frame: Any, names: Sequence[str]) -> Iterator[Piece]:
 
 def check(array: Any, name: Any) -> None:
     """Refuse an array that holds no numbers, with its first value."""
-    pa, kind = _arrow(), array.type
+    pa, kind = get_pyarrow(), array.type
     types = pa.types
     if types.is_dictionary(kind):
         kind = kind.value_type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return
     if not types.is_null(kind):
-        known = np.flatnonzero(np.asarray(array.is_valid()))
-        row = int(known[0]) if len(known) else None
-        raise not_numbers(name, kind, None if row is None else array[row].as_py(), row)
+        raise not_numbers(name, kind, array.is_valid(), lambda row: array[row].as_py())
 
 
 def column(array: Any) -> Column:
     """Return an Arrow array as numbers; integers and floats without nulls are not copied."""
-    pa = _arrow()
+    pa = get_pyarrow()
     if isinstance(array, pa.ChunkedArray):
         return joined([column(chunk) for chunk in array.chunks])
     kind = array.type
@@ -79,12 +73,12 @@ def column(array: Any) -> Column:
 
 def array(column: Column) -> Any:
     """Return a column as an Arrow array, without copying its numbers."""
-    return _arrow().array(column.values, mask=column.null)
+    return get_pyarrow().array(column.values, mask=column.null)
 
 
 def attach(frame: Any, new: dict[str, list[Column]], like: dict[str, Any]) -> Any:
     """Return the table with columns added, chunked as they were computed."""
-    pa = _arrow()
+    pa = get_pyarrow()
     for name, parts in new.items():
         if isinstance(frame, pa.RecordBatch):
             values: Any = array(joined(parts))
@@ -96,7 +90,7 @@ def attach(frame: Any, new: dict[str, list[Column]], like: dict[str, Any]) -> An
 
 def codes(frame: Any, names: Sequence[str]) -> NDArray[np.intp]:
     """Return which group each row is in, numbered as they first appear."""
-    total = np.zeros(frame.num_rows, np.intp)
+    pa, total = get_pyarrow(), np.zeros(frame.num_rows, np.intp)
     for name in names:
         values = frame.column(name)
         if hasattr(values, "combine_chunks"):
@@ -105,27 +99,13 @@ def codes(frame: Any, names: Sequence[str]) -> NDArray[np.intp]:
             values = values.dictionary_encode(null_encoding="encode")
         own = values.indices.fill_null(len(values.dictionary)).to_numpy(zero_copy_only=False)
         total = total * (int(own.max(initial=0)) + 1) + own
-        total = first_come(total)
+        total = pa.array(total).dictionary_encode().indices.to_numpy().astype(np.intp)
     return total
-
-
-def first_come(labels: NDArray[Any]) -> NDArray[np.intp]:
-    """Return labels numbered from 0 in the order in which they first appear.
-
-    Examples
-    --------
-    >>> first_come(np.array([7, 3, 7, 5]))
-    array([0, 1, 0, 2])
-    """
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    order = np.empty(len(first), np.intp)
-    order[np.argsort(first)] = np.arange(len(first))
-    return np.asarray(order[inverse])
 
 
 def make(frame: Any, names: Sequence[str], rows: Any, new: dict[str, Column]) -> Any:
     """Return a table of some rows of some columns, with others added."""
-    pa = _arrow()
+    pa = get_pyarrow()
     table = frame.select(list(names)).take(pa.array(rows))
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])

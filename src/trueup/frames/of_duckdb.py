@@ -31,13 +31,18 @@ def check(frame: Any, names: Sequence[str]) -> None:
         kind = kinds[fold(name)]
         plain = kind.partition("(")[0]
         if "[" in kind or plain == "INTERVAL" or not any(n in plain for n in _NUMBERS):
-            raise not_numbers(name, kind, None, None)
+            raise not_numbers(name, kind)
 
 
 def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
     """Return the relation with columns added, as SQL."""
     added = (f"{w.sql('duckdb', output)} AS {quoted(name)}" for name, (w, output) in new.items())
     return frame.project(", ".join(["*", *added]))
+
+
+def returned(frame: Any, made: Any, keys: Sequence[str]) -> Any:
+    """Return an Arrow table as a relation of the same connection."""
+    return frame.query("trueup_cells", "SELECT * FROM made")
 
 
 def quoted(name: str) -> str:

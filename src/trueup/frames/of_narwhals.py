@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
+from trueup.extras import optional
 from trueup.frames.columns import not_numbers
 from trueup.frames.expressions import of_grid, root
 from trueup.inverse.closed_ends import ENDS
@@ -50,7 +51,7 @@ def check(frame: Any, names: Sequence[str]) -> None:
     for name in names:
         kind = schema[name]
         if not kind.is_numeric() and kind != nw.Unknown:
-            raise not_numbers(name, kind, None, None)
+            raise not_numbers(name, kind)
 
 
 def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
@@ -60,6 +61,18 @@ def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
         return frame.with_columns(**{n: _expression(*what, polars) for n, what in new.items()})
     added = {name: _expression(*what, nw) for name, what in new.items()}
     return nw.from_native(frame).with_columns(**added).to_native()
+
+
+def returned(frame: Any, made: Any, keys: Sequence[str]) -> Any:
+    """Return an Arrow table as a lazy frame of the same kind, itself where there is none."""
+    if nw.dependencies.is_polars_lazyframe(frame):
+        return nw.dependencies.get_polars().from_arrow(made).lazy()
+    if nw.dependencies.is_dask_dataframe(frame):
+        dask = optional("dask.dataframe", "tables", "a Dask frame")
+        return dask.from_pandas(made.to_pandas(), npartitions=1, sort=False)
+    if nw.dependencies.is_ibis_table(frame):
+        return nw.dependencies.get_ibis().memtable(made)
+    return made
 
 
 def _expression(w: Request, output: str, home: Any) -> Any:

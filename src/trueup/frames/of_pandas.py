@@ -7,8 +7,8 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from narwhals.dependencies import get_pandas, get_pyarrow
 
-from trueup.extras import optional
 from trueup.frames import of_arrow
 from trueup.frames.columns import Column, Piece, joined, not_numbers
 
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
-
-
-def _pandas() -> Any:
-    return optional("pandas", "tables", "a pandas frame")
 
 
 def names(frame: Any) -> list[Any]:
@@ -34,17 +30,15 @@ def pieces(frame: Any, names: Sequence[Any]) -> Iterator[Piece]:
 
 def column(series: Any, name: Any) -> Column:
     """Return a series as numbers. In a NumPy column NaN is what is missing, as pandas has it."""
-    pd, kind = _pandas(), series.dtype
+    pd, kind = get_pandas(), series.dtype
     if isinstance(kind, pd.ArrowDtype):
-        array = optional("pyarrow", "tables", "an Arrow column").array(series.array)
+        array = get_pyarrow().array(series.array)
         of_arrow.check(array, name)
         return of_arrow.column(array)
     if isinstance(kind, np.dtype) and kind.kind == "O":
         return _objects(series, name)
     if not pd.api.types.is_numeric_dtype(kind) or kind.kind in "bc":
-        known = np.flatnonzero(series.notna().to_numpy())
-        row = int(known[0]) if len(known) else None
-        raise not_numbers(name, kind, None if row is None else series.iloc[row], row)
+        raise not_numbers(name, kind, series.notna(), lambda row: series.iloc[row])
     if isinstance(kind, np.dtype):
         return Column(series.to_numpy())
     missing = series.isna().to_numpy()
@@ -60,7 +54,8 @@ def _objects(series: Any, name: Any) -> Column:
     for row in np.flatnonzero(~missing):
         value = objects[row]
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, Decimal)):
-            raise not_numbers(name, type(value).__name__, value, int(row))
+            there = np.arange(len(objects)) == row
+            raise not_numbers(name, type(value).__name__, there, objects.__getitem__)
     values = np.full(len(objects), np.nan)
     values[~missing] = objects[~missing].astype(float)
     return Column(values)
@@ -68,7 +63,7 @@ def _objects(series: Any, name: Any) -> Column:
 
 def attach(frame: Any, new: dict[str, list[Column]], like: dict[str, Any]) -> Any:
     """Return the frame with columns added; what is there is shared, and copied when written to."""
-    pd = _pandas()
+    pd = get_pandas()
     lazily = int(pd.__version__.partition(".")[0]) >= 3  # copy on write
     result = frame.copy(deep=not lazily)
     for name, parts in new.items():
@@ -80,7 +75,7 @@ def attach(frame: Any, new: dict[str, list[Column]], like: dict[str, Any]) -> An
 
 def extension(column: Column, kinds: Sequence[Any]) -> Any:
     """Return a column in the manner of those it was made from: NumPy, nullable or Arrow."""
-    pd = _pandas()
+    pd = get_pandas()
     if any(isinstance(kind, pd.ArrowDtype) for kind in kinds):
         return pd.arrays.ArrowExtensionArray(of_arrow.array(column))
     if any(not isinstance(kind, np.dtype) for kind in kinds):
@@ -100,4 +95,4 @@ def codes(frame: Any, names: Sequence[Any]) -> NDArray[np.intp]:
 def make(frame: Any, names: Sequence[Any], rows: Any, new: dict[str, Column]) -> Any:
     """Return a frame of some rows of some columns, with others added."""
     kept = {name: frame[name].iloc[rows].reset_index(drop=True) for name in names}
-    return _pandas().DataFrame(kept | {n: extension(column, []) for n, column in new.items()})
+    return get_pandas().DataFrame(kept | {n: extension(column, []) for n, column in new.items()})

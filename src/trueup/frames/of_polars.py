@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from narwhals.dependencies import get_polars
 
-from trueup.extras import optional
 from trueup.frames.columns import Column, Piece, not_numbers
 
 if TYPE_CHECKING:
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 _FEW = 64
 """Chunks that are worked on one by one; more are put together first."""
-
-
-def _polars() -> Any:
-    return optional("polars", "tables", "a Polars frame")
 
 
 def names(frame: Any) -> list[str]:
@@ -45,15 +41,13 @@ def pieces(frame: Any, names: Sequence[str]) -> Iterator[Piece]:
 def check(series: Any, name: str) -> None:
     """Refuse a series that holds no numbers, with its first value."""
     kind = series.dtype
-    if not kind.is_numeric() and kind != _polars().Null:
-        known = np.flatnonzero(series.is_not_null().to_numpy())
-        row = int(known[0]) if len(known) else None
-        raise not_numbers(name, kind, None if row is None else series[row], row)
+    if not kind.is_numeric() and kind != get_polars().Null:
+        raise not_numbers(name, kind, series.is_not_null(), series.__getitem__)
 
 
 def column(series: Any) -> Column:
     """Return a series as numbers; integers and floats without nulls are not copied."""
-    pl, kind = _polars(), series.dtype
+    pl, kind = get_polars(), series.dtype
     missing = series.null_count()
     if kind == pl.Null:
         return Column(np.full(len(series), np.nan), np.ones(len(series), bool))
@@ -65,23 +59,23 @@ def column(series: Any) -> Column:
 
 
 def _integers() -> tuple[Any, ...]:
-    pl = _polars()
+    pl = get_polars()
     small = (pl.Int8, pl.Int16, pl.Int32, pl.Int64)
     return (*small, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 
 
 def series(name: str, column: Column) -> Any:
     """Return a column as a series, without copying its numbers where nothing is missing."""
-    made = _polars().Series(name, column.values)
+    made = get_polars().Series(name, column.values)
     if column.null is None:
         return made
-    nothing = _polars().Series(name, [None], dtype=_polars().Float64)
-    return made.zip_with(_polars().Series(~column.null), nothing)
+    nothing = get_polars().Series(name, [None], dtype=get_polars().Float64)
+    return made.zip_with(get_polars().Series(~column.null), nothing)
 
 
 def attach(frame: Any, new: dict[str, list[Column]], like: dict[str, Any]) -> Any:
     """Return the frame with columns added, chunked as they were computed."""
-    pl = _polars()
+    pl = get_polars()
     return frame.with_columns(
         pl.concat([series(name, part) for part in parts], rechunk=False)
         for name, parts in new.items()
@@ -100,4 +94,4 @@ def codes(frame: Any, names: Sequence[str]) -> NDArray[np.intp]:
 def make(frame: Any, names: Sequence[str], rows: Any, new: dict[str, Column]) -> Any:
     """Return a frame of some rows of some columns, with others added."""
     added = [series(name, column) for name, column in new.items()]
-    return _polars().DataFrame([*(frame.get_column(n).gather(rows) for n in names), *added])
+    return get_polars().DataFrame([*(frame.get_column(n).gather(rows) for n in names), *added])

@@ -40,7 +40,7 @@ def check(frame: Any, names: Sequence[str]) -> None:
     for name in names:
         kind = kinds[fold(name)]
         if kind.partition("(")[0] not in _NUMBERS:
-            raise not_numbers(name, kind, None, None)
+            raise not_numbers(name, kind)
 
 
 def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
@@ -49,3 +49,13 @@ def extend(frame: Any, new: Mapping[str, tuple[Request, str]]) -> Any:
     return frame.withColumns(
         {name: functions.expr(w.sql("spark", output)) for name, (w, output) in new.items()}
     )
+
+
+def returned(frame: Any, made: Any, keys: Sequence[str]) -> Any:
+    """Return an Arrow table as a DataFrame of the same session; its keys keep their types."""
+    types = optional("pyspark.sql.types", "spark", "a Spark DataFrame")
+    kinds = {"int64": types.LongType(), "double": types.DoubleType(), "string": types.StringType()}
+    fields = [f for k in keys for f in frame.schema.fields if f.name.lower() == k.lower()]
+    fields += [types.StructField(f.name, kinds[str(f.type)]) for f in made.schema][len(fields) :]
+    rows = list(zip(*(made[n].to_pylist() for n in made.column_names), strict=True))
+    return frame.sparkSession.createDataFrame(rows, types.StructType(fields))

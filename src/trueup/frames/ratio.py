@@ -6,34 +6,30 @@ Sums are taken where the table is; the ratios, one for each group, are computed 
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 
-from trueup.errors import BoundWarning, TrueupError
+from trueup.errors import TrueupError
 from trueup.extras import optional
 from trueup.frames import of_narwhals
-from trueup.frames.columns import Column, joined
-from trueup.frames.debias import engine_of
-from trueup.frames.same_kind import same_kind
-from trueup.frames.total import group_sums, groups_of, present_rows
+from trueup.frames.columns import Column
+from trueup.frames.debias import eager_backend, engine_of, names_of
+from trueup.frames.eager import WHOLE, check_whole, not_positive, warn
+from trueup.frames.total import Cells, engine_sums, keys_of, present_cells
 from trueup.tables.ratios import SHOWN, RatioOfSums, RatioRequest, computed, too_small
 from trueup.tables.request import level_of, outputs_of, read_requests
-from trueup.tables.totals import ROWS
+from trueup.tables.totals import ROWS, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from trueup.frames.columns import Eager
+    from trueup.frames.columns import Engine
 
     Floats = NDArray[np.float64]
-
-
-_WHOLE = "check the column, or describe the noise as continuous, e.g. Laplace(scale)"
 
 
 def ratio(
@@ -111,7 +107,8 @@ def ratio(
             **estimators,
         )  # fmt: skip
         return of_narwhals.wrapped(native, frame)
-    backend, present, fold, keys = groups_of(frame, by, missing)
+    present, fold = names_of(frame)
+    keys = keys_of(by, missing, present, fold)
     asked = {name: RatioOfSums.read(f, noise, domain) for name, f in estimators.items()}
     made = read_requests(
         *(present, columns, scales, asked),
@@ -121,72 +118,39 @@ def ratio(
         fold=fold,
     )
     requests = [RatioRequest(**vars(request)) for request in made]
-    skip = missing == "skip"
+    totals = Totals(keys, skip=missing == "skip", ratio=True)
+    backend = eager_backend(frame)
     if backend is not None:
-        return _in_memory(backend, frame, requests, keys, skip=skip)
-    engine_of(frame).check(frame, [c for r in requests for c in r.inputs])
-    return _in_engine(frame, requests, keys, skip=skip)
+        return _in_memory(Cells(backend, frame, requests, totals), requests)
+    engine = engine_of(frame)
+    engine.check(frame, [c for r in requests for c in r.inputs])
+    return _in_engine(engine, frame, requests, totals)
 
 
 # -- tables in memory ------------------------------------------------------------------------------
 
 
-def _in_memory(
-    backend: Eager, frame: Any, requests: Sequence[RatioRequest], keys: Sequence[Any], *, skip: bool
-) -> Any:
-    names = list(dict.fromkeys(c for r in requests for c in r.inputs))
-    pieces = list(backend.pieces(frame, names))
-    inputs = {n: joined([piece.columns[n] for piece in pieces]).values.astype(float) for n in names}
-    for request in requests:
-        _check_numbers(request, inputs)
-    kept = present_rows(inputs, skip=skip)
-    every = backend.codes(frame, list(keys)) if keys else np.zeros(len(inputs[names[0]]), np.intp)
-    codes, groups = every[kept], int(every.max(initial=-1)) + 1 if keys else 1
-    values = {name: column[kept] for name, column in inputs.items()}
-    rows = np.bincount(codes, minlength=groups)
-    new = {ROWS: Column(rows.astype(np.int64))}
-    first = np.full(groups, len(every))
-    np.minimum.at(first, every, np.arange(len(every)))
+def _in_memory(cells: Cells, requests: Sequence[RatioRequest]) -> Any:
     for r in requests:
-        sums = {s: group_sums(codes, values[c], groups) for s, c in r.columns.items()}
-        levels = {s: _levels(codes, values[c], groups) for s, c in r.scales.items()}
-        found = computed(r, rows.astype(float), sums, levels)
-        _warn(r, found, rows, lambda few: _keys(backend, frame, keys, first[few]))
+        for piece in cells.pieces:
+            check_whole(r, piece)
+    codes, new = cells.codes[cells.kept], {}
+    x = {name: column[cells.kept] for name, column in cells.inputs.items()}
+    for r in requests:
+        sums = {s: cells.sums(x[c]) for s, c in r.columns.items()}
+        levels = {s: _levels(codes, x[c], cells.groups) for s, c in r.scales.items()}
+        found = computed(r, cells.rows.astype(float), sums, levels)
+        _warn(r, found, cells.rows, lambda few: _keys(cells, few))
         for name, output in r.written.items():
             gone = np.isnan(found[output])
             new[name] = Column(found[output], gone if gone.any() else None)
-    return backend.make(frame, list(keys), first if keys else first[:0], new)
+    return cells.result(new)
 
 
-def _check_numbers(request: RatioRequest, inputs: Mapping[Any, Floats]) -> None:
-    """Refuse broken numbers under integer noise, and scales that are not positive."""
-    for statistic, column in request.columns.items():
-        x = inputs[column]
-        broken = np.flatnonzero((np.floor(x) != x) & np.isfinite(x))
-        if request.ratio.noise[statistic].lattice and len(broken):
-            row = int(broken[0])
-            raise TrueupError(
-                f"the column {column!r} has {float(x[row])!r} at row {row}, but {statistic} has "
-                "integer noise: its published values are whole numbers",
-                _WHOLE,
-            )
-    for statistic, column in request.scales.items():
-        bad = np.flatnonzero(inputs[column] <= 0)
-        if len(bad):
-            raise _not_positive(statistic, column, inputs[column][bad[0]], f" at row {bad[0]}")
-
-
-def _not_positive(statistic: str, column: Any, scale: float, where: str) -> TrueupError:
-    return TrueupError(
-        f"the noise scale of {statistic} is {scale:g}{where} (column {column!r}), "
-        "it must be positive",
-        "give every published number the scale of its noise, or leave these rows out",
-    )
-
-
-def _keys(backend: Eager, frame: Any, keys: Sequence[Any], rows: NDArray[Any]) -> list[Any]:
-    """Return the keys of a few groups, given a row of each."""
-    made = backend.make(frame, list(keys), rows, {})
+def _keys(cells: Cells, few: NDArray[np.intp]) -> list[Any]:
+    """Return the keys of a few groups."""
+    keys = cells.totals.by
+    made = cells.backend.make(cells.frame, list(keys), cells.first[few], {})
     return list(zip(*(map(str, made[key]) for key in keys), strict=True))
 
 
@@ -208,34 +172,22 @@ def _warn(
     gone = np.flatnonzero(np.isnan(found["value"]) & (rows > 0))
     if len(gone):
         named = keys(gone[:SHOWN]) if len(rows) > 1 else []
-        said = too_small(named, len(gone), len(rows))
-        warnings.warn(f"{r.name}: {said}", BoundWarning, stacklevel=4)
+        warn(f"{r.name}: {too_small(named, len(gone), len(rows))}")
 
 
 # -- lazy frames and engines -----------------------------------------------------------------------
 
 
-def _in_engine(
-    frame: Any, requests: Sequence[RatioRequest], keys: Sequence[Any], *, skip: bool
-) -> Any:
-    names = list(dict.fromkeys(c for r in requests for c in r.inputs))
-    cells = (
-        nw.from_native(frame)
-        .lazy()
-        .select(*keys, *(nw.col(n).cast(nw.Float64()).alias(f"{n}#") for n in names))
-    )
-    numbers = [f"{n}#" for n in names]
-    if skip:
-        cells = cells.drop_nulls(numbers).filter(*(~nw.col(n).is_nan() for n in numbers))
-    sums = [nw.col(n).sum().alias(n) for n in numbers]
-    known = [nw.col(n).count().alias(f"{n}#") for n in numbers]
-    rows = nw.len().alias(ROWS)
+def _in_engine(engine: Engine, frame: Any, requests: Sequence[RatioRequest], totals: Totals) -> Any:
+    arrow = optional("pyarrow", "tables", "ratios of a lazy frame")
+    names, keys = list(dict.fromkeys(c for r in requests for c in r.inputs)), totals.by
+    numbers = {f"{n}#": nw.col(n).cast(nw.Float64()) for n in names}
     broken = {c for r in requests for s, c in r.columns.items() if r.ratio.noise[s].lattice}
-    parts = [f"{n}#" for n in names if n in broken]
-    marked = [_broken(nw.col(n)).alias(f"{n}~") for n in parts]
-    marks = [nw.col(f"{n}~").max() for n in parts]
-    every = cells.with_columns(*marked) if marked else cells
-    table = _summed(every, keys, [rows, *sums, *known, *marks])
+    marks = {f"{n}#~": _broken(numbers[f"{n}#"]) for n in names if n in broken}
+    cells = nw.from_native(frame).lazy().select(*keys, **numbers, **marks)
+    cells = present_cells(cells, list(numbers)) if totals.skip else cells
+    any_broken = (nw.col(name).max() for name in marks)
+    table = engine_sums(cells, keys, list(numbers), *any_broken).collect("pyarrow")
     table = table.sort(*keys) if keys else table  # engines return groups in any order
     groups = {name: table[name].to_list() for name in table.columns}
     order = {_key(key): i for i, key in enumerate(zip(*(groups[k] for k in keys), strict=True))}
@@ -243,15 +195,17 @@ def _in_engine(
     counts = np.array(groups[ROWS], float)
     total = {n: np.array(groups[f"{n}#"], float) for n in names}  # None becomes NaN
     whole = {n: (np.array(groups[f"{n}##"], float) == counts) & ~np.isnan(total[n]) for n in names}
-    new: dict[str, Floats] = {}
+    native = table.to_native()
+    made = {k: native[k] for k in keys} | {ROWS: arrow.array(counts.astype(np.int64))}
     for r in requests:
         usable = np.logical_and.reduce([whole[column] for column in r.inputs])
         published = {s: np.where(usable, total[c], math.nan) for s, c in r.columns.items()}
         levels = {s: _engine_levels(cells, keys, (s, c), order) for s, c in r.scales.items()}
         found = computed(r, counts, published, levels)
         _warn(r, found, counts * usable, lambda few: [[*order][i] for i in few])
-        new |= {name: found[output] for name, output in r.written.items()}
-    return _returned(frame, table.select(*keys), keys, counts, new)
+        for name, output in r.written.items():
+            made[name] = arrow.array(found[output], mask=np.isnan(found[output]))
+    return engine.returned(frame, arrow.table(made), keys)
 
 
 def _broken(x: nw.Expr) -> nw.Expr:
@@ -265,13 +219,8 @@ def _check_broken(columns: Sequence[Any], requests: Sequence[RatioRequest]) -> N
         raise TrueupError(
             f"the column {column!r} has numbers that are not whole, but {names[0]} has integer "
             "noise: its published values are whole numbers",
-            _WHOLE,
+            WHOLE,
         )
-
-
-def _summed(cells: Any, keys: Sequence[str], made: Sequence[nw.Expr]) -> Any:
-    found = cells.group_by(*keys).agg(*made) if keys else cells.select(*made)
-    return found.collect("pyarrow")
 
 
 def _key(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -285,26 +234,14 @@ def _engine_levels(
     """Return the scales in each group, and how many cells have each; missing ones are left out."""
     statistic, column = scaled
     scale = f"{column}#"
-    table = _summed(cells, [*keys, scale], [nw.len().alias(ROWS)])
+    table = engine_sums(cells, [*keys, scale], []).collect("pyarrow")
     found: list[list[tuple[float, int]]] = [[] for _ in range(max(1, len(order)))]
     columns = [table[name].to_list() for name in (*keys, scale, ROWS)]
     for *key, value, count in zip(*columns, strict=True):
         if value is None or math.isnan(value):
             continue
         if value <= 0:
-            raise _not_positive(statistic, column, value, f" in {count} row{'s' * (count != 1)}")
+            where = f"{value:g} in {count} row{'s' * (count != 1)}"
+            raise not_positive(statistic, column, where)
         found[order[_key(key)] if keys else 0].append((value, int(count)))
     return found
-
-
-def _returned(
-    frame: Any, groups: Any, keys: Sequence[str], rows: Floats, new: Mapping[str, Floats]
-) -> Any:
-    """Return groups and results as a table of the same kind."""
-    arrow = optional("pyarrow", "tables", "ratios of a lazy frame")
-    results = {ROWS: arrow.array(rows.astype(np.int64))}
-    for name, values in new.items():
-        results[name] = arrow.array(values, mask=np.isnan(values))
-    table = groups.to_native() if keys else None
-    columns = {k: table[k] for k in keys} | results if table is not None else results
-    return same_kind(frame, arrow.table(columns), keys)

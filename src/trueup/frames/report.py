@@ -15,10 +15,9 @@ from trueup.estimator import Estimator
 from trueup.exact import number
 from trueup.extras import optional
 from trueup.frames import of_narwhals
-from trueup.frames.columns import Column, joined
-from trueup.frames.debias import eager_backend, engine_of
-from trueup.frames.eager import check_whole, compute, read
-from trueup.frames.same_kind import same_kind
+from trueup.frames.columns import Column, whole
+from trueup.frames.debias import eager_backend, engine_of, names_of
+from trueup.frames.eager import check_whole, compute, read, warn_beyond
 from trueup.frames.total import group_sums
 from trueup.notebook import table
 from trueup.tables.decision import KINDS, decide, short
@@ -30,7 +29,7 @@ from trueup.tables.typical import Counts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from trueup.frames.columns import Eager, Piece
+    from trueup.frames.columns import Eager
     from trueup.tables.decision import Decision
     from trueup.tables.empty import Empty
     from trueup.tables.request import Request
@@ -105,14 +104,11 @@ def report(
     if of_narwhals.is_wrapped(frame):
         made = report(frame.to_native(), columns, scales, cells=cells, **estimators)
         return dataclasses.replace(made, like=frame)
-    backend = eager_backend(frame)
-    engine = backend or engine_of(frame)
+    present, fold = names_of(frame)
     requests = read_requests(
-        *(engine.names(frame), columns, scales, estimators),
-        outputs=("value",),
-        kept=(),
-        fold=getattr(engine, "fold", lambda name: name),
+        *(present, columns, scales, estimators), outputs=("value",), kept=(), fold=fold
     )
+    backend = eager_backend(frame)
     tables = _in_memory(backend, frame, requests) if backend else _in_engine(frame, requests)
     found = []
     for request, (estimator, counts, notes) in zip(requests, tables, strict=True):
@@ -164,7 +160,7 @@ class Report:
             return backend.make(self.like, [], np.arange(0), new)
         arrow = optional("pyarrow", "tables", "the report on a lazy frame")
         made = {name: arrow.array(c.values, mask=c.null) for name, c in new.items()}
-        return same_kind(self.like, arrow.table(made))
+        return engine_of(self.like).returned(self.like, arrow.table(made), [])
 
     def plot(self, name: str | None = None, ax: Any = None) -> Any:
         """Draw the errors of one estimate, by default the first (:func:`trueup.plots.decision`).
@@ -277,12 +273,13 @@ def _in_memory(
     backend: Eager, frame: Any, requests: Sequence[Request]
 ) -> Iterator[tuple[Estimator, Counts, list[str]]]:
     pieces = read(backend, frame, requests)
+    warn_beyond(requests, pieces)
     for request in requests:
         for piece in pieces:
             check_whole(request, piece)
-        x = {s: _joined(pieces, c) for s, c in request.columns.items()}
+        x = {s: whole(pieces, c).astype(float) for s, c in request.columns.items()}
         known = np.logical_and.reduce([np.abs(v) < _LARGEST for v in x.values()])
-        scales = {s: _joined(pieces, c)[known] for s, c in request.scales.items()}
+        scales = {s: whole(pieces, c).astype(float)[known] for s, c in request.scales.items()}
         for s, v in scales.items():
             _check_alike(s, float(v.min(initial=math.inf)), float(v.max(initial=0)))
         usual = {s: float(np.sqrt(np.mean(v**2))) for s, v in scales.items()}
@@ -306,10 +303,6 @@ def _in_memory(
         yield estimator, Counts(bins, cells.astype(float), sums, squares), notes
 
 
-def _joined(pieces: Sequence[Piece], column: Any) -> Any:
-    return joined([piece.columns[column] for piece in pieces]).values.astype(float)
-
-
 def _check_some(rows: int) -> None:
     if not rows:
         raise TrueupError("the table has no row with numbers", "check the columns")
@@ -325,29 +318,19 @@ def _in_engine(
         size, empties = size_of(estimator), empties_of([request])
         new = {f"trueup_empty_{i}": (e.indicator, "value") for i, e in enumerate(empties)}
         cells = nw.from_native(engine.extend(frame, new) if new else frame).lazy()
-        table = _grouped(cells, request, size, list(new))
-        known = np.array(table["bin"], float) != _NOWHERE
+        found = _grouped(cells, request, size, list(new))
+        every = {name: np.array(values, float) for name, values in found.items()}  # None is NaN
+        known = every["bin"] != _NOWHERE
         _check_some(int(known.sum()))
-        every = int(sum(table["rows"]))
-        table = {
-            n: np.array([math.nan if v is None else v for v in values], float)[known]
-            for n, values in table.items()
-        }
-        order = np.argsort(table["bin"])
-        sums = {s: table[f"sum {s}"][order] for s in request.columns}
-        squares = {s: table[f"squares {s}"][order] for s in request.columns}
-        rows = table["rows"]
-        told = [
-            (
-                e,
-                table[f"{n} sum"].sum(),
-                table[f"{n} squares"].sum(),
-                int(table[f"{n} count"].sum()),
-            )
-            for n, e in zip(new, empties, strict=True)
-        ]
-        notes += _told(every - int(rows.sum()), told)
-        yield estimator, Counts(table["bin"][order], rows[order], sums, squares), notes
+        table = {name: values[known] for name, values in every.items()}
+        sums = {s: table[f"sum {s}"] for s in request.columns}
+        squares = {s: table[f"squares {s}"] for s in request.columns}
+        told = []
+        for n, e in zip(new, empties, strict=True):
+            total, squared, rows = (table[f"{n} {w}"].sum() for w in ("sum", "squares", "count"))
+            told.append((e, total, squared, int(rows)))
+        notes += _told(int(every["rows"][~known].sum()), told)
+        yield estimator, Counts(table["bin"], table["rows"], sums, squares), notes
 
 
 def _usual_scales(frame: Any, request: Request) -> dict[str, float]:
@@ -404,5 +387,6 @@ def _grouped(cells: Any, request: Request, size: Size, empties: Sequence[str]) -
             nw.col(name).count().alias(f"{name} count"),
         ]
         made.append(nw.col(f"{name} squares").sum())
-    found: dict[str, Any] = cells.group_by("bin").agg(*made).collect().to_dict(as_series=False)
+    table = cells.group_by("bin").agg(*made).collect().sort("bin")
+    found: dict[str, Any] = table.to_dict(as_series=False)
     return found

@@ -7,34 +7,29 @@ cells add their variances; cells that share a published number add their covaria
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 
 from trueup.errors import TrueupError
 from trueup.frames import of_narwhals
-from trueup.frames.columns import Column, either, joined
-from trueup.frames.debias import eager_backend, engine_of
-from trueup.frames.eager import compute, read
-from trueup.frames.grouped import aggregate
+from trueup.frames.columns import Column, either, joined, whole
+from trueup.frames.debias import eager_backend, engine_of, names_of
+from trueup.frames.eager import compute, read, warn_beyond
 from trueup.inverse.sharing import sharing
 from trueup.kernels.grid import columns as evaluate
 from trueup.tables.request import check_column, check_known, outputs_of, read_requests
-from trueup.tables.totals import (
-    ROWS,
-    Totals,
-    check_copies,
-    check_weights,
-    missing_numbers,
-)
+from trueup.tables.totals import ROWS, Totals, check_copies, check_weights, missing_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from trueup.frames.columns import Eager
+    from trueup.frames.columns import Eager, Engine
     from trueup.inverse.sharing import Sharing
     from trueup.tables.request import Request
 
@@ -113,7 +108,8 @@ def total(
             shared=shared, average=average, missing=missing, stderr=stderr, **estimators,
         )  # fmt: skip
         return of_narwhals.wrapped(native, frame)
-    backend, present, fold, keys = groups_of(frame, by, missing)
+    present, fold = names_of(frame)
+    keys = keys_of(by, missing, present, fold)
     totals = Totals(keys, weights, average, missing == "skip")
     requests = read_requests(
         *(present, columns, scales, estimators),
@@ -124,41 +120,33 @@ def total(
     if weights is not None:
         check_column(weights, present, "weights", "weights=…", fold)
         check_weights(weights, requests, fold)
+    backend = eager_backend(frame)
     if backend is not None:
+        ids = _read_shared(shared, requests, present)
         cells = Cells(backend, frame, requests, totals)
-        return _total(cells, _read_shared(shared, requests, present))
+        warn_beyond(requests, cells.pieces)
+        return _in_memory(cells, requests, ids)
     if shared:
         raise TrueupError(
             "cells that share a statistic are summed in memory only",
             "collect the frame first, or leave out shared= for independent cells",
         )
     numbers = [*(c for r in requests for c in r.inputs), *([] if weights is None else [weights])]
-    engine_of(frame).check(frame, numbers)
-    return aggregate(engine_of(frame), frame, requests, totals)
+    engine = engine_of(frame)
+    engine.check(frame, numbers)
+    return _in_engine(engine, frame, requests, totals)
 
 
-class Groups(NamedTuple):
-    """A table that is to be grouped."""
-
-    backend: Eager | None
-    """What computes a table in memory; None for lazy frames and engines."""
-    present: Sequence[str]
-    fold: Callable[[str], str]
-    """Makes two spellings of a column one, where the engine does."""
-    keys: tuple[Any, ...]
-
-
-def groups_of(frame: Any, by: Any, missing: object) -> Groups:
-    """Return how a table is grouped, or say what of it cannot be."""
+def keys_of(
+    by: Any, missing: object, present: Sequence[Any], fold: Callable[[Any], Any]
+) -> tuple[Any, ...]:
+    """Return the columns that a table is grouped by, or say why it cannot be."""
     if missing not in ("raise", "skip"):
         raise TrueupError(f"missing must be 'raise' or 'skip', got {missing!r}", "see its help")
-    backend = eager_backend(frame)
-    engine = backend or engine_of(frame)
     keys = tuple(by) if isinstance(by, (list, tuple)) else () if by is None else (by,)
-    found = Groups(backend, engine.names(frame), getattr(engine, "fold", lambda n: n), keys)
     for column in keys:
-        check_column(column, found.present, "by", "by=…", found.fold)
-    return found
+        check_column(column, present, "by", "by=…", fold)
+    return keys
 
 
 # -- cells in memory -------------------------------------------------------------------------------
@@ -170,24 +158,21 @@ class Cells:
     def __init__(
         self, backend: Eager, frame: Any, requests: Sequence[Request], totals: Totals
     ) -> None:
-        self.backend, self.frame, self.requests, self.totals = backend, frame, requests, totals
-        self.pieces = read(backend, frame, requests, skip=totals.skip)
+        self.backend, self.frame, self.totals = backend, frame, totals
+        self.pieces = read(backend, frame, requests, skip=totals.skip or totals.ratio)
         keys, weights = totals.by, totals.weights
-        self.inputs = {
-            name: joined([piece.columns[name] for piece in self.pieces]).values
-            for name in dict.fromkeys(c for r in requests for c in r.inputs)
-        }
+        names = dict.fromkeys(c for r in requests for c in r.inputs)
+        self.inputs = {name: whole(self.pieces, name) for name in names}
         size = len(next(iter(self.inputs.values())))
-        self.weight = np.ones(size) if weights is None else self._weights(weights)
-        check_copies(weights, self.weight, self.inputs, requests)
-        named = self.inputs | ({} if weights is None else {weights: self.weight})
+        self.weight, named = np.ones(size), self.inputs
+        if weights is not None:
+            self.weight = whole(list(backend.pieces(frame, [weights])), weights).astype(float)
+            check_copies(weights, self.weight, self.inputs, requests)
+            named = self.inputs | {weights: self.weight}
         self.kept = present_rows(named, skip=totals.skip)
         self.codes = backend.codes(frame, list(keys)) if keys else np.zeros(size, np.intp)
         self.groups = int(self.codes.max(initial=-1)) + 1 if keys else 1
-
-    def _weights(self, name: Any) -> Floats:
-        parts = [piece.columns[name] for piece in self.backend.pieces(self.frame, [name])]
-        return joined(parts).values.astype(float)
+        self.rows = np.bincount(self.codes[self.kept], minlength=self.groups)
 
     def output(self, w: Request, output: str) -> Floats:
         """Return estimates or variances of the rows that are kept."""
@@ -198,15 +183,22 @@ class Cells:
         """Return the sum over each group of a number for each row that is kept."""
         return group_sums(self.codes[self.kept], values, self.groups)
 
-    def arrays(self, w: Request) -> list[Floats]:
-        """Return the inputs of an estimator in the rows that are kept."""
-        return [self.inputs[c][self.kept] for c in w.inputs]
-
     def codes_of(self, names: Sequence[Any]) -> NDArray[np.intp]:
         """Return which rows, of those kept, agree in the groups and in further columns."""
-        return self.backend.codes(self.frame, list(dict.fromkeys([*self.totals.by, *names])))[
-            self.kept
-        ]
+        every = list(dict.fromkeys([*self.totals.by, *names]))
+        return self.backend.codes(self.frame, every)[self.kept]
+
+    @cached_property
+    def first(self) -> NDArray[np.intp]:
+        """The first row of each group; without keys there is none to show."""
+        first = np.full(self.groups, len(self.codes))
+        np.minimum.at(first, self.codes, np.arange(len(self.codes)))
+        return first if self.totals.by else first[:0]
+
+    def result(self, new: Mapping[str, Column]) -> Any:
+        """Return a frame with the keys of the groups, their numbers of rows, and new columns."""
+        rows = {ROWS: Column(self.rows.astype(np.int64))}
+        return self.backend.make(self.frame, list(self.totals.by), self.first, {**rows, **new})
 
 
 def present_rows(named: Mapping[Any, NDArray[Any]], *, skip: bool) -> NDArray[np.intp]:
@@ -237,17 +229,16 @@ def group_sums(codes: NDArray[np.intp], values: Floats, groups: int) -> Floats:
     return result
 
 
-def _total(cells: Cells, ids: Mapping[str, Any]) -> Any:
+def _in_memory(cells: Cells, requests: Sequence[Request], ids: Mapping[str, Any]) -> Any:
     weight = cells.weight[cells.kept]
-    rows = np.bincount(cells.codes[cells.kept], minlength=cells.groups)
     over = cells.sums(weight) if cells.totals.average else np.ones(cells.groups)
     if (over == 0).any():
         raise TrueupError(
             "a mean over weights that add up to 0 is undefined",
             "leave out average=True for sums, or groups without rows",
         )
-    new = {ROWS: Column(rows.astype(np.int64))}
-    for w in cells.requests:
+    new = {}
+    for w in requests:
         new[w.name] = Column(cells.sums(weight * cells.output(w, "value")) / over)
         if w.has_errors:
             spread = cells.sums(weight**2 * cells.output(w, "variance"))
@@ -256,10 +247,7 @@ def _total(cells: Cells, ids: Mapping[str, Any]) -> Any:
             with np.errstate(invalid="ignore"):
                 stderr = np.sqrt(spread) / np.abs(over)
             new[f"{w.name}_stderr"] = Column(stderr, negative if negative.any() else None)
-    first = np.full(cells.groups, len(cells.codes))
-    np.minimum.at(first, cells.codes, np.arange(len(cells.codes)))
-    keys = list(cells.totals.by)
-    return cells.backend.make(cells.frame, keys, first if keys else first[:0], new)
+    return cells.result(new)
 
 
 # -- cells that share a statistic ------------------------------------------------------------------
@@ -275,13 +263,6 @@ def _read_shared(
     return dict(shared or {})
 
 
-class _Form(NamedTuple):
-    """Σ K(a, b)·a[φᵢ]·b[φⱼ]: the numbers a[φ] of each row and the weights K."""
-
-    sharing: Sharing
-    functionals: dict[Any, Floats]
-
-
 def covariances(cells: Cells, w: Request, ids: Mapping[str, Any]) -> Floats:
     """Return Σ wᵢwⱼ cov(gᵢ, gⱼ) over the pairs i ≠ j of each group that share a statistic.
 
@@ -293,7 +274,7 @@ def covariances(cells: Cells, w: Request, ids: Mapping[str, Any]) -> Floats:
     if not own:
         return result
     _check_draws(cells, w, ids)
-    arrays = cells.arrays(w)
+    arrays = [cells.inputs[c][cells.kept] for c in w.inputs]
     for component in w.components:
         columns = list(dict.fromkeys(own[s] for s in component.statistics if s in own))
         for chosen in _subsets(columns):
@@ -302,11 +283,11 @@ def covariances(cells: Cells, w: Request, ids: Mapping[str, Any]) -> Floats:
             common = frozenset(s for s, column in own.items() if column in chosen)
             common_to = sharing(component, common, w.statistics, w.scale_symbols)
             keys = dict.fromkeys(key for pair in common_to.pairs for key in pair)
-            form = _Form(common_to, {k: _values(common_to.functional(k), arrays) for k in keys})
+            phi = {k: _values(common_to.functional(k), arrays) for k in keys}
             for finer in _subsets(columns):
                 if {*chosen} <= {*finer}:
                     sign = (-1) ** (len(finer) - len(chosen))
-                    result += sign * _pairs(cells, form, arrays, finer)
+                    result += sign * _pairs(cells, common_to, phi, arrays, finer)
     return result
 
 
@@ -315,16 +296,22 @@ def _subsets(columns: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         yield from combinations(columns, size)
 
 
-def _pairs(cells: Cells, form: _Form, arrays: list[Floats], finer: Sequence[Any]) -> Floats:
-    """Return the form summed over all pairs i ≠ j that agree in some id columns, group by group."""
+def _pairs(
+    cells: Cells,
+    common_to: Sharing,
+    phi: Mapping[Any, Floats],
+    arrays: Sequence[Floats],
+    finer: Sequence[Any],
+) -> Floats:
+    """Return Σ K(a, b)·a[φᵢ]·b[φⱼ] over all pairs i ≠ j that agree in some columns, by group."""
     _, first, codes = np.unique(cells.codes_of(finer), return_index=True, return_inverse=True)
     weight, draws = cells.weight[cells.kept], [a[first] for a in arrays]
-    numbers = {key: weight * values for key, values in form.functionals.items()}
+    numbers = {key: weight * values for key, values in phi.items()}
     sums = {key: group_sums(codes, values, len(first)) for key, values in numbers.items()}
     total = np.zeros(len(first))
-    for a, b in form.sharing.pairs:
+    for a, b in common_to.pairs:
         own = group_sums(codes, numbers[a] * numbers[b], len(first))
-        total += _values(form.sharing.weight((a, b)), draws) * (sums[a] * sums[b] - own)
+        total += _values(common_to.weight((a, b)), draws) * (sums[a] * sums[b] - own)
     return group_sums(cells.codes[cells.kept][first], total, cells.groups)
 
 
@@ -351,3 +338,49 @@ def _check_draws(cells: Cells, w: Request, ids: Mapping[str, Any]) -> None:
                     f"{float(values[twin]):g} and {float(values[row]):g}",
                     "shared={statistic: column} names the column that tells the draws apart",
                 )
+
+
+# -- lazy frames and engines -----------------------------------------------------------------------
+
+
+def _in_engine(engine: Engine, frame: Any, requests: Sequence[Request], totals: Totals) -> Any:
+    """Return one row for each group; a missing number makes its total null unless skipped."""
+    new: dict[str, tuple[Request, str]] = {}
+    taken = list(engine.names(frame))
+    for what in totals.summed(requests):
+        name = nw.generate_temporary_column_name(8, taken)
+        taken.append(name)
+        new[name] = what
+    known = totals.weights is not None
+    weight = nw.col(totals.weights).cast(nw.Float64()) if known else nw.lit(1.0)
+    count = nw.generate_temporary_column_name(8, taken)
+    summands = {
+        name: nw.col(name) * (weight if output == "value" else weight * weight)
+        for name, (_, output) in new.items()
+    }
+    cells = nw.from_native(engine.extend(frame, new))
+    cells = cells.select(*totals.by, **summands, **{count: weight})
+    cells = present_cells(cells, [*new, count]) if totals.skip else cells
+    summed = engine_sums(cells, totals.by, [*new, count])
+    over = nw.col(count) if totals.average else nw.lit(1.0)
+    results = {ROWS: nw.col(ROWS).cast(nw.Int64())}
+    for name, (w, output) in new.items():
+        every = [nw.col(f"{n}#") == nw.col(ROWS) for n in (name, count)]
+        if output == "value":
+            results[w.name] = nw.when(*every).then(nw.col(name) / over)
+        else:
+            root = nw.col(name).abs().sqrt() / over.abs()
+            results[f"{w.name}_stderr"] = nw.when(*every, nw.col(name) >= 0).then(root)
+    return summed.select(*totals.by, **results).to_native()
+
+
+def present_cells(cells: Any, names: Sequence[str]) -> Any:
+    """Return the rows in which no number is missing."""
+    return cells.drop_nulls(names).filter(*(~nw.col(name).is_nan() for name in names))
+
+
+def engine_sums(cells: Any, keys: Sequence[str], names: Sequence[str], *more: nw.Expr) -> Any:
+    """Return by group the rows, sums NAME, how many numbers NAME# they have, and what more is."""
+    made = [nw.len().alias(ROWS), *(nw.col(name).sum() for name in names)]
+    made += [nw.col(name).count().alias(f"{name}#") for name in names]
+    return cells.group_by(*keys).agg(*made, *more) if keys else cells.select(*made, *more)

@@ -2,20 +2,20 @@
 
 If every true value is at least L, then u = P(Z ≤ x − L) is at least as large as a uniform number:
 of n rows at most a share p has u ≤ p, up to chance, for every p at once. Counts that break this
-with odds of one in a million mean that the bound, or the noise, is not what was said.
+with odds of one in a million mean that the bound, or the noise, is not what was said. Rows that
+repeat a draw, as cells may repeat the number of their state, count once.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy
 
 from trueup.errors import TrueupError
-from trueup.tables.draws import drawn_anew
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,6 +39,9 @@ SAMPLE = 2**16
 
 _LEVELS = (0.1, 0.01, 0.001, 1e-4, 1e-5)  # 1e-5 of the sample is one row
 _MOST_SCALES = 1000  # laws to set up, one for each scale: some milliseconds
+_BY_CHANCE = 0.001  # of a sorted table's values one in a thousand then counts for too little
+_SORTED = 0.25  # of the steps, at most, against the order; of 20 states 1e-4 are so by chance
+_NEXT: tuple[tuple[int, Literal["left", "right"]], ...] = ((-1, "left"), (1, "right"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,3 +166,48 @@ def bounds_of(requests: Iterable[Request]) -> list[Bound]:
         if end is not None and math.isfinite(end)
     ]
     return list(dict.fromkeys(found))
+
+
+# -- rows that are draws of their own --------------------------------------------------------------
+
+
+def drawn_anew(
+    x: Floats, rows: NDArray[np.intp], noise: Noise, scale: Floats | None = None
+) -> NDArray[np.intp]:
+    """Return those of the rows that are draws of their own.
+
+    Whole numbers are also equal by chance: a run of them is one draw, unless sorting made it.
+
+    Examples
+    --------
+    >>> from trueup import DiscreteLaplace, Laplace
+    >>> x = np.array([3.0, 3, 7, 3])
+    >>> drawn_anew(x, np.arange(4), Laplace(1)), drawn_anew(x, np.arange(4), DiscreteLaplace(1))
+    (array([0, 2]), array([0, 2, 3]))
+    """
+    if not noise.lattice:
+        return np.asarray(rows[np.unique(x[rows], return_index=True)[1]])
+    new = (rows == 0) | (x[rows] != x[rows - 1])
+    steps = np.diff(x[~np.isnan(x)])
+    up, down = int((steps > 0).sum()), int((steps < 0).sum())
+    if min(up, down) <= _SORTED * (up + down):  # whole, or within each group
+        scales = np.empty(0) if scale is None else scale[scale > 0]
+        least = noise.at_scale(float(scales.min())) if len(scales) else noise
+        new |= _equal_by_chance(x, x[rows], least)
+    return np.asarray(rows[new])
+
+
+def _equal_by_chance(x: Floats, values: Floats, noise: Noise) -> NDArray[np.bool_]:
+    """Return whether draws of their own can have hit each value as often as x has it.
+
+    Draws around any truth fall on a value, rather than on the two next to it, at most as often
+    as where the truth is that value: P(0) of P(−1) + P(0) + P(1).
+    """
+    step = noise.lattice
+    low, middle, high = np.diff(np.asarray(noise.cdf(step * np.arange(-2.0, 2))))
+    found, where, counts = np.unique(values, return_inverse=True, return_counts=True)
+    all_ = np.sort(x)
+    first, last = (np.searchsorted(all_, found + k * step, side) for k, side in _NEXT)
+    near = last - first
+    odds = scipy.special.betainc(counts, near - counts + 1, middle / (low + middle + high))
+    return np.asarray((odds > _BY_CHANCE)[where])

@@ -21,9 +21,8 @@ from trueup.estimator import unbiased
 from trueup.formula.text import text
 from trueup.kernels.evaluate import evaluate
 from trueup.near.estimator import NearlyUnbiased, nearly_unbiased
-from trueup.tables.integer_sums import countable, summed
 from trueup.tables.size_classes import EMPTY, shares, size_of
-from trueup.tables.typical import Clipped, naive_moments, points
+from trueup.tables.typical import Clipped, countable, naive_moments, points, summed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -157,17 +156,10 @@ def short(value: float | None) -> str:
 
 
 def decide(name: str, estimator: Estimator, counts: Counts, cells: float | None) -> Decision:
-    """Return what is to be expected of estimators of one formula.
+    """Return what is to be expected of estimators of one formula on a table, the column ``name``.
 
-    Parameters
-    ----------
-    name, estimator
-        The new column.
-    counts
-        The table, as sums in bins of the noisy size of its cells.
-    cells
-        How many cells are averaged or added up; None for those that a nearly unbiased estimator
-        was made for, or else all.
+    ``cells`` says how many cells are averaged or added up; None stands for those that a nearly
+    unbiased estimator was made for, or else all.
     """
     size, rows = size_of(estimator), int(counts.cells.sum())
     found = shares(size, counts.bins, counts.cells)
@@ -215,24 +207,19 @@ class _Errors:
             estimator.estimand, {symbols[s]: values for s, values in known.truth.items()}
         )
         self.f[known.empty] = 0.0
-        self.near, exact = None, None
         f, noise, domain = estimator._recipe[:3]
         if isinstance(estimator, NearlyUnbiased):
-            self.near = estimator
+            self.near: NearlyUnbiased | None = estimator
             exact = self._made("unbiased", partial(unbiased, f, noise, domain))
         else:
-            exact = estimator
-            self.near = self._made(
-                "nearly_unbiased", partial(self._near, estimator, f, noise, domain)
-            )
+            near = partial(self._near, estimator, f, noise, domain)
+            exact, self.near = estimator, self._made("nearly_unbiased", near)
         given = {"unbiased": exact, "nearly_unbiased": self.near}
         self.moments = {k: self._made(k, partial(self._of, e)) for k, e in given.items() if e}
         self.moments["clipped"] = self._made("clipped", partial(self._clipped, Clipped(estimator)))
-        self.left_out = None
-        if size.divides and size.low >= 0:
-            self.left_out = self._made(
-                "naive", partial(naive_moments, estimator, size, known.truth)
-            )
+        naive = partial(naive_moments, estimator, size, known.truth)
+        counted = size.divides and size.low >= 0
+        self.left_out = self._made("naive", naive) if counted else None
         self.own = "nearly_unbiased" if self.near is estimator else "unbiased"
 
     def _made(self, kind: str, make: Any) -> Any:

@@ -20,7 +20,7 @@ from trueup.estimator import unbiased
 from trueup.formula.denominators import denominators
 from trueup.formula.text import text
 from trueup.noise.discrete_laplace import DiscreteLaplace
-from trueup.tables.draws import drawn_anew
+from trueup.tables.bounds import drawn_anew
 from trueup.tables.request import Request
 
 if TYPE_CHECKING:

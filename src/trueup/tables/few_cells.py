@@ -90,7 +90,8 @@ def of_sums(
     """
     left, further = {}, {}
     for s in statistics:
-        name, parts = s.symbol.name, sorted(noises[s.symbol.name], key=_variance)
+        name = s.symbol.name
+        parts = sorted(noises[name], key=lambda z: float(z.variance))
         straight = f.diff(s.symbol, 2) == 0
         if len(parts) > 1 and not straight and all(isinstance(z, DiscreteLaplace) for z in parts):
             further[name] = differences(parts[:-1])
@@ -124,7 +125,3 @@ def differences(noises: Sequence[Noise]) -> Floats:
         half = float(noise.variance) / 2
         weights = np.convolve(weights, [-half, 1 + 2 * half, -half])
     return weights
-
-
-def _variance(noise: Noise) -> float:
-    return float(noise.variance)

@@ -116,13 +116,9 @@ def estimate(summands: tuple[Summand, ...], a: float, b: float) -> Estimate:
 @lru_cache(maxsize=4096)
 def _cut(summands: tuple[Summand, ...]) -> float:
     """Return c: what the tails of all noises of the denominator allow."""
-    ends = [limit(s.noise) / abs(s.bottom) for s in summands if s.bottom]
+    end = min((limit(s.noise) / abs(s.bottom) for s in summands if s.bottom), default=math.inf)
     sd = spread(summands, (0.0, 1.0))
-    return (
-        min(*ends, _NO_POLES / sd, math.inf)
-        if sd and min(ends) == math.inf
-        else min(ends, default=math.inf)
-    )
+    return _NO_POLES / sd if math.isinf(end) and sd else end
 
 
 def _certain(summands: tuple[Summand, ...], a: float, b: float, cut: float) -> bool:
@@ -190,13 +186,6 @@ def _box(
     return min(ends), max(ends)
 
 
-def check_noises(ratio: Quotient) -> None:
-    """Refuse noise whose sums have no inverse."""
-    for statistic, bottom in zip(ratio.statistics, ratio.bottom[1:], strict=True):
-        if bottom:
-            check_generating(statistic.noise)
-
-
 def too_small(groups: Sequence[Any], gone: int, of: int) -> str:
     """Return what is said of groups whose denominator is too small, given the first of them."""
     shown = ", ".join(" ".join(map(str, key)) for key in groups) + (", …" * (gone > len(groups)))
@@ -213,15 +202,6 @@ def too_small(groups: Sequence[Any], gone: int, of: int) -> str:
 
 class RatioOfSums(Readable):
     """ΣA/ΣB for a formula A/B of statistics, with what is known of them.
-
-    Parameters
-    ----------
-    f
-        The formula, a quotient of sums of statistics times numbers.
-    statistics
-        What is known of each published number.
-    tied
-        Conditions between them.
 
     Examples
     --------
@@ -248,7 +228,9 @@ class RatioOfSums(Readable):
         self.few: dict[Any, FewCells | None] = {}
         self.statistics = tuple(s.symbol.name for s in statistics)
         self.noise = {s.symbol.name: s.noise for s in statistics}
-        check_noises(made)
+        for s, bottom in zip(statistics, made.bottom[1:], strict=True):
+            if bottom:
+                check_generating(s.noise)
 
     @classmethod
     def of(cls, estimator: Estimator) -> RatioOfSums:

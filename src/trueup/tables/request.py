@@ -9,11 +9,15 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trueup.arguments import by_statistic
+from trueup.confidence import NORMAL
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.estimator import Estimator
 from trueup.inverse.closed_ends import ENDS
 from trueup.inverse.component import Component
+from trueup.kernels.grid import columns
 from trueup.near.estimator import NearlyUnbiased
 from trueup.noise.discrete_laplace import DiscreteLaplace
 from trueup.noise.laplace import Laplace
@@ -27,11 +31,7 @@ if TYPE_CHECKING:
     from trueup.kernels.grid import Grid
     from trueup.noise.base import Noise
 
-_SQUARES = (
-    Laplace,
-    DiscreteLaplace,
-)  # under these the variance of one statistic is a sum of squares
-
+_SQUARES = (Laplace, DiscreteLaplace)  # the variance of one statistic is a sum of squares
 
 SUFFIXES = {
     "value": "", "stderr": "_stderr", "variance": "_variance", "low": "_low", "high": "_high",
@@ -50,18 +50,8 @@ class Readable:
 class Request:
     """One estimator on a table: the columns that it reads, and what is written.
 
-    Parameters
-    ----------
-    name
-        What the column of estimates is called; standard errors are ``name_stderr``.
-    estimator
-        What is computed.
-    columns, scales
-        The column of each statistic, and of the noise scales that differ from row to row.
-    outputs
-        What is wanted of "value", "stderr", "variance", and "low" and "high", the interval.
-    level
-        How often the interval covers.
+    ``columns`` and ``scales`` say where each statistic is, and its noise scale where that differs
+    from row to row; ``outputs`` are some of SUFFIXES, and the interval covers with ``level``.
     """
 
     name: str
@@ -105,13 +95,13 @@ class Request:
     @property
     def value(self) -> Grid:
         """The estimator as a function of the inputs."""
-        return self._scaled("value") if self.scaled else self.estimator._value
+        return self._grid("value")
 
     @property
     def variance(self) -> Grid:
         """Its variance as a function of the inputs."""
         try:
-            return self._scaled("variance") if self.scaled else self.estimator._variance
+            return self._grid("variance")
         except InfiniteVariance as error:
             raise InfiniteVariance(
                 error.message, "the estimate is still unbiased: stderr=False gives it alone"
@@ -145,8 +135,10 @@ class Request:
         """The symbol of each scale that differs from row to row, by statistic."""
         return self.estimator._scaled(self.scaled).scales if self.scaled else {}
 
-    def _scaled(self, what: str) -> Grid:
-        return self.estimator._scaled(self.scaled).grid(what)
+    def _grid(self, what: str) -> Grid:
+        if self.scaled:
+            return self.estimator._scaled(self.scaled).grid(what)
+        return self.estimator._value if what == "value" else self.estimator._variance
 
     @property
     def largest(self) -> dict[str, float]:
@@ -159,9 +151,14 @@ class Request:
 
     def interval(self, arrays: Sequence[Any]) -> tuple[Any, Any]:
         """Return the ends of the interval at columns in the order of ``inputs``."""
-        count = len(self.columns)
-        x, scales = arrays[:count], dict(zip(self.scales, arrays[count:], strict=True))
-        return self.estimator._interval(x, self.level, scales)
+        given, count = [np.asarray(v, float) for v in arrays], len(self.columns)
+        intervals = self.estimator._intervals
+        if intervals.method == NORMAL:
+            grids = self._grid("value"), self._grid("variance")
+            center, error = columns(*grids, given, ("value", "stderr"))
+            return self.estimator._around(center, error, self.level)
+        scales = dict(zip(self.scales, given[count:], strict=True))
+        return intervals.in_rows(given[:count], self.level, scales)
 
     @property
     def closed_ends(self) -> tuple[Grid, Grid] | None:

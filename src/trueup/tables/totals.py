@@ -1,7 +1,7 @@
 """Totals of debiased cells: Σ w·g with the error √(Σ w²·V̂), over Σ w for means.
 
-What is summed, and how, is said here; sums are taken by NumPy (:mod:`trueup.frames.total`), by lazy
-frames (:mod:`trueup.frames.grouped`), or by an engine that is told SQL.
+What is summed, and how, is said here; sums are taken by NumPy or by lazy frames
+(:mod:`trueup.frames.total`), or by an engine that is told SQL.
 """
 
 from __future__ import annotations
@@ -29,22 +29,11 @@ ROWS = "rows"
 
 @dataclasses.dataclass(frozen=True)
 class Totals:
-    """What to sum over.
+    """What to sum: cells in groups ``by`` the values of columns, times known ``weights``.
 
-    Parameters
-    ----------
-    by
-        Columns whose values make the groups; none for one total.
-    weights
-        A column of known weights, None for ones.
-    average
-        Whether to divide by the sum of the weights.
-    skip
-        Whether to leave out rows that miss a number, and not to refuse them.
-    ratio
-        Whether ratios of sums are wanted, in place of sums of estimates.
-    level
-        Of the intervals of ratios, None for none.
+    ``average`` divides by the sum of the weights; ``skip`` leaves out rows that miss a number, and
+    does not refuse them. ``ratio`` asks for ratios of sums in place of sums of estimates, with
+    intervals of a ``level`` unless that is None.
     """
 
     by: tuple[Any, ...] = ()
