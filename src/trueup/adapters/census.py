@@ -7,11 +7,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import mpmath
-import numpy as np
 
-from trueup.adapters.attributes import parameter
+from trueup.adapters.attributes import by_row, law, parameter
 from trueup.errors import TrueupError
-from trueup.noise import DiscreteGaussian, Noiseless
+from trueup.noise import DiscreteGaussian
 from trueup.noise.fields import working_digits
 
 if TYPE_CHECKING:
@@ -49,19 +48,13 @@ def from_census(variance: ArrayLike) -> Any:
     >>> from_census([9, 16.0])
     [DiscreteGaussian(3), DiscreteGaussian(4)]
     """
-    values = np.asarray(variance)
-    if values.ndim == 0:
-        return _noise(values.item())
-    if values.ndim > 1:
-        hint = "pass one column, e.g. frame['variance']"
-        raise TrueupError(f"variances come as one column, got the shape {values.shape}", hint)
-    return [_noise(value) for value in values.tolist()]
+    return by_row(variance, _noise, "variances", "variance")
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
 def _noise(variance: object) -> Noise:
     value = float(parameter(variance, "variance"))
-    return DiscreteGaussian(deviation(value)) if value else Noiseless()
+    return law(lambda v: DiscreteGaussian(deviation(v)), value)
 
 
 def deviation(variance: float) -> float:
