@@ -23,15 +23,7 @@ from trueup.exact import number
 from trueup.formula.grammar import parse
 from trueup.mechanisms.whole_numbers import float_above
 from trueup.microdata import noisy_totals
-from trueup.microdata.measures import (
-    Count,
-    Mean,
-    Measure,
-    PerRecord,
-    Share,
-    reach_of,
-    read_measures,
-)
+from trueup.microdata.measures import Count, Mean, Measure, PerRecord, Share, read_measures
 from trueup.microdata.noisy_totals import MOST_OWN, Estimate, Statistic, Total
 from trueup.noise import DiscreteLaplace, Laplace
 
@@ -136,6 +128,12 @@ class Design:
         named = (getattr(m, "column", None) for m in self.measures.values())
         return tuple(dict.fromkeys(c for c in named if c is not None))
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """All columns of the data that are read: of groups, measures and the unit."""
+        unit = () if self.unit is None else (self.unit,)
+        return tuple(dict.fromkeys((*self.by, *self.columns, *unit)))
+
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
         """What is published with noise, in the order of the table."""
@@ -198,8 +196,8 @@ class Design:
             return [noisy_totals.per_record(name, measure)]
         if isinstance(measure, Mean) and name not in self.shared:
             return noisy_totals.two_counts(name, measure, self._noise(name), self.times(name))
-        reach = reach_of(measure.bounds, noisy_totals.origin_of(measure))
-        return [noisy_totals.summed(name, measure, Laplace(self._scale(name, reach)))]
+        noise = Laplace(self._scale(name, noisy_totals.reach_of(measure)))
+        return [noisy_totals.summed(name, measure, noise)]
 
     def _estimates(self, name: str) -> list[Estimate]:
         measure, noisy = self.measures[name], f"{name}_noisy"

@@ -20,7 +20,6 @@ import contextlib
 import dataclasses
 import os
 import re
-import secrets
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -30,10 +29,11 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
 from trueup.exact import number
+from trueup.files.formats import Format
+from trueup.files.targets import Target
 from trueup.mechanisms.whole_numbers import float_above
 from trueup.microdata.measures import PerRecord
-from trueup.microdata.privacy_notice import key, text
-from trueup.microdata.row_faults import SPENT
+from trueup.microdata.privacy_notice import SPENT, key, text
 
 if sys.platform != "win32":
     import fcntl
@@ -90,7 +90,9 @@ class Ledger:
         with _locked(self.path):
             whole = self._read()
             whole[self.dataset] = self._entry(whole, design, table)
-            _replace(self.path, _written(whole))
+            with Target(str(self.path), Format("toml"), force=True) as target:
+                target.part.write_text(_written(whole), encoding="utf-8")
+                target.commit()
 
     def _read(self) -> dict[str, Any]:
         """Return what the file says; a file that is damaged is refused, never written over."""
@@ -216,23 +218,5 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(handle)
-
-
-def _replace(path: Path, content: str) -> None:
-    """Put a file in its place in one step, on the disk."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        with part.open("x", encoding="utf-8") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    handle = os.open(path.absolute().parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
     finally:
         os.close(handle)
