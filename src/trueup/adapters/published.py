@@ -99,11 +99,9 @@ class Release:
 
 def _gaussians(deviations: ArrayLike) -> Any:
     """Return the Gaussian noise of a standard deviation, or those of a column."""
-    return by_row(deviations, _gaussian, "deviations", "std_dev")
-
-
-def _gaussian(deviation: object) -> Noise:
-    return law(Gaussian, parameter(deviation, "std_dev"))
+    return by_row(
+        deviations, lambda d: law(Gaussian, parameter(d, "std_dev")), "deviations", "std_dev"
+    )
 
 
 _NMF = "use the noisy measurements: tu.published('census-2020-nmf')"

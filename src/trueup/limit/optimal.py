@@ -133,7 +133,9 @@ class OptimalRelease:
         return self._over(variances, self.lower_bound)
 
     def _over(self, variances: Variances, reference: float) -> float:
-        averaged = float(np.dot(self.prior, _read_variances(variances, self.truths)))
+        given = [variances(q) for q in self.truths] if callable(variances) else variances
+        hint = "give one variance for each true value"
+        averaged = float(np.dot(self.prior, _per_truth(given, self.truths, "variances", hint)))
         if reference <= 0:
             return 1.0 if averaged <= 0 else math.inf
         return averaged / reference
@@ -294,8 +296,3 @@ def _read_prior(prior: object, truths: tuple[int, ...]) -> tuple[float, ...]:
     if not weights.sum() > 0:
         raise TrueupError(f"prior must have a positive sum, got {prior!r}", hint)
     return tuple((weights / weights.sum()).tolist())
-
-
-def _read_variances(variances: Variances, truths: tuple[int, ...]) -> Floats:
-    given = [variances(q) for q in truths] if callable(variances) else variances
-    return _per_truth(given, truths, "variances", "give one variance for each true value")

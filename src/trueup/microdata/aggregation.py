@@ -158,13 +158,9 @@ class Aggregation:
 
     # -- what is added up --------------------------------------------------------------------------
 
-    def _helpers(self, i: int, use: Use) -> list[str]:
-        """Return the helper columns of what is read: its value, and whether it is missing."""
-        value = self.text(use.column) if use.categorical else self._number(use.column)
-        return [f"{self._filled(use, value)} AS v{i}", f"{self._is_missing(use)} AS m{i}"]
-
-    def _filled(self, use: Use, value: str) -> str:
+    def _filled(self, use: Use) -> str:
         """Return a value, or what stands for a missing one."""
+        value = self.text(use.column) if use.categorical else self._number(use.column)
         given = self.missing.get(use.column)
         if given is None or given == "drop":
             return value
@@ -239,7 +235,7 @@ class Aggregation:
             found.append(Fault(f"{name} is text that is no number", clean, no_number))
         infinite = f"NOT {missing} AND NOT {self._is_finite(value)}"
         found.append(Fault(f"{name} is infinite", clean, infinite))
-        if self._is_of_any_size(name):
+        if any(t.column == name and not t.grid for _, t in self._numeric()):
             wild = f"NOT {missing} AND ({value} < 0 OR {value} > {_double(LARGEST)})"
             problem = f"{name} is negative, or above {LARGEST}, where whole totals could overflow"
             hint = "a per-record sum takes non-negative values; measure them in another unit"
@@ -268,10 +264,6 @@ class Aggregation:
     def _categories(self, name: str) -> list[str]:
         of = [m for m in self.design.measures.values() if isinstance(m, Share) and m.column == name]
         return [c for c in of[0].categories if all(c in m.categories for m in of)]
-
-    def _is_of_any_size(self, name: str) -> bool:
-        totals = self.design.totals
-        return any(t.column == name and not t.grid and t.category is None for t in totals)
 
     # -- the query ---------------------------------------------------------------------------------
 
@@ -355,7 +347,7 @@ class Aggregation:
         design = self.design
         helpers = [f"{self.quote(name)} AS b{i}" for i, name in enumerate(design.by)]
         for i, use in enumerate(self.uses):
-            helpers += self._helpers(i, use)
+            helpers += [f"{self._filled(use)} AS v{i}", f"{self._is_missing(use)} AS m{i}"]
         if design.unit is not None:
             unit = self.quote(design.unit)
             helpers += [f"{unit} AS u", f"{self._is_nobody(design.unit)} AS mu"]

@@ -133,36 +133,34 @@ class Ledger:
         amount = _decimal(design.epsilon, "epsilon")
         spent = sum((Fraction(r["epsilon"]) for r in entry["releases"]), Fraction(0))
         if spent + amount > cap:
+            rest = cap - spent
+            left = f"ask for at most {float(rest):g}" if rest > 0 else "nothing is left"
             raise TrueupError(
                 f"{self.dataset} has {float(cap):g} to spend, {float(spent):g} is spent, and "
                 f"{float(amount):g} more would exceed it",
-                f"{_left(cap - spent)}; {SPENT}",
+                f"{left}; {SPENT}",
             )
         releases = [*entry["releases"], {"epsilon": amount, "table": table}]
         return {"cap": cap, "unit": unit, "releases": releases}
 
     def _cap(self, entry: Mapping[str, Any]) -> Fraction:
-        known = entry.get("cap")
-        if known is None and self.cap is None:
+        known = entry.get("cap", self.cap)
+        if known is None:
             raise TrueupError(
                 f"the ledger has no cap for {self.dataset} yet",
                 f"say what all its releases together may spend, e.g. cap 3; {SPENT}",
             )
-        if known is not None and self.cap is not None and Fraction(known) != self.cap:
+        if self.cap is not None and Fraction(known) != self.cap:
             raise TrueupError(
                 f"the ledger has the cap {float(known):g} for {self.dataset}, not "
                 f"{float(self.cap):g}",
                 f"leave the cap out; to change it, change the ledger {self.path}; {SPENT}",
             )
-        return Fraction(known) if known is not None else self.cap or Fraction(0)
+        return Fraction(known)
 
 
 def _who(unit: str) -> str:
     return f"{unit} (a column)" if unit else "row"
-
-
-def _left(budget: Fraction) -> str:
-    return f"ask for at most {float(budget):g}" if budget > 0 else "nothing is left"
 
 
 def _decimal(value: Any, name: str) -> Fraction:

@@ -17,7 +17,8 @@ import datetime
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, cached_property
+from contextlib import closing
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,12 @@ _REFUSED = (
 
 @dataclasses.dataclass(frozen=True)
 class Keys:
-    """The groups in the order of the table: values as they were given, and as engines write them.
+    """The groups in the order of the table: values as they were given.
 
     Examples
     --------
-    >>> read_keys({"state": ["A", "B"], "year": [1, 2]}, ("state", "year")).texts[:2]
-    [('A', '1'), ('A', '2')]
+    >>> read_keys({"state": ["A", "B"], "year": [1, 2]}, ("state", "year")).rows[:2]
+    [('A', 1), ('A', 2)]
     """
 
     by: tuple[str, ...]
@@ -49,11 +50,6 @@ class Keys:
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    @cached_property
-    def texts(self) -> list[tuple[str, ...]]:
-        """The keys as engines write them."""
-        return [tuple(key_text(v) for v in row) for row in self.rows]
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the keys as columns."""
@@ -83,13 +79,12 @@ def read_keys(keys: Any, by: tuple[str, ...]) -> Keys:
     rows = _rows(keys, by)
     if not rows:
         raise TrueupError("the list of keys is empty", _REFUSED)
-    found = Keys(by, rows)
-    texts = found.texts
+    texts = [tuple(map(key_text, row)) for row in rows]
     if len(set(texts)) < len(texts):
         seen: set[tuple[str, ...]] = set()
         twice = next(t for t in texts if t in seen or seen.add(t))  # type: ignore[func-returns-value]
         raise TrueupError(f"the key {', '.join(twice)} is listed twice", "list every group once")
-    return found
+    return Keys(by, rows)
 
 
 def _rows(keys: Any, by: tuple[str, ...]) -> list[tuple[Any, ...]]:
@@ -184,14 +179,9 @@ def _file(path: Path) -> dict[str, list[Any]]:
     from trueup.files.scans import reading
     from trueup.files.sources import opened
 
-    with opened(str(path), None, None) as source:
-        duck = Duck("512MB")
-        try:
-            table = reading(duck, source)
-            names = ", ".join(map(quote, source.columns))
-            rows = duck.ask(f"SELECT {names} FROM {table}")
-        finally:
-            duck.close()
+    with opened(str(path), None, None) as source, closing(Duck("512MB")) as duck:
+        names = ", ".join(map(quote, source.columns))
+        rows = duck.ask(f"SELECT {names} FROM {reading(duck, source)}")
     return {name: [row[i] for row in rows] for i, name in enumerate(source.columns)}
 
 

@@ -163,9 +163,6 @@ def _source(data: Files) -> Source:
 
 def _write(made: PrivateTable, path: Path, form: formats.Format) -> None:
     pyarrow = optional("pyarrow", "tables", "releasing tables")
-    duck = Duck("512MB")
-    try:
+    with contextlib.closing(Duck("512MB")) as duck:
         duck.connection.register(_TABLE, pyarrow.table(made.columns))
         duck.write(f"SELECT * FROM {_TABLE}", path, form, None, {})
-    finally:
-        duck.close()
