@@ -16,7 +16,7 @@ import dataclasses
 import datetime
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cache
 from itertools import product
@@ -80,11 +80,16 @@ def read_keys(keys: Any, by: tuple[str, ...]) -> Keys:
     if not rows:
         raise TrueupError("the list of keys is empty", _REFUSED)
     texts = [tuple(map(key_text, row)) for row in rows]
-    if len(set(texts)) < len(texts):
-        seen: set[tuple[str, ...]] = set()
-        twice = next(t for t in texts if t in seen or seen.add(t))  # type: ignore[func-returns-value]
-        raise TrueupError(f"the key {', '.join(twice)} is listed twice", "list every group once")
+    for i, _ in _repeated(texts):
+        raise TrueupError(f"the key {', '.join(texts[i])} is listed twice", "list every group once")
     return Keys(by, rows)
+
+
+def _repeated(keys: Sequence[tuple[str, ...]]) -> Iterator[tuple[int, int]]:
+    """Yield the places of keys that are there again, each with the first one."""
+    if len(set(keys)) < len(keys):
+        seen: dict[tuple[str, ...], int] = {}
+        yield from ((seen[k], j) for j, k in enumerate(keys) if seen.setdefault(k, j) != j)
 
 
 def _rows(keys: Any, by: tuple[str, ...]) -> list[tuple[Any, ...]]:
@@ -236,10 +241,7 @@ def fitted(keys: Keys, types: Mapping[str, str], dialect: str) -> list[list[str]
         kind = types[name].upper()
         read = {(type(v), v): _fit(v, name, kind, dialect) for v in values}
         columns.append([read[type(v), v] for v in values])
-    if columns and len(set(zip(*columns, strict=True))) < len(keys):
-        seen: dict[tuple[str, ...], int] = {}
-        rows = enumerate(zip(*columns, strict=True))
-        i, j = next((seen[r], j) for j, r in rows if seen.setdefault(r, j) != j)
+    for i, j in _repeated(list(zip(*columns, strict=True))):
         raise _twice(keys, i, j)
     return columns
 
