@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -218,6 +219,15 @@ def test_the_bound_never_hurts(k):
     whole, bounded = tu.unbiased(f"v**{k}", tu.Laplace(1)), PerRecordSum(f"root:{k}", 1)
     for q in (0.0, 0.3, 5.0, 200.0):
         assert bounded.sd(q) <= whole.sd(q ** (1 / k)) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("total", [1e4, 1e8, 1e10])
+@pytest.mark.parametrize(("k", "scale"), [(1, Fraction(1, 1000)), (2, Fraction(1, 10**8))])
+def test_the_sd_of_noise_that_is_small_beside_the_total(k, scale, total):
+    """Far from the bound the total is v^k, of which noise moves the last digits only."""
+    b, v = float(scale), total ** (1 / k)
+    variance = {1: 2 * b**2, 2: 8 * (b * v) ** 2 + 20 * b**4}[k]
+    assert PerRecordSum(f"root:{k}", scale).sd(total) == pytest.approx(variance**0.5, rel=1e-5)
 
 
 def test_infinite_variance_above_one_half():

@@ -9,7 +9,7 @@ from backends.engines import spark_session
 from extras import needs
 from frames.spark_frames import make, read
 from microdata.people import KEYS, MEASURES, people
-from microdata.test_key_types import FOUND, REFUSED
+from microdata.test_public_keys import FOUND, REFUSED
 from trueup.microdata.aggregation import Aggregation
 from trueup.microdata.design import Design
 

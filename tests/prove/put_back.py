@@ -146,10 +146,6 @@ def _as_if_signed(row: Any, name: str, _: Any) -> Any:
     return opendp_summary._noise(row, name)
 
 
-def _no_deviation(_: Any) -> float:
-    return 0.0
-
-
 def _kinks_behind_counts(case: Case) -> bool:
     """Whether a statistic on the line may bend in a case that whole numbers pick."""
     kinds = {bool(re.match("Discrete|Rounded|Mass", text)) for text in case.noises.values()}
@@ -282,7 +278,7 @@ DEFECTS = (
     Defect(
         16,
         "clamped Gaussian counts read as plain ones",
-        ((clamping, "_deviation", _no_deviation), (opendp_summary, "_from_zero", _as_if_signed)),
+        ((clamping, "REACH", 0), (opendp_summary, "_from_zero", _as_if_signed)),
         "count",
     ),
 )

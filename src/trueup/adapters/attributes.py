@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number
 from trueup.noise import Noiseless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
 
     from trueup.noise import Noise
 
@@ -64,6 +68,16 @@ def law(family: Callable[[Any], Noise], scale: Exact) -> Noise:
     (Laplace(2), Noiseless())
     """
     return family(scale) if scale else Noiseless()
+
+
+def by_row(values: ArrayLike, read: Callable[[Any], Noise], what: str, column: str) -> Any:
+    """Return the noise that is read from a number, or the noises of a column of numbers."""
+    array = np.asarray(values)
+    if array.ndim > 1:
+        hint = f"pass one column, e.g. frame[{column!r}]"
+        raise TrueupError(f"{what} come as one column, got the shape {array.shape}", hint)
+    noises = [read(value) for value in array.ravel().tolist()]
+    return noises if array.ndim else noises[0]
 
 
 def kind(source: object) -> str:

@@ -7,11 +7,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import mpmath
-import numpy as np
 
-from trueup.adapters.attributes import parameter
-from trueup.errors import TrueupError
-from trueup.noise import DiscreteGaussian, Noiseless
+from trueup.adapters.attributes import by_row, law, parameter
+from trueup.noise import DiscreteGaussian
 from trueup.noise.fields import working_digits
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ SMOOTH = 4.0
 """From this variance on, it is σ² to more digits than a float has."""
 
 DIGITS = 30
-MOST_STEPS = 50
 
 
 def from_census(variance: ArrayLike) -> Any:
@@ -49,26 +46,20 @@ def from_census(variance: ArrayLike) -> Any:
     >>> from_census([9, 16.0])
     [DiscreteGaussian(3), DiscreteGaussian(4)]
     """
-    values = np.asarray(variance)
-    if values.ndim == 0:
-        return _noise(values.item())
-    if values.ndim > 1:
-        hint = "pass one column, e.g. frame['variance']"
-        raise TrueupError(f"variances come as one column, got the shape {values.shape}", hint)
-    return [_noise(value) for value in values.tolist()]
+    return by_row(variance, _noise, "variances", "variance")
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
 def _noise(variance: object) -> Noise:
     value = float(parameter(variance, "variance"))
-    return DiscreteGaussian(deviation(value)) if value else Noiseless()
+    return law(lambda v: DiscreteGaussian(deviation(v)), value)
 
 
 def deviation(variance: float) -> float:
     """Return the σ of the discrete Gaussian noise of a variance.
 
-    With q = e^{−1/(2σ²)} the variance is 2Σk²q^{k²} / (1 + 2Σq^{k²}), which rises with q: Newton
-    steps in log q, with enough digits.
+    With q = e^{−1/(2σ²)} the variance is 2Σk²q^{k²} / (1 + 2Σq^{k²}), which rises with q: solved
+    for log q, with enough digits.
 
     Examples
     --------
@@ -80,20 +71,12 @@ def deviation(variance: float) -> float:
     with working_digits(DIGITS):
         goal = mpmath.mpf(variance)
         t = mpmath.log(goal / (2 - 2 * goal)) if variance < 0.5 else -1 / (2 * goal)
-        for _ in range(MOST_STEPS):
-            value, slope = _variance(mpmath.exp(t))
-            step = mpmath.log(goal / value) / slope
-            t += step
-            if abs(step) < abs(t) * mpmath.mpf(10) ** (5 - DIGITS):
-                return float(1 / mpmath.sqrt(-2 * t))
-    hint = "pass the variance of one noisy measurement"
-    raise TrueupError(f"no discrete Gaussian noise found of the variance {variance!r}", hint)
+        t = mpmath.findroot(lambda t: mpmath.log(_variance(mpmath.exp(t)) / goal), (t, 1.01 * t))
+        return float(1 / mpmath.sqrt(-2 * t))
 
 
-def _variance(q: Any) -> tuple[Any, Any]:
-    """Return v = 2Σk²q^{k²} / (1 + 2Σq^{k²}) and d log v / d log q."""
+def _variance(q: Any) -> Any:
+    """Return 2Σk²q^{k²} / (1 + 2Σq^{k²})."""
     last = int(mpmath.sqrt(mpmath.mp.prec * mpmath.log(2) / -mpmath.log(q))) + 2
     powers = [(k * k, q ** (k * k)) for k in range(1, last + 1)]
-    total, second, fourth = (2 * mpmath.fsum(s**j * p for s, p in powers) for j in range(3))
-    value = second / (1 + total)
-    return value, fourth / second - value
+    return 2 * mpmath.fsum(s * p for s, p in powers) / (1 + 2 * mpmath.fsum(p for _, p in powers))

@@ -33,7 +33,8 @@ def unclamped(noise: Noise, clamp: Interval, domain: Interval | None, what: str)
     """
     if isinstance(noise, Noiseless) or clamp.bounds == (None, None):
         return noise
-    margin = 0.0 if isinstance(noise, (Laplace, DiscreteLaplace)) else REACH * _deviation(noise)
+    sharp = isinstance(noise, (Laplace, DiscreteLaplace))
+    margin = 0.0 if sharp else REACH * math.sqrt(float(noise.variance))
     if domain is None:
         inside = f"{REACH} standard deviations ({margin:.3g}) inside" if margin else "inside"
         hint = f"pass domain=, as to tu.unbiased; if it lies {inside} {clamp} the clamp is harmless"
@@ -47,7 +48,3 @@ def unclamped(noise: Noise, clamp: Interval, domain: Interval | None, what: str)
         raise refusal(what, why, hint)
     why = f"its values are clamped to {clamp}, inside the domain {domain}"
     raise refusal(what, why, "release it unclamped, or narrow the domain if you may")
-
-
-def _deviation(noise: Noise) -> float:
-    return math.sqrt(float(noise.variance))

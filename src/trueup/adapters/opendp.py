@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from reprlib import repr as shortly
 from typing import Any
 
 from trueup.adapters.attributes import kind, law, parameter, refusal
 from trueup.adapters.clamping import unclamped
-from trueup.adapters.opendp_carrier import carrier, recorded, span
 from trueup.adapters.opendp_summary import is_summary, read_summary
 from trueup.domain import Interval
 from trueup.errors import TrueupError
@@ -108,32 +108,26 @@ def from_opendp(source: Any, domain: Any = None, signed: bool = False) -> Any:
     """
     if isinstance(source, str):
         source = _parse(source)
-    if isinstance(domain, Mapping):
-        columns = {name: Interval.read(value) for name, value in domain.items()}
-        return _by_column(source, columns, signed)
-    stated = None if domain is None else Interval.read(domain)
+    by_column = isinstance(domain, Mapping)
+    stated: Any = {n: Interval.read(d) for n, d in domain.items()} if by_column else None
+    if domain is not None and not by_column:
+        stated = Interval.read(domain)
     if hasattr(type(source), "summarize"):
-        return read_summary(source.summarize(), stated, signed)
-    if hasattr(type(source), "resolve"):
-        source = source.resolve()
+        source = source.summarize()
     if is_summary(source):
         return read_summary(source, stated, signed)
+    if by_column:
+        raise TrueupError(
+            f"a domain for each column is for a query on Polars frames, got {stated!r} for "
+            f"{kind(source)}",
+            "pass query.summarize(), or one domain such as (1, None)",
+        )
+    if hasattr(type(source), "resolve"):
+        source = source.resolve()
     try:
         return _walk(source, stated, signed)
     except RecursionError:
         raise TrueupError("the measurement is nested too deeply", _HINT) from None
-
-
-def _by_column(source: Any, domain: Mapping[str, Interval], signed: bool) -> dict[str, Noise]:
-    """Return the noises of a query on Polars frames, with a domain for some of its columns."""
-    summary = source.summarize() if hasattr(type(source), "summarize") else source
-    if is_summary(summary):
-        return read_summary(summary, domain, signed)
-    raise TrueupError(
-        f"a domain for each column is for a query on Polars frames, got {domain!r} for "
-        f"{kind(source)}",
-        "pass query.summarize(), or one domain such as (1, None)",
-    )
 
 
 def _parse(text: str) -> Any:
@@ -145,19 +139,23 @@ def _parse(text: str) -> Any:
         raise TrueupError(f"the text is not a serialized measurement: {error}", hint) from None
 
 
-def constructor(source: Any) -> tuple[str, Mapping[str, Any]]:
-    """Return the name of the function that made an OpenDP object, and its arguments.
-
-    Examples
-    --------
-    >>> constructor({"__function__": "atom_domain", "__kwargs__": {"T": "i32"}})
-    ('atom_domain', {'T': 'i32'})
-    """
-    record = getattr(source, "__opendp_dict__", source)
-    name, arguments = recorded(record)
+def _constructor(source: Any) -> tuple[str, Mapping[str, Any]]:
+    """Return the name of the function that made an OpenDP object, and its arguments."""
+    name, arguments = _recorded(getattr(source, "__opendp_dict__", source))
     if name is not None and arguments is not None:
         return name, arguments
     raise TrueupError(f"{kind(source)} is no OpenDP measurement, got {shortly(source)}", _HINT)
+
+
+def _recorded(source: Any) -> tuple[str | None, Mapping[str, Any] | None]:
+    """Return the constructor and the arguments of a serialized object, None for what is neither."""
+    if not isinstance(source, dict):
+        return None, None
+    name, arguments = source.get("__function__"), source.get("__kwargs__")
+    return (
+        name if isinstance(name, str) else None,
+        arguments if isinstance(arguments, dict) else None,
+    )
 
 
 def _argument(name: str, arguments: Mapping[str, Any], key: str) -> Any:
@@ -169,7 +167,7 @@ def _argument(name: str, arguments: Mapping[str, Any], key: str) -> Any:
 
 def _walk(source: Any, domain: Interval | None, signed: bool) -> Any:
     """Return the noise below all wrappers; a list for a composition."""
-    name, arguments = constructor(source)
+    name, arguments = _constructor(source)
     if name in INNER:
         return _walk(_argument(name, arguments, INNER[name]), domain, signed)
     if name in COMPOSITIONS:
@@ -194,7 +192,7 @@ def _families(name: str, arguments: Mapping[str, Any]) -> Families | None:
     """Return the family on the integers and the one on the line that a constructor adds."""
     if name == "make_noise":
         measure = _argument(name, arguments, "output_measure")
-        measure = constructor(measure)[0] if isinstance(measure, dict) else str(measure)
+        measure = _constructor(measure)[0] if isinstance(measure, dict) else str(measure)
         return {
             "max_divergence": LAPLACE,
             "MaxDivergence": LAPLACE,
@@ -210,7 +208,7 @@ def _additive(
 ) -> Noise:
     """Return the noise of a constructor that adds it to integers or floats."""
     scale = parameter(_argument(name, arguments, "scale"), "scale")
-    atom = carrier(_argument(name, arguments, "input_domain"), name)
+    atom = _carrier(_argument(name, arguments, "input_domain"), name)
     if atom.startswith("f"):
         _check_grid(name, arguments.get("k"), scale)
         return law(families[1], scale)
@@ -221,7 +219,8 @@ def _additive(
     if bounds is not None:
         clamp = Interval.read(bounds)
         return unclamped(noise, clamp, domain, f"{name}(bounds={tuple(bounds)})")
-    return unclamped(noise, span(atom), domain, f"{name} on unsigned integers ({atom})")
+    clamp = Interval(0, None) if atom.startswith("u") else Interval()  # signed ones stop far away
+    return unclamped(noise, clamp, domain, f"{name} on unsigned integers ({atom})")
 
 
 def _check_grid(name: str, k: int | None, scale: Exact) -> None:
@@ -260,3 +259,72 @@ def _refusal(name: str) -> TrueupError:
     why = REASONS.get(name, "the constructor is not known")
     fallback = "pass a measurement made with make_laplace, make_gaussian or make_noise"
     return refusal(name, why, HINTS.get(name, HINTS.get(why, fallback)))
+
+
+# -- which numbers the noise is added to -----------------------------------------------------------
+
+SAME = (
+    "make_b_ary_tree",
+    "make_clamp",
+    "make_identity",
+    "make_impute_constant",
+    "make_mean",
+    "make_ordered_random",
+    "make_resize",
+    "make_sum",
+    "make_unordered",
+    "make_variance",
+)
+"""Transformations whose output has the type of their input."""
+
+ATOM = re.compile(r"(?:Vec<)?([fiu](?:8|16|32|64|128|size))>?")
+
+
+def _carrier(domain: Any, what: str) -> str:
+    """Return the type of the numbers of a domain, e.g. ``i32``; vectors count as their elements."""
+    name = _type(domain)
+    found = ATOM.fullmatch(name) if name else None
+    if found:
+        return found[1]
+    why = "the type of its numbers is not stated"
+    why = f"it acts on {name[:40]}, not on numbers" if name else why
+    raise refusal(what, why, "pass the measurement itself, or describe the noise, e.g. tu.Laplace")
+
+
+def _type(source: Any) -> str | None:
+    """Return the carrier type of a domain object, or of a serialized domain."""
+    if hasattr(source, "carrier_type"):
+        return str(source.carrier_type)
+    name, arguments = _recorded(source)
+    arguments = arguments or {}
+    match name:
+        case "atom_domain":
+            return str(arguments.get("T"))
+        case "vector_domain":
+            return _type(arguments.get("atom_domain"))
+        case "transformation_output_domain":
+            return _output(arguments.get("this"))
+        case "measurement_input_domain" | "transformation_input_domain":
+            return _input(arguments.get("this"))
+    return None
+
+
+def _output(source: Any) -> str | None:
+    """Return the type of what a serialized transformation gives."""
+    name, arguments = _recorded(source)
+    arguments = arguments or {}
+    for key in ("TO", "TOA"):
+        if isinstance(arguments.get(key), str):
+            return str(arguments[key])
+    if name == "make_chain_tt":
+        return _output(arguments.get("transformation1"))
+    return _type(arguments.get("input_domain")) if name in SAME else None
+
+
+def _input(source: Any) -> str | None:
+    """Return the type of what a serialized transformation or measurement takes."""
+    arguments = _recorded(source)[1] or {}
+    for key in ("transformation0", "measurement", "measurement0"):
+        if isinstance(arguments.get(key), dict):
+            return _input(arguments[key])
+    return _type(arguments.get("input_domain"))

@@ -12,9 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from trueup.adapters.attributes import law, parameter, refusal
+from trueup.adapters.attributes import by_row, law, parameter, refusal
 from trueup.adapters.census import from_census
 from trueup.domain import Interval
 from trueup.errors import TrueupError
@@ -101,16 +99,21 @@ class Release:
 
 def _gaussians(deviations: ArrayLike) -> Any:
     """Return the Gaussian noise of a standard deviation, or those of a column."""
-    values = np.asarray(deviations)
-    if values.ndim > 1:
-        hint = "pass one column, e.g. frame['std_dev']"
-        raise TrueupError(f"deviations come as one column, got the shape {values.shape}", hint)
-    noises = [law(Gaussian, parameter(value, "std_dev")) for value in values.ravel().tolist()]
-    return noises if values.ndim else noises[0]
+    return by_row(
+        deviations, lambda d: law(Gaussian, parameter(d, "std_dev")), "deviations", "std_dev"
+    )
 
 
 _NMF = "use the noisy measurements: tu.published('census-2020-nmf')"
 _COUNTS = "ask the publisher for the noisy counts and the law of their noise"
+_README = Source(
+    "2020 Redistricting Data File Least Squares Estimates README File",
+    "https://github.com/uscensusbureau/DAS_2020_GLS_Uncertainty_Evaluation",
+)
+_TOP_DOWN = Source(
+    "The 2020 Census Disclosure Avoidance System TopDown Algorithm",
+    "https://hdsr.mitpress.mit.edu/pub/7evz361i/release/1",
+)
 _WIKIMEDIA = "https://analytics.wikimedia.org/published/datasets/"
 
 RELEASES = {
@@ -138,28 +141,14 @@ RELEASES = {
         "2020 Redistricting Data File Least Squares Estimates",
         "Gaussian, to a good approximation; its deviation is the column `std_dev`",
         "weighted sums of noisy measurements, unbiased; estimates are correlated",
-        (
-            Source(
-                "2020 Redistricting Data File Least Squares Estimates README File",
-                "https://github.com/uscensusbureau/DAS_2020_GLS_Uncertainty_Evaluation",
-            ),
-        ),
+        (_README,),
         ByRow(Gaussian, "std_dev", _gaussians),
     ),
     "census-2020-tables": Release(
         "2020 Census, published tables (P.L. 94-171 and DHC)",
         "the noise of the noisy measurements",
         "made into microdata: whole, not negative, adding up, some counts held fixed",
-        (
-            Source(
-                "The 2020 Census Disclosure Avoidance System TopDown Algorithm",
-                "https://hdsr.mitpress.mit.edu/pub/7evz361i/release/1",
-            ),
-            Source(
-                "2020 Redistricting Data File Least Squares Estimates README File",
-                "https://github.com/uscensusbureau/DAS_2020_GLS_Uncertainty_Evaluation",
-            ),
-        ),
+        (_TOP_DOWN, _README),
         why="the noisy counts were made into microdata that are whole, not negative and add up: "
         "what is left of the noise depends on the truth",
         hint=_NMF,
@@ -368,10 +357,7 @@ RELEASES = {
         "inside a model of where workers live",
         "synthetic records",
         (
-            Source(
-                "The 2020 Census Disclosure Avoidance System TopDown Algorithm",
-                "https://hdsr.mitpress.mit.edu/pub/7evz361i/release/1",
-            ),
+            _TOP_DOWN,
             Source(
                 "Privacy: Theory meets Practice on the Map",
                 "https://studylib.net/doc/14170319/privacy--theory-meets-practice-on-the-map-ashwin-machanav...",

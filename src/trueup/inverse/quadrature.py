@@ -126,7 +126,7 @@ def integers(
     each = np.arange(low, high + 1, dtype=float)
     nodes = np.concatenate([middle - left.nodes, each, middle + right.nodes])
     counts = np.concatenate([left.weights, np.ones(len(each)), right.weights])
-    return Rule(nodes, counts * _tilted(noise, nodes, q, tilt))
+    return Rule(nodes, counts * _tilted(noise, nodes - q, nodes, tilt))
 
 
 def _sparse(first: int, last: int, level: int) -> Rule:
@@ -156,9 +156,12 @@ def _summed(first: int, last: int) -> Rule:
     return Rule(nodes, np.linalg.solve(legvander((nodes - middle) / half, degree).T, sums))
 
 
-def _tilted(noise: Noise, nodes: Floats, q: float, tilt: float) -> Floats:
-    """Return density·e^{tilt·x}, where the density alone may underflow."""
-    return np.asarray(np.exp(noise.log_density(nodes - q) + tilt * nodes))
+def _tilted(noise: Noise, away: Floats, nodes: Floats, tilt: float) -> Floats:
+    """Return density·e^{tilt·x}, where the density alone may underflow.
+
+    ``away`` is x − q to all digits: where q is large beside the noise, a double x has lost them.
+    """
+    return np.asarray(np.exp(noise.log_density(away) + tilt * nodes))
 
 
 def panels(
@@ -179,7 +182,7 @@ def panels(
     """
     breaks = np.asarray(noise.breaks(max(stop - q, q - start))) + q
     inner = sorted({float(m) for m in (*marks, *breaks) if start < m < stop})
-    if start >= stop:
+    if math.nextafter(start, stop) >= stop:  # no double lies between
         return Rule(np.empty(0), np.empty(0))
     unit = float(noise.quantile(0.75) - noise.quantile(0.25)) * (1.0 if few else 0.5**level)
     heavy = noise.mgf_radius == 0 or stop - start > _WIDE * unit
@@ -195,8 +198,10 @@ def panels(
     )
     points, weights = _FEWER if few and not level else _LEGENDRE
     half = np.diff(edges)[:, None] / 2
-    nodes = _off(edges[:-1, None] + half * (1 + points), edges, [start, *inner, stop]).ravel()
-    return Rule(nodes, (half * weights).ravel() * _tilted(noise, nodes, q, tilt))
+    into, left = half * (1 + points), edges[:-1, None]
+    nodes = _off(left + into, edges, [start, *inner, stop]).ravel()
+    density = _tilted(noise, (left - q + into).ravel(), nodes, tilt)
+    return Rule(nodes, (half * weights).ravel() * density)
 
 
 def _off(nodes: Floats, edges: Floats, marks: list[float]) -> Floats:
@@ -229,8 +234,10 @@ def unit_cells(noise: Noise, q: float, start: float, stop: float, level: int, ti
     parts = 2**level * math.ceil(float(np.diff(breaks).max()) / width)
     edges = np.unique(np.linspace(breaks[:-1], breaks[1:], parts + 1))
     half = np.diff(edges)[:, None] / 2
-    nodes = (edges[:-1, None] + half * (1 + points)).ravel()
-    return Rule(nodes, (half * weights).ravel() * _tilted(noise, nodes, q, tilt))
+    into, left = half * (1 + points), edges[:-1, None]
+    nodes = (left + into).ravel()
+    density = _tilted(noise, (left - q + into).ravel(), nodes, tilt)
+    return Rule(nodes, (half * weights).ravel() * density)
 
 
 def _edges(a: float, b: float, width: float, depth: int, heavy: bool) -> Floats:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.limit.programme import Dual, Programme
+from trueup.limit.column_generation import Dual, Programme
 from trueup.limit.rays import least
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trueup.limit.column_generation import Dual
 from trueup.limit.interior import Cone, Point, descend, normal_matrix
-from trueup.limit.programme import Dual
-from trueup.limit.table import Row, corrected
+from trueup.limit.table import corrected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.limit.rays import Floats
+    from trueup.limit.table import Row
 
     Node = tuple[int, int]
 
@@ -134,7 +135,7 @@ def exact_rows(
     programme: GraphProgramme,
     values: Sequence[Fraction],
     totals: Sequence[Fraction],
-) -> tuple[tuple[float, ...], list[Row]] | None:
+) -> tuple[tuple[float, ...], tuple[Row, ...]] | None:
     """Return labels and, for each database, exact probabilities with exactly the means ``values``.
 
     The masses are first moved by parts so small that the programme's ratio, taken below e^ε,
@@ -150,10 +151,7 @@ def exact_rows(
     room = (Fraction(programme.ratio) / max(steps) - 1) / 2
     if room <= 0:
         return None
-    table = corrected(used, values, min(Fraction(1), room))
-    found = sorted(table)
-    rows = [Row.of([table[y][i] for y in found]) for i in range(len(values))]
-    return tuple(float(y) for y in found), rows
+    return corrected(used, values, min(Fraction(1), room))
 
 
 def _polished(cone: GraphCone, masses: Floats) -> Floats:

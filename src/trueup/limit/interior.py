@@ -18,13 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from trueup.limit.programme import (
-    Columns,
-    Dual,
-    Programme,
-    price,
-    right_hand_side,
-)
+from trueup.limit.column_generation import Columns, Dual, Programme, price, right_hand_side
 
 if TYPE_CHECKING:
     from trueup.limit.rays import Bools, Floats
@@ -51,7 +45,7 @@ def approach(programme: Programme, start: Columns) -> tuple[Columns, Dual]:
     labels = np.unique(np.concatenate([fixed, np.linspace(fixed.min(), fixed.max(), 4 * size)]))
     shown, proven = Dual(np.zeros(size), np.zeros(size)), -np.inf
     for tolerance in (1e-3, 1e-3, 1e-5):
-        point, here = interior(programme, labels, tolerance), labels
+        point, here = descend(Cone(programme, labels), tolerance), labels
         mass = point.masses.max(axis=0)
         likely = mass > max(1e-3 * mass.max(), np.sort(mass)[-2 * size :][0])
         found, worst = price(programme, point.dual, here[likely], 0.05 * point.variance)
@@ -119,13 +113,11 @@ class Point:
     """Of the slacks: they show how far the multipliers are from proving the variance."""
 
 
-def interior(programme: Programme, labels: Floats, tolerance: float) -> Point:
-    """Return masses and multipliers within a relative tolerance, or as close as rounding allows."""
-    return descend(Cone(programme, labels), tolerance)
-
-
 def descend(cone: Cone, tolerance: float, misses: float = 1e-7) -> Point:
-    """Return masses and multipliers on a cone that meet the equations up to ``misses``."""
+    """Return masses and multipliers within a relative tolerance, or as close as rounding allows.
+
+    They meet the equations up to ``misses``.
+    """
     size, count = cone.off.shape
     masses = np.repeat(cone.right[:size, None] / count, count, axis=1)
     slack = cone.slack(masses)

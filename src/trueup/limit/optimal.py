@@ -15,10 +15,10 @@ from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.kernels.evaluate import evaluate
 from trueup.limit.bound import lower_bound
+from trueup.limit.column_generation import Columns, Programme, refined, solve
 from trueup.limit.few_records import OptimalMean
 from trueup.limit.interior import approach
-from trueup.limit.programme import Columns, Programme, refined, solve
-from trueup.limit.table import Mixture, Row, Table, exact_table, exp_below
+from trueup.limit.table import Row, Table, corrected, exp_below, mixed
 from trueup.noise.base import read_generator
 from trueup.noise.discrete_laplace import DiscreteLaplace
 
@@ -133,7 +133,9 @@ class OptimalRelease:
         return self._over(variances, self.lower_bound)
 
     def _over(self, variances: Variances, reference: float) -> float:
-        averaged = float(np.dot(self.prior, _read_variances(variances, self.truths)))
+        given = [variances(q) for q in self.truths] if callable(variances) else variances
+        hint = "give one variance for each true value"
+        averaged = float(np.dot(self.prior, _per_truth(given, self.truths, "variances", hint)))
         if reference <= 0:
             return 1.0 if averaged <= 0 else math.inf
         return averaged / reference
@@ -196,23 +198,9 @@ class OptimalRelease:
         labels = center + sd * found.columns.labels
         rounded = Columns((labels - center) / sd, found.columns.rising)
         weights = refined(scaled, dataclasses.replace(found, columns=rounded))
-        mixture = Mixture(labels, found.columns.rising, weights)
-        return exact_table(self.truths, self._values, mixture, ratio), max(0.0, bound) * sd**2
-
-
-def efficiency(
-    f: object, domain: object, epsilon: object, variances: Variances, prior: object = None
-) -> float:
-    """Return a release's prior-averaged variance over that of the best unbiased ε-DP release.
-
-    Examples
-    --------
-    >>> from trueup import DiscreteLaplace, unbiased
-    >>> est = unbiased("n", DiscreteLaplace(2), domain=(0, 4))
-    >>> round(efficiency("n", (0, 4), 0.5, lambda q: est.sd(q) ** 2), 4)
-    1.0
-    """
-    return OptimalRelease(f, domain, epsilon, prior).ratio(variances)
+        masses = mixed(labels, found.columns.rising, weights, ratio)
+        exact = corrected(masses, self._values, min(Fraction(1), (ratio - 1) / 2))
+        return Table(self.truths, *exact), max(0.0, bound) * sd**2
 
 
 def _discrete_laplace(values: Floats, ratio: float, prior: Floats) -> tuple[Columns, float]:
@@ -308,8 +296,3 @@ def _read_prior(prior: object, truths: tuple[int, ...]) -> tuple[float, ...]:
     if not weights.sum() > 0:
         raise TrueupError(f"prior must have a positive sum, got {prior!r}", hint)
     return tuple((weights / weights.sum()).tolist())
-
-
-def _read_variances(variances: Variances, truths: tuple[int, ...]) -> Floats:
-    given = [variances(q) for q in truths] if callable(variances) else variances
-    return _per_truth(given, truths, "variances", "give one variance for each true value")

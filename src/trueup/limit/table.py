@@ -137,57 +137,41 @@ def _within(row: Row, other: Row, ratio: Fraction) -> bool:
     return all(mine * left <= theirs * right for mine, theirs in pairs)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Mixture:
-    """Rays of the private cone: labels, steps up or down from each q to the next, and weights."""
+def mixed(
+    labels: Floats, rising: Bools, weights: Floats, ratio: Fraction
+) -> dict[Fraction, list[Fraction]]:
+    """Return the probability of each label at each true value, before any correction.
 
-    labels: Floats
-    rising: Bools
-    weights: Floats
-
-    def masses(self, ratio: Fraction) -> dict[Fraction, list[Fraction]]:
-        """Return the probability of each label at each true value, before any correction."""
-        steps = np.cumsum(np.where(self.rising, 1, -1), axis=0)
-        steps = np.vstack([np.zeros_like(steps[:1]), steps])
-        depth = (steps.max(axis=0) - steps).T.tolist()
-        bits = _BITS + math.ceil(len(steps) * math.log2(ratio))
-        powers = [
-            Fraction(ratio.denominator**k * 2**bits // ratio.numerator**k, 2**bits)
-            for k in range(len(steps))
-        ]
-        masses: dict[Fraction, list[Fraction]] = {}
-        for label, weight, down in zip(self.labels, self.weights, depth, strict=True):
-            if not weight:
-                continue
-            row = masses.setdefault(Fraction(float(label)), [Fraction(0)] * len(steps))
-            scale = Fraction(float(weight))
-            row[:] = (old + scale * powers[k] for old, k in zip(row, down, strict=True))
-        return masses
-
-
-def exact_table(
-    truths: Sequence[int], values: Sequence[Fraction], mixture: Mixture, ratio: Fraction
-) -> Table:
-    """Return the mixture as a table whose totals and means are exact.
-
-    Every ray steps by the ratio, so that the mixture is private. Its totals and means are off by
-    rounding errors. They are made good by two more labels, far apart and equally likely, up to
-    the corrections, at every true value: with a probability so small that it costs nothing, yet
-    so much larger than the corrections that these labels are private too.
+    A mixture of rays of the private cone: ``rising`` has their steps from each q to the next.
     """
-    room = min(Fraction(1), (ratio - 1) / 2)
-    table = corrected(mixture.masses(ratio), values, room)
-    labels = sorted(table)
-    rows = (Row.of([table[y][q] for y in labels]) for q in range(len(values)))
-    return Table(tuple(truths), tuple(float(y) for y in labels), tuple(rows))
+    steps = np.cumsum(np.where(rising, 1, -1), axis=0)
+    steps = np.vstack([np.zeros_like(steps[:1]), steps])
+    depth = (steps.max(axis=0) - steps).T.tolist()
+    bits = _BITS + math.ceil(len(steps) * math.log2(ratio))
+    powers = [
+        Fraction(ratio.denominator**k * 2**bits // ratio.numerator**k, 2**bits)
+        for k in range(len(steps))
+    ]
+    masses: dict[Fraction, list[Fraction]] = {}
+    for label, weight, down in zip(labels, weights, depth, strict=True):
+        if not weight:
+            continue
+        row = masses.setdefault(Fraction(float(label)), [Fraction(0)] * len(steps))
+        scale = Fraction(float(weight))
+        row[:] = (old + scale * powers[k] for old, k in zip(row, down, strict=True))
+    return masses
 
 
 def corrected(
     masses: dict[Fraction, list[Fraction]], values: Sequence[Fraction], room: Fraction
-) -> dict[Fraction, list[Fraction]]:
-    """Return masses with exact totals and means, made good by two labels far out.
+) -> tuple[tuple[float, ...], tuple[Row, ...]]:
+    """Return labels and rows with exact totals and means.
 
-    ``room`` is by how much more than their totals, relatively, neighbours may differ in a label.
+    Masses of a private mixture are off by rounding errors. They are made good by two more labels,
+    far apart and equally likely, up to the corrections, at every true value: with a probability so
+    small that it costs nothing, yet so much larger than the corrections that these labels are
+    private too. ``room`` is by how much more than their totals, relatively, neighbours may differ
+    in a label.
     """
     reach = 4 * (max(values) - min(values)) / room
     middle = (max(values) + min(values)) / 2
@@ -202,7 +186,9 @@ def corrected(
         upper = (shift - low * missing) / (high - low)
         table[high][q] += upper
         table[low][q] += missing - upper
-    return table
+    labels = sorted(table)
+    rows = (Row.of([table[y][q] for y in labels]) for q in range(len(values)))
+    return tuple(map(float, labels)), tuple(rows)
 
 
 def _share(error: Fraction) -> Fraction:

@@ -34,6 +34,7 @@ import numpy as np
 
 from trueup.errors import TrueupError
 from trueup.kernels import cache
+from trueup.limit.column_generation import Dual
 from trueup.limit.graph import (
     GraphProgramme,
     best_masses,
@@ -42,7 +43,6 @@ from trueup.limit.graph import (
     wrong_pair,
 )
 from trueup.limit.interior import Point
-from trueup.limit.programme import Dual
 from trueup.limit.table import Row
 from trueup.mechanisms.two_counts import Cell, TwoCounts, alpha_of, rounded, share
 

@@ -14,6 +14,8 @@ each unit are used.
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -23,30 +25,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 from trueup.errors import TrueupError
 from trueup.files.query import literal, quote
 from trueup.mechanisms.records import split
-from trueup.microdata import row_faults
-from trueup.microdata.key_types import as_type, check_category, check_in_engine, is_cast
 from trueup.microdata.measures import Share, key_text
-from trueup.microdata.noisy_totals import FINE, LARGEST
-from trueup.microdata.row_faults import SPENT
+from trueup.microdata.noisy_totals import FINE, LARGEST, constant
+from trueup.microdata.privacy_notice import SPENT
+from trueup.microdata.public_keys import as_type, check_category, check_in_engine, is_cast
 
 if TYPE_CHECKING:
     from trueup.microdata.design import Design
     from trueup.microdata.noisy_totals import Total
     from trueup.microdata.public_keys import Keys
-    from trueup.microdata.row_faults import Fault
 
-_NUMBERS = (
-    "INT",
-    "FLOAT",
-    "DOUBLE",
-    "DECIMAL",
-    "REAL",
-    "BOOLEAN",
-    "NUMERIC",
-    "BYTE",
-    "SHORT",
-    "LONG",
-)
+_NUMBERS = re.compile("INT|FLOAT|DOUBLE|DECIMAL|REAL|BOOLEAN|NUMERIC|BYTE|SHORT|LONG")
 _FLOATS = ("FLOAT", "DOUBLE", "REAL")
 
 
@@ -63,6 +52,14 @@ class Use(NamedTuple):
 
     column: str
     categorical: bool
+
+
+class Fault(NamedTuple):
+    """What must not be in a row: what to say of it, and the condition."""
+
+    problem: str
+    hint: str
+    where: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +100,10 @@ class Aggregation:
 
     def text(self, name: str) -> str:
         """Return a column as text."""
-        return f"CAST({self.quote(name)} AS {'STRING' if self.dialect == 'spark' else 'VARCHAR'})"
+        return self._as_text(self.quote(name))
+
+    def _as_text(self, value: str) -> str:
+        return f"CAST({value} AS {'STRING' if self.dialect == 'spark' else 'VARCHAR'})"
 
     def is_text(self, name: str) -> bool:
         """Whether a column of numbers is written as text."""
@@ -158,18 +158,16 @@ class Aggregation:
 
     # -- what is added up --------------------------------------------------------------------------
 
-    def _helpers(self, i: int, use: Use) -> list[str]:
-        """Return the helper columns of what is read: its value, and whether it is missing."""
-        value = self.text(use.column) if use.categorical else self._number(use.column)
-        return [f"{self._filled(use, value)} AS v{i}", f"{self._is_missing(use)} AS m{i}"]
-
-    def _filled(self, use: Use, value: str) -> str:
+    def _filled(self, use: Use) -> str:
         """Return a value, or what stands for a missing one."""
+        value = self.text(use.column) if use.categorical else self._number(use.column)
         given = self.missing.get(use.column)
         if given is None or given == "drop":
             return value
-        stands = literal(key_text(given) if use.categorical else str(_plain(given)), self.dialect)
-        stands = stands if use.categorical else f"CAST({stands} AS DOUBLE)"
+        if use.categorical:
+            stands = literal(key_text(given), self.dialect)
+        else:
+            stands = f"CAST({literal(constant(Fraction(given)), self.dialect)} AS DOUBLE)"
         return f"CASE WHEN {self._is_missing(use)} THEN {stands} ELSE {value} END"
 
     def _added(self, i: int, total: Total) -> str:
@@ -212,26 +210,36 @@ class Aggregation:
 
     # -- what must not be there --------------------------------------------------------------------
 
-    def faults(self) -> list[tuple[Fault, str]]:
-        """Return what is refused, with the condition on a row."""
+    def faults(self) -> list[Fault]:
+        """Return what is refused."""
         unit = self.design.unit  # first: a unit that is measured too has no value to name
-        known = unit is None or self._is_dropped(unit)
-        found = [] if known else [(row_faults.nobody(str(unit)), "mu")]
-        return [*found, *(fault for use in self.uses for fault in self._faults(use))]
+        found = [fault for use in self.uses for fault in self._faults(use)]
+        if unit is None or self._is_dropped(unit):
+            return found
+        problem = f"{unit} is missing: whose are they?"
+        return [Fault(problem, "missing='drop' leaves such rows out", "mu"), *found]
 
-    def _faults(self, use: Use) -> list[tuple[Fault, str]]:
+    def _faults(self, use: Use) -> list[Fault]:
         value, missing, name = self._helper(use), f"m{self.uses.index(use)}", use.column
-        found = [] if name in self.missing else [(row_faults.no_value(name), missing)]
+        clean, found = "clean the data first", []
+        if name not in self.missing:
+            hint = f"missing='drop' leaves such rows out, missing={{{name!r}: …}} names a value"
+            found.append(Fault(f"{name} is missing", hint, missing))
         if use.categorical:
             listed = ", ".join(literal(c, self.dialect) for c in self._categories(name))
             strange = f"NOT {missing} AND {value} NOT IN ({listed})"
-            return [*found, (row_faults.strange(name), strange)]
+            hint = "name them all, or map others to one"
+            return [*found, Fault(f"{name} is not one of its categories", hint, strange)]
         if self.is_text(name):
-            found.append((row_faults.no_number(name), f"NOT {missing} AND {value} IS NULL"))
-        found.append((row_faults.infinite(name), f"NOT {missing} AND NOT {self._is_finite(value)}"))
-        if self._is_of_any_size(name):
-            wild = f"{value} < 0 OR {value} > {_double(LARGEST)}"
-            found.append((row_faults.wild(name), f"NOT {missing} AND ({wild})"))
+            no_number = f"NOT {missing} AND {value} IS NULL"
+            found.append(Fault(f"{name} is text that is no number", clean, no_number))
+        infinite = f"NOT {missing} AND NOT {self._is_finite(value)}"
+        found.append(Fault(f"{name} is infinite", clean, infinite))
+        if any(t.column == name and not t.grid for _, t in self._numeric()):
+            wild = f"NOT {missing} AND ({value} < 0 OR {value} > {_double(LARGEST)})"
+            problem = f"{name} is negative, or above {LARGEST}, where whole totals could overflow"
+            hint = "a per-record sum takes non-negative values; measure them in another unit"
+            found.append(Fault(problem, hint, wild))
         return found
 
     def _unusable(self) -> str:
@@ -242,8 +250,8 @@ class Aggregation:
         """
         plain = [u for u in self.uses if not u.categorical and not self.is_text(u.column)]
         whole = [f"a{i}" for i, total in self._numeric() if _use(total) in plain]
-        bad = [what for u in self.uses if u not in plain for _, what in self._faults(u)]
-        bad += [what for _, what in self.faults() if what == "mu"]
+        bad = [fault.where for u in self.uses if u not in plain for fault in self._faults(u)]
+        bad += [fault.where for fault in self.faults() if fault.where == "mu"]
         counted = [f"COUNT(*) - COUNT({' & '.join(whole)})"] * bool(whole)  # & never overflows
         counted += [f"COUNT(*) FILTER (WHERE {_any(bad)})"] * bool(bad)
         return " + ".join(counted) or "0"
@@ -257,10 +265,6 @@ class Aggregation:
         of = [m for m in self.design.measures.values() if isinstance(m, Share) and m.column == name]
         return [c for c in of[0].categories if all(c in m.categories for m in of)]
 
-    def _is_of_any_size(self, name: str) -> bool:
-        totals = self.design.totals
-        return any(t.column == name and not t.grid and t.category is None for t in totals)
-
     # -- the query ---------------------------------------------------------------------------------
 
     def _helper(self, use: Use) -> str:
@@ -268,10 +272,9 @@ class Aggregation:
 
     def check_types(self) -> None:
         """Refuse columns that are not there, or that cannot be what they are used for."""
-        unit = self.design.unit
-        for name in (*self.design.by, *self.design.columns, *([unit] if unit else [])):
+        for name in self.design.needed:
             if name not in self.types:
-                raise row_faults.no_column(name, list(self.types))
+                raise _no_column(name, list(self.types))
         for use in self.uses:
             if not use.categorical:
                 self._check_numbers(use.column)
@@ -296,7 +299,7 @@ class Aggregation:
         kind = self.types[name].upper()
         plain = kind.partition("(")[0]
         nested = "[" in kind or "<" in kind  # as DuckDB and Spark write a list of numbers
-        known = any(n in plain for n in _NUMBERS) and not nested and "INTERVAL" not in plain
+        known = _NUMBERS.search(plain) and not nested and "INTERVAL" not in plain
         if known or (self.is_text(name) and self.text_numbers):
             return
         raise TrueupError(
@@ -312,7 +315,7 @@ class Aggregation:
         by = range(len(self.design.by))
         same = " AND ".join(f"g.k{i} = {self._key(i)}" for i in by)
         if faults:
-            added = [f"COUNT(*) FILTER (WHERE {bad})" for _, bad in self.faults()]
+            added = [f"COUNT(*) FILTER (WHERE {fault.where})" for fault in self.faults()]
         else:
             added = [self._sum(self._added(i, t)) for i, t in enumerate(self.design.totals)]
             added.append(self._unusable())
@@ -326,27 +329,25 @@ class Aggregation:
         grouped = f"SELECT {texts}, {sums} FROM ({rows}) AS r GROUP BY {groups}"
         return f"SELECT p.i, {kept} FROM ({grouped}) AS g JOIN {keys} AS p ON {same}"
 
+    @property
     def kinds(self) -> list[str]:
-        """Return the types of the columns that make the groups."""
+        """The types of the columns that make the groups."""
         return [self.types[name] for name in self.design.by]
 
     def _key(self, i: int) -> str:
         """Return a column of the keys as it is compared."""
-        return as_type(f"p.c{i}", self.kinds()[i])
+        return as_type(f"p.c{i}", self.kinds[i])
 
     def _compared(self, i: int, column: str) -> str:
         """Return a column that makes the groups as it is compared with keys."""
-        return column if is_cast(self.kinds()[i]) else self._as_text(column)
-
-    def _as_text(self, column: str) -> str:
-        return f"CAST({column} AS {'STRING' if self.dialect == 'spark' else 'VARCHAR'})"
+        return column if is_cast(self.kinds[i]) else self._as_text(column)
 
     def _rows(self, source: str, keys: str) -> str:
         """Return the rows that count, with helper columns."""
         design = self.design
         helpers = [f"{self.quote(name)} AS b{i}" for i, name in enumerate(design.by)]
         for i, use in enumerate(self.uses):
-            helpers += self._helpers(i, use)
+            helpers += [f"{self._filled(use)} AS v{i}", f"{self._is_missing(use)} AS m{i}"]
         if design.unit is not None:
             unit = self.quote(design.unit)
             helpers += [f"{unit} AS u", f"{self._is_nobody(design.unit)} AS mu"]
@@ -388,7 +389,7 @@ class Aggregation:
         )
         rank = f"row_number() OVER (PARTITION BY u ORDER BY {mixed})"
         ranked = f"SELECT *, {rank} AS rank_in_unit FROM ({rows}) AS q"
-        chosen = [f"rank_in_unit <= {self.design.at_most}", *(bad for _, bad in self.faults())]
+        chosen = [f"rank_in_unit <= {self.design.at_most}", *(f.where for f in self.faults())]
         return f"SELECT * FROM ({ranked}) AS z WHERE {_any(chosen)}"
 
     def totals(
@@ -398,8 +399,8 @@ class Aggregation:
 
         ``table`` has the keys in the engine.
         """
-        if any(map(is_cast, self.kinds())):
-            check_in_engine(ask, keys, self.kinds(), table)
+        if any(map(is_cast, self.kinds)):
+            check_in_engine(ask, keys, self.kinds, table)
         rows = ask(self.sql(source, table))
         sums = [[0] * len(keys) for _ in self.design.totals]
         if not rows:
@@ -415,11 +416,20 @@ class Aggregation:
     def _refusal(self, rows: Sequence[Sequence[Any]]) -> TrueupError:
         """Return the error, from the number of rows with each fault in every group."""
         _, *counts = (sum(column) for column in zip(*rows, strict=True))
-        for (fault, _), count in zip(self.faults(), counts, strict=False):
+        for fault, count in zip(self.faults(), counts, strict=False):
             if count:
                 many = f"{count:,} row{'s' * (count != 1)}"
                 return TrueupError(f"{many}: {fault.problem}", f"{fault.hint}; {SPENT}")
         return TrueupError("rows have missing or infinite values", f"clean the data first; {SPENT}")
+
+
+def _no_column(name: str, columns: Sequence[str]) -> TrueupError:
+    """Return the error about a column that is not there, with one that is near."""
+    folded = {c.casefold(): c for c in columns}
+    near = difflib.get_close_matches(name.casefold(), folded, 1)
+    shown = ", ".join(columns[:12]) + (", …" if len(columns) > 12 else "")
+    hint = f"did you mean {folded[near[0]]}?" if near else f"it has {shown}"
+    return TrueupError(f"the data has no column {name!r}", f"{hint}; {SPENT}")
 
 
 def _use(total: Total) -> Use:
@@ -429,9 +439,3 @@ def _use(total: Total) -> Use:
 
 def _any(conditions: Sequence[str]) -> str:
     return " OR ".join(f"({condition})" for condition in conditions)
-
-
-def _plain(value: Any) -> int | float:
-    """Return a number as engines read it."""
-    exact = Fraction(value)
-    return int(exact) if exact.denominator == 1 else float(exact)

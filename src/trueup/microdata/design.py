@@ -23,15 +23,7 @@ from trueup.exact import number
 from trueup.formula.grammar import parse
 from trueup.mechanisms.whole_numbers import float_above
 from trueup.microdata import noisy_totals
-from trueup.microdata.measures import (
-    Count,
-    Mean,
-    Measure,
-    PerRecord,
-    Share,
-    reach_of,
-    read_measures,
-)
+from trueup.microdata.measures import Count, Mean, Measure, PerRecord, Share, read_measures
 from trueup.microdata.noisy_totals import MOST_OWN, Estimate, Statistic, Total
 from trueup.noise import DiscreteLaplace, Laplace
 
@@ -109,7 +101,8 @@ class Design:
             return cls(found, budget, tuple(by), split, unit, rows, shared)
 
         quotients = frozenset(n for n, m in found.items() if isinstance(m, (Mean, Share)))
-        design = made(frozenset(n for n in quotients if _is_large(found[n])))
+        shares = {n: m for n, m in found.items() if isinstance(m, Share)}
+        design = made(frozenset(n for n, m in shares.items() if len(m.categories) > MOST_OWN))
         if records is not None and quotients:
             from trueup.microdata.expected import better
 
@@ -135,6 +128,12 @@ class Design:
         """The columns of the data that measures read."""
         named = (getattr(m, "column", None) for m in self.measures.values())
         return tuple(dict.fromkeys(c for c in named if c is not None))
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """All columns of the data that are read: of groups, measures and the unit."""
+        unit = () if self.unit is None else (self.unit,)
+        return tuple(dict.fromkeys((*self.by, *self.columns, *unit)))
 
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
@@ -198,8 +197,8 @@ class Design:
             return [noisy_totals.per_record(name, measure)]
         if isinstance(measure, Mean) and name not in self.shared:
             return noisy_totals.two_counts(name, measure, self._noise(name), self.times(name))
-        reach = reach_of(measure.bounds, noisy_totals.origin_of(measure))
-        return [noisy_totals.summed(name, measure, Laplace(self._scale(name, reach)))]
+        noise = Laplace(self._scale(name, noisy_totals.reach_of(measure)))
+        return [noisy_totals.summed(name, measure, noise)]
 
     def _estimates(self, name: str) -> list[Estimate]:
         measure, noisy = self.measures[name], f"{name}_noisy"
@@ -303,21 +302,18 @@ def _weights(
 
     A count has none where it is the sum of other counts, unless it is given one.
     """
+    given = given or {}
     budgeted = [n for n, m in measures.items() if not isinstance(m, PerRecord)]
-    for name in given or {}:
+    for name in given:
         if name not in budgeted:
             raise TrueupError(
                 f"there is no measure {name!r} with a part of the budget",
                 f"weights are for {', '.join(budgeted) or 'none of them'}",
             )
     is_free = not shared and any(isinstance(m, (Mean, Share)) for m in measures.values())
-    budgeted = [
-        n
-        for n in budgeted
-        if n in (given or {}) or not (is_free and isinstance(measures[n], Count))
-    ]
-    read = {n: number(w, f"the weight of {n}", positive=True) for n, w in (given or {}).items()}
-    return {name: read.get(name, 1) for name in budgeted}
+    read = {n: number(w, f"the weight of {n}", positive=True) for n, w in given.items()}
+    free = {n for n in budgeted if is_free and isinstance(measures[n], Count) and n not in given}
+    return {name: read.get(name, 1) for name in budgeted if name not in free}
 
 
 def _rows(unit: str | None, at_most: object) -> int:
@@ -348,8 +344,3 @@ def read_size(size: object) -> int:
     if value < 1 or value != int(value):
         raise TrueupError(f"a group has 1 record or more, a whole number, got {size!r}", "e.g. 100")
     return int(value)
-
-
-def _is_large(measure: Measure) -> bool:
-    """Whether a share has too many categories to be made from their counts alone."""
-    return isinstance(measure, Share) and len(measure.categories) > MOST_OWN

@@ -5,8 +5,10 @@ Only one row for each public group leaves the engine.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,14 +22,17 @@ from trueup.files.scans import reading, types
 from trueup.files.sources import opened
 from trueup.frames import of_spark
 from trueup.microdata.aggregation import Aggregation
-from trueup.microdata.key_types import fitted
-from trueup.microdata.row_faults import SPENT
+from trueup.microdata.privacy_notice import SPENT
+from trueup.microdata.public_keys import fitted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from trueup.microdata.design import Design
     from trueup.microdata.public_keys import Keys
+
+    Asking = Callable[..., Aggregation]
+    """The query, of which the types of the columns are still to be told."""
 
 
 class Files(NamedTuple):
@@ -57,56 +62,41 @@ def totals(
     Everything that is wrong with the data is refused here. In a simulation Spark numbers rows as
     DuckDB does, one after another, so that both use the same rows of a unit.
     """
+    ask = partial(Aggregation, design, missing=missing, secret=secret)
     if isinstance(data, (str, Path)):
         data = Files(str(data))
-    if isinstance(data, Files):
-        return _of_files(data, design, keys, missing, secret, simulated=simulated)
-    if dependencies.is_duckdb_relation(data):
-        return _of_relation(data, design, keys, missing, secret)
-    if of_spark.is_frame(data):
-        return _of_spark(data, design, keys, missing, secret, simulated=simulated)
-    return _of_frame(data, design, keys, missing, secret)
-
-
-def _of_files(
-    data: Files,
-    design: Design,
-    keys: Keys,
-    missing: Mapping[str, Any],
-    secret: str,
-    *,
-    simulated: bool,
-) -> list[list[int]]:
-    if data.engine == "spark":
+    if isinstance(data, Files) and data.engine == "spark":
         from trueup.files.spark import spark_frame
 
         read = spark_frame(data.path, data.format, data.delimiter, hive=data.hive)
         with read as (known, frame):
-            text = known.format.is_text
-            return _of_spark(
-                frame, design, keys, missing, secret, simulated=simulated, text_numbers=text
-            )
+            ask = partial(ask, text_numbers=known.format.is_text, in_order=simulated)
+            return _of_spark(frame, ask, keys)
+    if isinstance(data, Files):
+        return _of_files(data, ask, keys)
+    if dependencies.is_duckdb_relation(data):
+        return _of_relation(data, ask, keys)
+    if of_spark.is_frame(data):
+        return _of_spark(data, partial(ask, in_order=simulated), keys)
+    return _of_frame(data, design.needed, ask, keys)
+
+
+def _of_files(data: Files, ask: Asking, keys: Keys) -> list[list[int]]:
     given = opened(data.path, data.format, data.delimiter, hive=data.hive)
-    with given as source, tempfile.TemporaryDirectory() as spill:
-        duck = _duck(len(source.columns), Path(spill))
+    with given as source, _duck(len(source.columns)) as duck:
         try:
             table = reading(duck, source)
             kinds = types(duck, table, source.columns)
-            asked = Aggregation(design, kinds, missing, source.format.is_text, secret)
-            return _answered(duck, asked, table, keys)
+            return _answered(duck, ask(kinds, text_numbers=source.format.is_text), table, keys)
         except TrueupError as error:
             raise TrueupError(f"{data.path}: {error.message}", error.hint) from None
         except duck.errors as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise _engine_error(error) from None
-        finally:
-            duck.close()
 
 
-def _of_frame(
-    data: Any, design: Design, keys: Keys, missing: Mapping[str, Any], secret: str
-) -> list[list[int]]:
+def _of_frame(data: Any, needed: tuple[str, ...], ask: Asking, keys: Keys) -> list[list[int]]:
     import narwhals as nw
 
     try:
@@ -120,8 +110,7 @@ def _of_frame(
             "give a pandas, Polars or pyarrow table, a DuckDB relation, a Spark DataFrame, or the "
             "path of a CSV or Parquet file; nothing was released",
         )
-    read = dict.fromkeys((*design.by, *design.columns, design.unit or ""))
-    used = [n for n in read if n in names]
+    used = [n for n in needed if n in names]
     narrow: Any = wrapped.select(used) if used else wrapped
     try:
         table = (
@@ -132,19 +121,12 @@ def _of_frame(
     except (ValueError, TypeError, NotImplementedError) as error:  # objects of several kinds
         raise _unreadable(error, "make each column of one kind of numbers or text") from None
     _check_arrow(table)
-    with tempfile.TemporaryDirectory() as spill:
-        duck = _duck(len(used), Path(spill))
-        try:
-            duck.connection.register(_ROWS, table)
-            kinds = types(duck, _ROWS, table.column_names)
-            asked = Aggregation(design, kinds, missing, secret=secret)
-            for name in names:  # so that a column that is not there is told apart
-                kinds.setdefault(name, "")
-            return _answered(duck, asked, _ROWS, keys)
-        except duck.duckdb.Error as error:
-            raise _engine_error(error) from None
-        finally:
-            duck.close()
+    with _duck(len(used)) as duck:
+        duck.connection.register(_ROWS, table)
+        kinds = types(duck, _ROWS, table.column_names)
+        for name in names:  # so that a column that is not there is told apart
+            kinds.setdefault(name, "")
+        return _answered(duck, ask(kinds), _ROWS, keys)
 
 
 def _unreadable(error: Exception, hint: str) -> TrueupError:
@@ -170,8 +152,17 @@ def _check_arrow(table: Any) -> None:
             )
 
 
-def _duck(columns: int, spill: Path) -> Duck:
-    return Duck(enough(columns, os.cpu_count() or 1, installed()), spill)
+@contextlib.contextmanager
+def _duck(columns: int) -> Iterator[Duck]:
+    """Yield a connection of our own; what the engine cannot do is refused."""
+    with tempfile.TemporaryDirectory() as spill:
+        duck = Duck(enough(columns, os.cpu_count() or 1, installed()), Path(spill))
+        try:
+            yield duck
+        except duck.duckdb.Error as error:
+            raise _engine_error(error) from None
+        finally:
+            duck.close()
 
 
 def _answered(duck: Duck, asked: Aggregation, table: str, keys: Keys) -> list[list[int]]:
@@ -185,16 +176,14 @@ def _answered(duck: Duck, asked: Aggregation, table: str, keys: Keys) -> list[li
         duck.connection.register(_KEYS, pyarrow.table(columns))
     try:
         return asked.totals(duck.ask, table, _KEYS, keys)
-    except duck.duckdb.Error as error:
+    except duck.duckdb.Error as error:  # which a file is named with
         raise _engine_error(error) from None
 
 
-def _of_relation(
-    data: Any, design: Design, keys: Keys, missing: Mapping[str, Any], secret: str
-) -> list[list[int]]:
+def _of_relation(data: Any, ask: Asking, keys: Keys) -> list[list[int]]:
     """Add up in the connection of the relation, which sees no table of ours."""
     kinds = {n: str(t) for n, t in zip(data.columns, data.types, strict=True)}
-    asked = Aggregation(design, kinds, missing, secret=secret)
+    asked = ask(kinds)
     asked.check_types()
     duckdb = optional("duckdb", "tables", "a DuckDB relation")
     try:
@@ -205,31 +194,21 @@ def _of_relation(
         raise _engine_error(error) from None
 
 
-def _of_spark(
-    data: Any,
-    design: Design,
-    keys: Keys,
-    missing: Mapping[str, Any],
-    secret: str,
-    *,
-    simulated: bool,
-    text_numbers: bool = False,
-) -> list[list[int]]:
-    kinds = {name: kind.upper() for name, kind in data.dtypes}
-    asked = Aggregation(design, kinds, missing, text_numbers, secret, "spark", simulated)
+def _of_spark(data: Any, ask: Asking, keys: Keys) -> list[list[int]]:
+    kinds, session = {name: kind.upper() for name, kind in data.dtypes}, data.sparkSession
+    asked = ask(kinds, dialect="spark")
     asked.check_types()
     data.createOrReplaceTempView(_ROWS)
-    listed = data.sparkSession.createDataFrame(
+    listed = session.createDataFrame(
         list(zip(range(len(keys)), *fitted(keys, kinds, asked.dialect), strict=True)),
         ", ".join(["i bigint", *(f"c{i} string" for i in range(len(keys.by)))]),
     )
     listed.createOrReplaceTempView(_KEYS)
     try:
-        session = data.sparkSession
         return asked.totals(lambda sql: session.sql(sql).collect(), _ROWS, _KEYS, keys)
     finally:
         for view in (_ROWS, _KEYS):
-            data.sparkSession.catalog.dropTempView(view)
+            session.catalog.dropTempView(view)
 
 
 def _values(keys: Keys, types: Mapping[str, str]) -> str:
@@ -242,7 +221,4 @@ def _values(keys: Keys, types: Mapping[str, str]) -> str:
 
 def _engine_error(error: Exception) -> TrueupError:
     reason = str(error).split("\n", 1)[0]
-    return TrueupError(
-        f"the rows cannot be added up: {reason}",
-        f"check the data; {SPENT}",
-    )
+    return TrueupError(f"the rows cannot be added up: {reason}", f"check the data; {SPENT}")

@@ -156,11 +156,12 @@ def proposed(design: Design, n: int) -> Design:
     >>> made.weights
     {'pay': 1, 'sex': Fraction(13, 10)}
     """
-    names = [name for name in design.budget if name != design.count]
-    parts = {name: _part(design, name) ** (1 / 3) for name in names}
+    named = {c: design.measures[c] for c in design.budget if c != design.count}
+    sizes = {c: len(m.categories) if isinstance(m, Share) else 1 for c, m in named.items()}
+    parts = {c: size ** (1 / 3) for c, size in sizes.items()}
     least = min(parts.values(), default=1.0)
     others = {c: p / least for c, p in parts.items()}
-    if design.count not in design.budget or not names:
+    if design.count not in design.budget or not named:
         return replace(design, weights={c: _tenths(w) for c, w in others.items()} or design.weights)
     count = design.count
 
@@ -181,17 +182,12 @@ def proposed(design: Design, n: int) -> Design:
 _POWERS = (-3.0, 4.0)  # the count has between 1/20 and 50 times the budget of the least of others
 
 
-def _part(design: Design, name: str) -> float:
-    """Return what the variance of a measure is to that of a mean, each on its own scale."""
-    measure = design.measures[name]
-    return float(len(measure.categories)) if isinstance(measure, Share) else 1.0
-
-
 def _relative(design: Design, name: str, n: int) -> float:
     """Return an error on the scale of what is measured; 0 for what has none."""
-    measure, found = design.measures[name], error(design, name, n)
+    measure = design.measures[name]
     if isinstance(measure, PerRecord):
         return 0.0
+    found = error(design, name, n)
     if isinstance(measure, Share):
         return found * 2 * math.sqrt(len(measure.categories))
     bounds = (0, 1) if isinstance(measure, Count) else measure.bounds

@@ -20,7 +20,6 @@ import contextlib
 import dataclasses
 import os
 import re
-import secrets
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -30,10 +29,11 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
 from trueup.exact import number
+from trueup.files.formats import Format
+from trueup.files.targets import Target
 from trueup.mechanisms.whole_numbers import float_above
 from trueup.microdata.measures import PerRecord
-from trueup.microdata.privacy_notice import key, text
-from trueup.microdata.row_faults import SPENT
+from trueup.microdata.privacy_notice import SPENT, key, text
 
 if sys.platform != "win32":
     import fcntl
@@ -90,7 +90,9 @@ class Ledger:
         with _locked(self.path):
             whole = self._read()
             whole[self.dataset] = self._entry(whole, design, table)
-            _replace(self.path, _written(whole))
+            with Target(str(self.path), Format("toml"), force=True) as target:
+                target.part.write_text(_written(whole), encoding="utf-8")
+                target.commit()
 
     def _read(self) -> dict[str, Any]:
         """Return what the file says; a file that is damaged is refused, never written over."""
@@ -131,36 +133,34 @@ class Ledger:
         amount = _decimal(design.epsilon, "epsilon")
         spent = sum((Fraction(r["epsilon"]) for r in entry["releases"]), Fraction(0))
         if spent + amount > cap:
+            rest = cap - spent
+            left = f"ask for at most {float(rest):g}" if rest > 0 else "nothing is left"
             raise TrueupError(
                 f"{self.dataset} has {float(cap):g} to spend, {float(spent):g} is spent, and "
                 f"{float(amount):g} more would exceed it",
-                f"{_left(cap - spent)}; {SPENT}",
+                f"{left}; {SPENT}",
             )
         releases = [*entry["releases"], {"epsilon": amount, "table": table}]
         return {"cap": cap, "unit": unit, "releases": releases}
 
     def _cap(self, entry: Mapping[str, Any]) -> Fraction:
-        known = entry.get("cap")
-        if known is None and self.cap is None:
+        known = entry.get("cap", self.cap)
+        if known is None:
             raise TrueupError(
                 f"the ledger has no cap for {self.dataset} yet",
                 f"say what all its releases together may spend, e.g. cap 3; {SPENT}",
             )
-        if known is not None and self.cap is not None and Fraction(known) != self.cap:
+        if self.cap is not None and Fraction(known) != self.cap:
             raise TrueupError(
                 f"the ledger has the cap {float(known):g} for {self.dataset}, not "
                 f"{float(self.cap):g}",
                 f"leave the cap out; to change it, change the ledger {self.path}; {SPENT}",
             )
-        return Fraction(known) if known is not None else self.cap or Fraction(0)
+        return Fraction(known)
 
 
 def _who(unit: str) -> str:
     return f"{unit} (a column)" if unit else "row"
-
-
-def _left(budget: Fraction) -> str:
-    return f"ask for at most {float(budget):g}" if budget > 0 else "nothing is left"
 
 
 def _decimal(value: Any, name: str) -> Fraction:
@@ -216,23 +216,5 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(handle)
-
-
-def _replace(path: Path, content: str) -> None:
-    """Put a file in its place in one step, on the disk."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        with part.open("x", encoding="utf-8") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    handle = os.open(path.absolute().parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
     finally:
         os.close(handle)

@@ -19,6 +19,7 @@ import difflib
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -231,25 +232,21 @@ def _column(value: object) -> str:
     raise TrueupError(f"a column has a name, got {value!r}", "in quotes if it looks like a number")
 
 
-def _bounded(kind: str) -> Callable[[list[Any], dict[str, Any]], Mean | Sum]:
-    def make(values: list[Any], named: dict[str, Any]) -> Mean | Sum:
-        column, *bounds = _take(kind, values, named, ("column", "low", "high"))
-        made = Mean if kind == "mean" else Sum
-        low, high = read_bounds(tuple(bounds))
-        if not -_LARGEST_BOUND <= low < high <= _LARGEST_BOUND:
-            raise TrueupError(
-                f"the bounds {float(low):g} and {float(high):g} leave no standard error a double",
-                f"measure {column} in another unit",
-            )
-        if kind == "mean" and max(-low, high) > _FAR * (Fraction(high) - Fraction(low)):
-            raise TrueupError(
-                f"the bounds {low} and {high} are so far from 0 that means between them are no "
-                "doubles",
-                f"subtract {low} from {column} first, and say so",
-            )
-        return made(_column(column), (low, high))
-
-    return make
+def _bounded(made: type[Mean] | type[Sum], values: list[Any], named: dict[str, Any]) -> Mean | Sum:
+    kind = made.__name__.lower()
+    column, *bounds = _take(kind, values, named, ("column", "low", "high"))
+    low, high = read_bounds(tuple(bounds))
+    if not -_LARGEST_BOUND <= low < high <= _LARGEST_BOUND:
+        raise TrueupError(
+            f"the bounds {float(low):g} and {float(high):g} leave no standard error a double",
+            f"measure {column} in another unit",
+        )
+    if made is Mean and max(-low, high) > _FAR * (Fraction(high) - Fraction(low)):
+        raise TrueupError(
+            f"the bounds {low} and {high} are so far from 0 that means between them are no doubles",
+            f"subtract {low} from {column} first, and say so",
+        )
+    return made(_column(column), (low, high))
 
 
 def _share(values: list[Any], named: dict[str, Any]) -> Share:
@@ -296,9 +293,9 @@ def _count(values: list[Any], named: dict[str, Any]) -> Count:
 
 _KINDS: dict[str, Callable[[list[Any], dict[str, Any]], Measure]] = {
     "count": _count,
-    "mean": _bounded("mean"),
+    "mean": partial(_bounded, Mean),
     "share": _share,
-    "sum": _bounded("sum"),
+    "sum": partial(_bounded, Sum),
     "per_record": _per_record,
 }
 
@@ -322,9 +319,7 @@ def key_text(value: object) -> str:
     value = plain_value(value)
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, (int, str)):
-        return str(value)
-    if hasattr(value, "isoformat"):
+    if isinstance(value, (int, str)) or hasattr(value, "isoformat"):
         return str(value)
     raise TrueupError(
         f"a key is text, a whole number, a date or true or false, got {value!r}",
@@ -338,9 +333,3 @@ def plain_value(value: Any) -> Any:
         near = value.astype("datetime64[us]")
         return near.item() if near == value or np.isnat(value) else str(value)
     return getattr(value, "item", lambda: value)()
-
-
-def reach_of(bounds: Bounds, origin: Fraction) -> Fraction:
-    """Return the largest distance of a bound from an origin: what one record can move a sum by."""
-    low, high = (Fraction(b) for b in bounds)
-    return max(high - origin, origin - low)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from trueup.mechanisms.groups import PlainGroupMean
 from trueup.mechanisms.sampling import below
 from trueup.mechanisms.whole_numbers import Grid, Whole
-from trueup.microdata.measures import Mean, PerRecord, Share, Sum, reach_of
+from trueup.microdata.measures import Mean, PerRecord, Share, Sum
 from trueup.noise import DiscreteLaplace, Laplace, Uniform
 
 if TYPE_CHECKING:
@@ -253,8 +253,7 @@ def share_formulas(name: str, measure: Share, divisor: str | None) -> list[Estim
 
 def summed(name: str, measure: Mean | Sum, noise: Laplace) -> Statistic:
     """Return the statistic of a sum, or of the deviations from the middle that make a mean."""
-    origin = origin_of(measure)
-    reach = reach_of(measure.bounds, origin)
+    origin, reach = origin_of(measure), reach_of(measure)
     grid = Grid.under(Fraction(noise.scale) / reach, measure.bounds, origin, reach)
     low, high = (float(b) for b in measure.bounds)
     what = measure.column if not origin else f"({measure.column} − {float(origin):g})"
@@ -302,6 +301,12 @@ def origin_of(measure: Mean | Sum) -> Fraction:
     """Return what a sum counts from: 0, or for a mean the double nearest to the middle."""
     low, high = (Fraction(b) for b in measure.bounds)
     return Fraction(0) if isinstance(measure, Sum) else Fraction(float((low + high) / 2))
+
+
+def reach_of(measure: Mean | Sum) -> Fraction:
+    """Return the largest distance of a bound from the origin: what one record moves a sum by."""
+    low, high = (Fraction(b) for b in measure.bounds)
+    return max(high - origin_of(measure), origin_of(measure) - low)
 
 
 def plus(value: Fraction) -> str:

@@ -57,43 +57,31 @@ def _picture(design: Design, estimate: Estimate, columns: Mapping[str, Sequence[
     with mpl.rc_context({"svg.hashsalt": "trueup", "svg.fonttype": "none"}):
         figure = Figure(figsize=(4.6, 3.2), layout="constrained")
         axes = dress(figure.subplots(), estimate.name)
-        sizes, errors = _points(design, estimate, columns)
-        if sizes:
-            axes.plot(sizes, errors, ".", color=BLUE, markersize=4, label="achieved")
         is_total = isinstance(design.measures[estimate.measure], PerRecord)
-        line = _expected(design, estimate.measure, _TOTALS if is_total else _SIZES)
+        achieved = _points(estimate.name if is_total else design.count, estimate.name, columns)
+        if achieved:
+            axes.plot(*zip(*achieved, strict=True), ".", color=BLUE, markersize=4, label="achieved")
+        known = ((n, error(design, estimate.measure, n)) for n in (_TOTALS if is_total else _SIZES))
+        line = [(n, e) for n, e in known if math.isfinite(e)]
         if line:
             axes.plot(*zip(*line, strict=True), color=ORANGE, label="to expect")
         axes.set(xscale="log", yscale="log", ylabel="standard error")
-        axes.set_xlabel(f"{_against(design, estimate)[1]}, as estimated")
+        axes.set_xlabel(f"{'total' if is_total else 'records'}, as estimated")
         axes.legend(fontsize=8, frameon=False)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return text.getvalue().partition("<svg")[1] + text.getvalue().partition("<svg")[2]
 
 
-def _expected(design: Design, measure: str, sizes: Sequence[int]) -> list[tuple[int, float]]:
-    known = ((n, error(design, measure, n)) for n in sizes)
-    return [(n, e) for n, e in known if math.isfinite(e)]
-
-
-def _against(design: Design, estimate: Estimate) -> tuple[str | None, str]:
-    """Return the column that errors depend on: the count, or the total of a per-record sum."""
-    is_total = isinstance(design.measures[estimate.measure], PerRecord)
-    return (estimate.name, "total") if is_total else (design.count, "records")
-
-
 def _points(
-    design: Design, estimate: Estimate, columns: Mapping[str, Sequence[Any]]
-) -> tuple[list[float], list[float]]:
-    """Return the sizes of groups, at least 1, and their errors; of many groups, some."""
-    size, _ = _against(design, estimate)
+    size: str | None, name: str, columns: Mapping[str, Sequence[Any]]
+) -> list[tuple[float, float]]:
+    """Return the sizes of groups, at least 1, and their errors; of many groups, some.
+
+    Errors depend on the count, or on the total of a per-record sum: that is the column ``size``.
+    """
     if size is None:
-        return [], []
-    pairs = [
-        (max(1.0, n), e)
-        for n, e in zip(columns[size], columns[f"{estimate.name}_stderr"], strict=True)
-        if e
-    ]
-    chosen = pairs[:: max(1, len(pairs) // _MOST_POINTS)]
-    return [n for n, _ in chosen], [e for _, e in chosen]
+        return []
+    known = zip(columns[size], columns[f"{name}_stderr"], strict=True)
+    pairs = [(max(1.0, n), e) for n, e in known if e]
+    return pairs[:: max(1, len(pairs) // _MOST_POINTS)]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from trueup.microdata.noisy_totals import Sides, Statistic
     from trueup.noise import DiscreteLaplace, Laplace
 
+SPENT = "nothing was released, no privacy was spent"
+"""What a refusal ends with."""
 READER = "_debiased"
 """How the estimates end that a reader makes again: the table has columns of the other names."""
 _SIMULATED = "This is a simulation with a seeded generator: it is NOT private."
@@ -49,11 +51,11 @@ class Privacy:
         """Return what a design promises."""
         budget = {n: float(e) for n, e in design.budget.items()}
         sums = {n: m for n, m in design.measures.items() if isinstance(m, PerRecord)}
-        policies = {name: policy_of(measure, design) for name, measure in sums.items()}
+        policies = {name: _policy(measure, design) for name, measure in sums.items()}
         total = float(Fraction(design.epsilon)) if budget else None
         source = design.counted_by
         free = {} if source is None or design.count is None else {design.count: source}
-        return cls(neighbours(design), total, budget, policies, simulated, free)
+        return cls(_neighbours(design), total, budget, policies, simulated, free)
 
     @property
     def loss(self) -> str:
@@ -81,7 +83,7 @@ class Privacy:
         return "\n".join([*lines, *[_SIMULATED] * self.simulated])
 
 
-def neighbours(design: Design) -> str:
+def _neighbours(design: Design) -> str:
     """Return by what two data sets differ that must look alike."""
     if design.unit is None:
         return "one row, added or removed"
@@ -94,7 +96,7 @@ def neighbours(design: Design) -> str:
     )
 
 
-def policy_of(measure: PerRecord, design: Design) -> str:
+def _policy(measure: PerRecord, design: Design) -> str:
     """Return the loss of a record through a per-record sum, in words."""
     mechanism = measure.mechanism
     loss = ", ".join(f"{mechanism.policy(size):.3g} at {size:,}" for size in _SIZES)
@@ -130,10 +132,8 @@ def sidecar(design: Design, privacy: Privacy) -> str:
 
 
 def _noise(name: str, statistic: Statistic, bounds: Sides, about: str) -> list[str]:
-    low, high = (
-        ("-inf" if bounds[0] is None else _number(bounds[0])),
-        ("inf" if bounds[1] is None else _number(bounds[1])),
-    )
+    low = "-inf" if bounds[0] is None else _number(bounds[0])
+    high = "inf" if bounds[1] is None else _number(bounds[1])
     known = [] if bounds == (None, None) else [f"bounds = [{low}, {high}]"]
     return [
         "",
@@ -154,11 +154,8 @@ def _law(noise: Laplace | DiscreteLaplace | Uniform) -> list[str]:
 
 
 def _privacy(design: Design, privacy: Privacy) -> list[str]:
-    lines = ["", "[privacy]"]
-    lines += [
-        f"simulation = {_bool(privacy.simulated)}",
-        f"neighbours = {text(privacy.neighbours)}",
-    ]
+    simulation = f"simulation = {str(privacy.simulated).lower()}"
+    lines = ["", "[privacy]", simulation, f"neighbours = {text(privacy.neighbours)}"]
     if privacy.per_record:
         lines.append(f"per_record = [{', '.join(map(text, privacy.per_record))}]")
     if privacy.epsilon is not None:
@@ -207,10 +204,6 @@ def _quoted(value: str) -> str:
 def _number(value: int | float | Fraction) -> str:
     """Return a number of TOML that is read as the same double."""
     return str(value) if isinstance(value, int) else repr(float(value))
-
-
-def _bool(value: bool) -> str:
-    return str(value).lower()
 
 
 def text(value: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from trueup.microdata.private_table import PrivateTable, check_noise, columns, n
 from trueup.microdata.public_keys import Keys, read_by, read_keys
 from trueup.microdata.report_text import plan_lines, report
 
-_KINDS = (bool, int, float, str)
+_KINDS = {bool: "boolean", int: "bigint", float: "double", str: "string"}  # as Spark says
 
 
 def release(
@@ -91,9 +90,9 @@ def release(
     ['state', 'n', 'n_stderr', 'wage_low_noisy', 'wage_high_noisy']
     """
     design, listed, gaps = read(by, keys, epsilon, unit, at_most, missing, weights, measures, size)
-    book = None if ledger is None else Ledger.read(ledger)
-    if book is None:
+    if ledger is None:
         return run(data, design, listed, gaps, rng)
+    book = Ledger.read(ledger)
     if rng is not None:
         raise TrueupError("a simulation spends no budget for a ledger to count", "leave one out")
     book.check(design)
@@ -209,32 +208,28 @@ def _check_filling(measure: Mean | Share | Sum | PerRecord, value: Any) -> None:
 
 
 def like(data: Any, found: Mapping[str, list[Any]]) -> Any:
-    """Return columns as the kind of table that the data was; of files as a pyarrow table."""
+    """Return columns as the kind of table that the data was; else as a pyarrow table."""
     if of_spark.is_frame(data):
         return _spark(data, found)
     pyarrow = optional("pyarrow", "tables", "releasing tables")
     table = pyarrow.table(dict(found))
     if dependencies.is_duckdb_relation(data):
         return optional("duckdb", "tables", "a DuckDB relation").from_arrow(table)
-    if isinstance(data, (str, Path, engines.Files)) or dependencies.is_pyarrow_table(data):
-        return table
     if dependencies.is_pandas_dataframe(data):
         return table.to_pandas()
-    polars = dependencies.get_polars()
-    if polars is not None and isinstance(data, (polars.DataFrame, polars.LazyFrame)):
-        return polars.from_arrow(table)
+    if dependencies.is_polars_dataframe(data) or dependencies.is_polars_lazyframe(data):
+        return dependencies.get_polars().from_arrow(table)
     return table
 
 
 def _spark(data: Any, found: Mapping[str, list[Any]]) -> Any:
     """Return a Spark DataFrame; the types are told, as a column may be of None only."""
-    names = {bool: "boolean", int: "bigint", float: "double", str: "string"}
     kinds = []
     for name, values in found.items():
         kind = next((type(v) for v in values if v is not None), float)
-        kinds.append(f"`{name.replace('`', '``')}` {names.get(kind, 'string')}")
+        kinds.append(f"`{name.replace('`', '``')}` {_KINDS.get(kind, 'string')}")
     rows = [
-        tuple(v if isinstance(v, _KINDS) or v is None else str(v) for v in row)
+        tuple(v if isinstance(v, tuple(_KINDS)) or v is None else str(v) for v in row)
         for row in zip(*found.values(), strict=True)
     ]
     return data.sparkSession.createDataFrame(rows, ", ".join(kinds))

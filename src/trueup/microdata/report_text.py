@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from trueup.microdata.expected import SIZES, TOTALS, error, proposed, usable_from
-from trueup.microdata.measures import Count, Mean, PerRecord
+from trueup.microdata.measures import Count, Mean, PerRecord, Share
 from trueup.microdata.noisy_totals import ROUNDED
 from trueup.microdata.privacy_notice import Privacy, words
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from trueup.microdata.design import Design
     from trueup.microdata.public_keys import Keys
 
-_CLASSES = (0, *SIZES, math.inf)
+_CLASSES = (-math.inf, *SIZES, math.inf)
 
 
 def report(
@@ -32,27 +33,20 @@ def report(
     """
     groups = f"{len(keys)} groups of {', '.join(design.by)}" if design.by else "one group"
     kind = "NOT private, a simulation: a table" if privacy.simulated else "A private table"
+    rows = "all rows" if design.unit is None else f"the rows of each {design.unit} that are used"
+    is_some = any(isinstance(m, PerRecord) for m in design.measures.values())
+    rounded = " or, in per-record sums, rounded as said: by less than 2^-20 for each record"
     lines = [f"{kind} of {groups}.", "", str(privacy), "", "Method"]
     lines += [f"  {name}: {method(design, name)}" for name in design.measures]
     lines += [
         "  The groups were listed beforehand; rows of other groups were left out.",
-        f"Bias: none, over the noise, in every group, for {_used(design)} and values clipped to "
-        f"their bounds{_rounded(design)}. The mean of no records is the middle of the bounds, "
+        f"Bias: none, over the noise, in every group, for {rows} and values clipped to "
+        f"their bounds{rounded * is_some}. The mean of no records is the middle of the bounds, "
         "their shares are equal.",
         "",
         errors,
     ]
     return "\n".join([*lines, *_achieved(design, columns)])
-
-
-def _used(design: Design) -> str:
-    return "all rows" if design.unit is None else f"the rows of each {design.unit} that are used"
-
-
-def _rounded(design: Design) -> str:
-    """Return what per-record sums are without bias for."""
-    is_some = any(isinstance(m, PerRecord) for m in design.measures.values())
-    return " or, in per-record sums, rounded as said: by less than 2^-20 for each record" * is_some
 
 
 def method(design: Design, name: str) -> str:
@@ -119,14 +113,12 @@ def _achieved(design: Design, columns: Mapping[str, Sequence[Any]]) -> list[str]
     lines = ["", "Standard errors achieved, median by estimated count", ""]
     lines.append(f"  {'count':<{width}}" + "".join(f"{head:>14}" for head in heads))
     for name in named:
-        cells = (_median(columns[f"{name}_stderr"], counts, c) for c in range(len(heads)))
+        cells = (_median(columns[f"{name}_stderr"], counts, *ends) for ends in pairwise(_CLASSES))
         lines.append(f"  {name:<{width}}" + "".join(f"{cell:>14}" for cell in cells))
     return [*lines, *noisy]
 
 
-def _median(errors: Sequence[Any], counts: Sequence[Any], c: int) -> str:
-    low = -math.inf if c == 0 else SIZES[c - 1]
-    high = _CLASSES[c + 1]
+def _median(errors: Sequence[Any], counts: Sequence[Any], low: float, high: float) -> str:
     inside = [e for e, n in zip(errors, counts, strict=True) if low <= n < high and e is not None]
     return _short(sorted(inside)[len(inside) // 2]) if inside else "–"
 
@@ -183,9 +175,6 @@ def _few(
 def _scale_of(design: Design, name: str) -> float | None:
     """Return half the range of a mean or share; None for what has no range."""
     measure = design.measures[name]
-    bounds = getattr(measure, "bounds", None)
-    if isinstance(measure, Count) or (bounds is None and not hasattr(measure, "categories")):
-        return None
-    if bounds is None:
-        return 0.5
-    return (float(bounds[1]) - float(bounds[0])) / 2 if isinstance(measure, Mean) else None
+    if isinstance(measure, Mean):
+        return (float(measure.bounds[1]) - float(measure.bounds[0])) / 2
+    return 0.5 if isinstance(measure, Share) else None

@@ -1,10 +1,15 @@
-"""A released table as a file, with its sidecar beside it: both whole, or neither."""
+"""A released table as a file, with its sidecar beside it: both whole, or neither.
+
+All files are put in their places while the folder is locked: of two runs that write the same table
+at once, the later one replaces all files of the other, never the table alone.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +23,12 @@ from trueup.microdata.design import Design
 from trueup.microdata.release import run
 from trueup.plots.style import require
 
+if sys.platform != "win32":
+    import fcntl
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from trueup.microdata.engines import Files
     from trueup.microdata.ledger import Ledger
     from trueup.microdata.private_table import PrivateTable
@@ -69,7 +79,8 @@ class Release:
             contents = [made.spec, *([] if self.page is None else [made.page()])]
             for target, content in zip(texts, contents, strict=True):
                 target.part.write_text(content, encoding="utf-8")
-            self._commit([*texts, table])
+            with _alone(Path(self.output).parent):
+                self._commit([*texts, table])
         return made
 
     @property
@@ -126,6 +137,21 @@ class Release:
         return form
 
 
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other run puts files into a folder, and keep others waiting."""
+    if sys.platform == "win32":  # which opens no folders
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def _source(data: Files) -> Source:
     """Return the files that must not be written over; what is wrong with them is told later."""
     try:
@@ -137,9 +163,6 @@ def _source(data: Files) -> Source:
 
 def _write(made: PrivateTable, path: Path, form: formats.Format) -> None:
     pyarrow = optional("pyarrow", "tables", "releasing tables")
-    duck = Duck("512MB")
-    try:
+    with contextlib.closing(Duck("512MB")) as duck:
         duck.connection.register(_TABLE, pyarrow.table(made.columns))
         duck.write(f"SELECT * FROM {_TABLE}", path, form, None, {})
-    finally:
-        duck.close()

@@ -31,6 +31,8 @@ _GRID = (200, 4000)
 """The fewest and the most labels that are tried."""
 
 _ROUNDS = 400
+_TOLERANCE = 2e-4
+"""When to stop: relative gap between the variance and what the multipliers prove."""
 _KEPT = 20
 """How many columns to begin with, the cheapest, for each true value."""
 
@@ -151,13 +153,7 @@ def right_hand_side(size: int) -> Floats:
     return np.concatenate([np.ones(size), np.zeros(size)])
 
 
-def solve(
-    programme: Programme,
-    start: Columns,
-    more: Columns,
-    guess: Dual,
-    tolerance: float = 2e-4,
-) -> Solution:
+def solve(programme: Programme, start: Columns, more: Columns, guess: Dual) -> Solution:
     """Return a release within a relative tolerance of the best variance.
 
     The multipliers at which columns are priced lie halfway between those of the current columns
@@ -173,8 +169,6 @@ def solve(
         Further columns, as good as known.
     guess
         Multipliers, as good as known.
-    tolerance
-        When to stop: relative gap between the variance and what the multipliers prove.
 
     Examples
     --------
@@ -202,7 +196,7 @@ def solve(
         else:
             shown = shown.lowered(-min(0.0, found.lowest(programme, shown)), programme.gauge)
         proven = shown.value
-        if master.variance - proven <= tolerance * master.variance:
+        if master.variance - proven <= _TOLERANCE * master.variance:
             break
         if found.labels.size:
             columns = columns.joined(found)
