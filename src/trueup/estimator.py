@@ -28,7 +28,7 @@ from trueup.arguments import (
 from trueup.domain import Integers, Interval
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.exact import read_exact
-from trueup.formula.denominators import denominators
+from trueup.formula.needs import denominators
 from trueup.formula.objections import objections
 from trueup.formula.opaque import Opaque
 from trueup.formula.text import text

@@ -49,8 +49,8 @@ from trueup.cli.notation import (
 )
 from trueup.domain import Interval
 from trueup.errors import BoundWarning, FormulaError, TrueupError
-from trueup.formula.assignment import assignment, split
 from trueup.formula.refusal import quoted
+from trueup.formula.tokens import assignment, split
 
 if TYPE_CHECKING:
     import argparse
@@ -154,8 +154,8 @@ class Release:
 
     def _known_of(self, formula: str, estimate: str) -> tuple[Any, Any, dict[str, Number]]:
         """Return the noises and the domain of a formula, and what else is asked of its estimate."""
-        from trueup.formula.denominators import denominators
         from trueup.formula.grammar import parse
+        from trueup.formula.needs import denominators
 
         names = sorted(s.name for s in parse(formula).free_symbols)
         noises = {name: noise for name in names if (noise := self._noise(name)) is not None}

@@ -20,8 +20,7 @@ from trueup.formula.nodes import (
     is_foreign,
     not_a_number,
 )
-from trueup.formula.operations import FUNCTIONS
-from trueup.formula.words import EXTREMA
+from trueup.formula.operations import EXTREMA, FUNCTIONS
 
 
 def variable(name: str) -> Value:

@@ -11,6 +11,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.formula.nodes import is_long
 from trueup.formula.opaque import Opaque
 from trueup.kernels.arrays import BLOCK
 from trueup.kernels.compiled import Compilation
@@ -18,7 +19,7 @@ from trueup.kernels.precision import at_bounds
 from trueup.kernels.repaired import RepairedProgram
 from trueup.kernels.scalar import scalar
 from trueup.kernels.sweep import cores, sweep
-from trueup.kernels.tape import Tape, is_long, lower
+from trueup.kernels.tape import Tape, lower
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -9,7 +9,7 @@ from trueup.errors import TrueupError
 from trueup.explorer.refused import Refusal
 from trueup.explorer.views.file import lines_of
 from trueup.explorer.views.form import beside, filled, number, plain
-from trueup.formula.assignment import assignment
+from trueup.formula.tokens import assignment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
