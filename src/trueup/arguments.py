@@ -25,7 +25,7 @@ from trueup.formula.needs import by_convention, denominators
 from trueup.formula.text import text
 from trueup.inverse.definite import definite
 from trueup.inverse.solve import Statistic
-from trueup.kernels.precision import at_bounds
+from trueup.kernels.grid import at_bounds
 from trueup.noise.base import Noise
 from trueup.noise.elementwise import with_mask
 from trueup.noise.extension import check_degree

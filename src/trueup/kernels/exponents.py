@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from trueup.kernels.arrays import UFUNCS
+from trueup.kernels.targets import UFUNCS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from trueup.formula.opaque import Table
-from trueup.kernels.precision import nearest
+from trueup.kernels.grid import nearest
 from trueup.sql import glot, magnitudes
 from trueup.sql.decided import decided
 from trueup.sql.glot import exp
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from trueup.kernels.evaluate import RepairedProgram
     from trueup.kernels.grid import Part, Region
-    from trueup.kernels.repaired import RepairedProgram
     from trueup.kernels.tape import Tape
     from trueup.sql.dialects import Dialect
     from trueup.sql.glot import Sql

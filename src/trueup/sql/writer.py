@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Table
-from trueup.kernels.laguerre_factors import factored
+from trueup.kernels.laguerre import factored
 from trueup.sql import glot
 from trueup.sql.glot import exp
 from trueup.sql.magnitudes import FAINT
