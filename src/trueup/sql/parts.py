@@ -108,7 +108,8 @@ class PartWriter:
     def tape(self, region: Region) -> Tape:
         """Return the rewritten tape of a region."""
         if region not in self.tapes:
-            tape, given = self.part.piece(region).tape, self.given(region, _everywhere(self.inputs))
+            everywhere = (Range(-_MAX, _MAX),) * len(self.inputs)
+            tape, given = self.part.piece(region).tape, self.given(region, everywhere)
             if given is not None:
                 tape = decided(tape, magnitudes.spans(tape, given))
             self.tapes[region] = rewrite(tape, self.dialect)
@@ -142,12 +143,11 @@ class PartWriter:
             found = magnitudes.union(found, spans[tape.output])
         return found
 
-    def plain(self, box: Box) -> Sql:
-        """Return the part as an operand: CASE over the bounds, a column or a number."""
-        return self.cases(box, None)
-
     def cases(self, box: Box, finish: Finish | None) -> Sql:
-        """Return CASE over the bounds of the cells, one after the other, with the last step."""
+        """Return CASE over the bounds of the cells, one after the other, with the last step.
+
+        Without a last step it is an operand: CASE, a column or a number.
+        """
 
         def choose(region: Region) -> Sql:
             if len(region) == len(self.part.bounds):
@@ -219,8 +219,74 @@ class PartWriter:
         return self.known[region]
 
 
-def _everywhere(inputs: Sequence[Input]) -> Box:
-    return (Range(-_MAX, _MAX),) * len(inputs)
+class SumOfProducts:
+    """Write a part whose statistics separate: T[s·h(n)] = T[s]·T[h], one CASE for each, multiplied.
+
+    It is asked as a :class:`PartWriter` is.
+    """
+
+    def __init__(self, part: Part, inputs: Sequence[Input], dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.terms = [
+            [(PartWriter(factor, inputs, dialect), n) for factor, n in product]
+            for product in part.products
+        ]
+
+    @property
+    def size(self) -> int:
+        """The number of formulas."""
+        return sum(writer.size for term in self.terms for writer, _ in term)
+
+    @property
+    def steps(self) -> int:
+        """How many operations the formulas have, about."""
+        return sum(writer.steps for term in self.terms for writer, _ in term)
+
+    def span(self, box: Box) -> Span | None:
+        """Return where the values lie; None if they are not safe in the box."""
+        total = magnitudes.constant(0.0)
+        for term in self.terms:
+            product = self._product(term, box)
+            if product is None:
+                return None
+            total = magnitudes.add(total, product)
+        return total
+
+    def _product(self, term: Sequence[tuple[PartWriter, int]], box: Box) -> Span | None:
+        """Return where a product lies; None if a step on the way is not safe."""
+        total = magnitudes.constant(1.0)
+        for writer, n in term:
+            s = writer.span(box)
+            if s is None:
+                return None
+            power = magnitudes.power(s, n) if n > 1 else s
+            total = magnitudes.mul(total, power)
+            if self.dialect.overflow == "stops" and max(power.top, total.top) > magnitudes.HUGE:
+                return None
+            if self.dialect.underflow and min(power.least, total.least) <= magnitudes.SMALL:
+                return None
+        return total
+
+    def cases(self, box: Box, finish: Finish) -> Sql:
+        """Return the sum of products, with its last step."""
+        first, *others = [self._written(term, box) for term in self.terms]
+        for other in others:
+            first = glot.add(first, other, self.dialect)
+        return finish(first, self.span(box) or magnitudes.LINE)
+
+    def _written(self, term: Sequence[tuple[PartWriter, int]], box: Box) -> Sql:
+        """Return a product, its steps in the order in which they were found to be safe."""
+        trees = [tree for writer, n in term for tree in self._power(writer.cases(box, None), n)]
+        total, *rest = [tree for tree in trees if glot.value_of(tree) != 1]
+        for tree in rest:
+            total = glot.mul(total, tree, self.dialect)
+        return total
+
+    def _power(self, tree: Sql, n: int) -> list[Sql]:
+        """Return the factors of a power: a column as often as it is read, or one power."""
+        if n == 1 or isinstance(tree, exp.Column):
+            return [tree.copy() for _ in range(n)]
+        return [glot.power(tree, n, self.dialect)]
 
 
 class Values(NamedTuple):

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from trueup.errors import TrueupError
 from trueup.sql import glot, magnitudes
-from trueup.sql.factored import writer_of
-from trueup.sql.parts import Finish
+from trueup.sql.parts import Finish, PartWriter, SumOfProducts
 from trueup.sql.safe_inputs import Range, ordinary
 from trueup.sql.writer import too_long
 
@@ -53,7 +52,10 @@ class Assembly:
         self, grid: Grid, inputs: Sequence[Input], dialect: Dialect, *, root: bool = False
     ) -> None:
         self.dialect, self.inputs, self.root = dialect, inputs, root
-        self.parts = [writer_of(part, inputs, dialect) for part in grid.parts]
+        self.parts = [
+            (SumOfProducts if part.products else PartWriter)(part, inputs, dialect)
+            for part in grid.parts
+        ]
         if sum(part.size for part in self.parts) > MAX_REGIONS:
             raise too_long()
         if sum(part.steps for part in self.parts) > MAX_STEPS:
@@ -109,28 +111,23 @@ class Assembly:
         within = glot.between(x.leaf.copy(), given.low, given.high, self.dialect)
         symmetric = given.low == -given.high
         if not given.least:
-            return self._at_most(x, given.high) if symmetric and self._is_long() else within
-        zero, size = self._at(x, "eq", 0.0), glot.function("ABS", self._double(x))
+            if symmetric and self.dialect.literal == "text":  # so long that it stands but once
+                return self._compare(
+                    "le", glot.function("ABS", x.leaf.copy()), glot.literal(given.high)
+                )
+            return within
+        zero = self._at(x, "eq", 0.0)
+        size = glot.of_double("ABS", x.leaf.copy(), self.dialect)
         if symmetric:
             return glot.either(zero, glot.between(size, given.least, given.high, self.dialect))
         least = glot.literal(given.least)
         return glot.both(within, glot.either(zero, self._compare("ge", size, least)))
-
-    def _is_long(self) -> bool:
-        """Whether a large number is so long to write that it should stand but once."""
-        return self.dialect.literal == "text"
-
-    def _at_most(self, x: Input, most: float) -> Sql:
-        return self._compare("le", glot.function("ABS", x.leaf.copy()), glot.literal(most))
 
     def _scale(self, x: Input, given: Range) -> Sql:
         limit = math.inf if x.limit is None else x.limit
         below, high = ("lt", limit) if limit <= given.high else ("le", given.high)
         above = "ge" if given.least else "gt"
         return glot.both(self._at(x, above, given.least), self._at(x, below, high))
-
-    def _double(self, x: Input) -> Sql:
-        return glot.as_double(x.leaf.copy(), self.dialect)
 
     def _compare(self, op: str, a: Sql, b: Sql) -> Sql:
         return glot.compare(op, a, b, self.dialect)

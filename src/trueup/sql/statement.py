@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from trueup.arguments import by_statistic
 from trueup.errors import TrueupError
 from trueup.inverse.closed_ends import ENDS
-from trueup.sql import expression, glot
+from trueup.sql import glot
 from trueup.sql.dialects import dialect_of
 from trueup.sql.glot import exp
+from trueup.sql.regions import Assembly
+from trueup.sql.safe_inputs import Input
+from trueup.sql.writer import too_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from trueup.estimator import Estimator
+    from trueup.kernels.grid import Grid
     from trueup.sql.dialects import Dialect
+
+MAX_LENGTH = 200_000
+"""The length of the text, in characters."""
 
 OUTPUTS = ("value", "variance", "stderr", *ENDS)
 
@@ -94,3 +102,71 @@ def _check(what: str, names: Iterable[str], statistics: tuple[str, ...]) -> None
                 f"{what} are given for {name!r}, which is no statistic",
                 f"the statistics are {', '.join(statistics)}",
             )
+
+
+def expression(
+    grid: Grid,
+    columns: Mapping[str, Any],
+    dialect: str | Dialect,
+    *,
+    root: bool = False,
+    limits: Mapping[str, float] | None = None,
+) -> Any:
+    """Return a grid as a sqlglot expression.
+
+    Parameters
+    ----------
+    grid
+        The function: an estimator's value or variance.
+    columns
+        For each input of the grid its column: a name, or a tuple of names such as ``("t", "n")``.
+    dialect
+        One of ``DIALECTS``.
+    root
+        Whether to take the square root, for a standard error.
+    limits
+        For inputs that are noise scales, below which they are valid.
+    """
+    engine = dialect_of(dialect)
+    inputs = []
+    for i, symbol in enumerate(grid.inputs):
+        limit = (limits or {}).get(symbol.name, math.inf) if symbol.is_positive else None
+        name = columns.get(symbol.name, symbol.name)
+        inputs.append(Input(glot.column(name, engine), i in grid.whole, limit))
+    try:
+        return Assembly(grid, inputs, engine, root=root).expression()
+    except RecursionError:
+        raise too_long() from None
+
+
+def render(
+    grid: Grid,
+    columns: Mapping[str, Any],
+    dialect: str | Dialect,
+    *,
+    root: bool = False,
+    limits: Mapping[str, float] | None = None,
+) -> str:
+    """Return a grid as SQL text.
+
+    Examples
+    --------
+    >>> from trueup import Laplace, unbiased
+    >>> render(unbiased("q**2", Laplace(3))._value, {"q": "sales"}, "mysql")
+    'CASE WHEN `sales` BETWEEN -1e100 AND 1e100 THEN CAST(`sales` AS DOUBLE) * `sales` - 18 END'
+    """
+    return text(expression(grid, columns, dialect, root=root, limits=limits), dialect)
+
+
+def text(tree: Any, dialect: str | Dialect, *, pretty: bool = False) -> str:
+    """Return an expression as text, with ``pretty`` on several lines."""
+    try:
+        written: str = tree.sql(dialect=dialect_of(dialect).name, pretty=pretty)
+    except RecursionError:
+        raise too_long() from None
+    if len(written) > MAX_LENGTH:
+        raise TrueupError(
+            f"the estimator is too long for SQL: {len(written)} characters, at most {MAX_LENGTH}",
+            "debias the parts of the formula one by one, or compute it in Python",
+        )
+    return written

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Table
+from trueup.formula.operations import COMPARISONS
 from trueup.kernels.laguerre import factored
 from trueup.sql import glot
 from trueup.sql.glot import exp
@@ -111,7 +112,7 @@ class Writer:
         rule: Callable[..., Sql] | None = getattr(self, "_" + node.op, None)
         if rule is not None:
             return rule(node, *node.args)
-        if node.op in ("lt", "le", "gt", "ge", "eq", "ne"):
+        if node.op in COMPARISONS:
             left, right = (self.settled(a) for a in node.args)
             return glot.compare(node.op, left, right, self.dialect)
         return self.function(node.op.upper(), node.args[0])
