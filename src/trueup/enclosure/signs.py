@@ -23,12 +23,7 @@ Signs = npt.NDArray[np.int8]
 def sign(expr: sympy.Expr, box: Box) -> Signs:
     """Return +1 where the expression is proven positive, -1 where negative, 0 where undecided.
 
-    Parameters
-    ----------
-    expr
-        An expression in real symbols.
-    box
-        For every symbol the lower and the upper ends of its cells.
+    The box is as for :func:`trueup.enclosure.enclose`.
 
     Examples
     --------

@@ -16,14 +16,9 @@ _SHORT = 2**10  # denominator that is written as such: those of decimals are 2â
 
 
 def text(expr: sympy.Basic) -> str:
-    """Return the expression as text that `parse` reads.
+    """Return an expression, or a condition, as text that `parse` reads.
 
     What the grammar does not know (a Python function, an integral) is written as sympy does.
-
-    Parameters
-    ----------
-    expr
-        An expression or a condition.
 
     Examples
     --------

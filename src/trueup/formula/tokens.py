@@ -58,11 +58,6 @@ class Token(NamedTuple):
 def tokens(text: str) -> Iterator[Token]:
     """Yield the tokens of a formula, the last one of kind ``end``.
 
-    Parameters
-    ----------
-    text
-        The formula.
-
     Examples
     --------
     >>> [token.value for token in tokens("2*`pay roll` − q")]

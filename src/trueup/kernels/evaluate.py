@@ -82,14 +82,7 @@ def roughly(expr: sympy.Expr, symbol: sympy.Symbol, x: Floats) -> Floats:
 class RepairedProgram:
     """An array program that looks again at rows that overflow or underflow on the way.
 
-    Parameters
-    ----------
-    expr
-        The expression.
-    inputs
-        Its variables.
-    tape
-        What it was lowered to.
+    ``tape`` is what the expression was lowered to.
     """
 
     def __init__(self, expr: sympy.Expr, inputs: tuple[sympy.Symbol, ...], tape: Tape) -> None:

@@ -82,15 +82,7 @@ _NEGATIVE = -1e-300  # for all negative numbers; one above it has the root of it
 
 
 class PartWriter:
-    """Write one part of a grid.
-
-    Parameters
-    ----------
-    part
-        The part.
-    inputs
-        The columns of the whole grid.
-    """
+    """Write one part of a grid; ``inputs`` are the columns of the whole grid."""
 
     def __init__(self, part: Part, inputs: Sequence[Input], dialect: Dialect) -> None:
         self.part, self.dialect, self.inputs = part, dialect, inputs

@@ -36,17 +36,7 @@ _MAX = sys.float_info.max
 
 
 class Assembly:
-    """One grid being written.
-
-    Parameters
-    ----------
-    grid
-        The function.
-    inputs
-        The columns, in the order of the grid's inputs.
-    root
-        Whether to write the square root of the function, NULL where it is negative.
-    """
+    """One grid being written, or its root, NULL where that is none; ``inputs`` are its columns."""
 
     def __init__(
         self, grid: Grid, inputs: Sequence[Input], dialect: Dialect, *, root: bool = False

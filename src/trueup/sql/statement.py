@@ -139,15 +139,8 @@ def expression(
         raise too_long() from None
 
 
-def render(
-    grid: Grid,
-    columns: Mapping[str, Any],
-    dialect: str | Dialect,
-    *,
-    root: bool = False,
-    limits: Mapping[str, float] | None = None,
-) -> str:
-    """Return a grid as SQL text.
+def render(grid: Grid, columns: Mapping[str, Any], dialect: str | Dialect, **options: Any) -> str:
+    """Return a grid as SQL text; the options are those of :func:`expression`.
 
     Examples
     --------
@@ -155,7 +148,7 @@ def render(
     >>> render(unbiased("q**2", Laplace(3))._value, {"q": "sales"}, "mysql")
     'CASE WHEN `sales` BETWEEN -1e100 AND 1e100 THEN CAST(`sales` AS DOUBLE) * `sales` - 18 END'
     """
-    return text(expression(grid, columns, dialect, root=root, limits=limits), dialect)
+    return text(expression(grid, columns, dialect, **options), dialect)
 
 
 def text(tree: Any, dialect: str | Dialect, *, pretty: bool = False) -> str:
