@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,12 +11,13 @@ import numpy as np
 
 from trueup.formula.opaque import Table
 from trueup.kernels.grid import nearest
+from trueup.kernels.tape import BOOLEAN
 from trueup.sql import glot, magnitudes
 from trueup.sql.decided import decided
 from trueup.sql.glot import exp
 from trueup.sql.products import rewrite
 from trueup.sql.safe_inputs import Range, is_safe, within
-from trueup.sql.writer import Writer, lookup
+from trueup.sql.writer import MAX, Writer, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ class Finish:
             return self._finite(value) if unsure else glot.as_double(value, self.dialect)
         root = glot.of_double("SQRT", value.copy(), self.dialect)
         if unsure:
-            return self._only(glot.between(value, 0.0, _MAX, self.dialect), root)
+            return self._only(glot.between(value, 0.0, MAX, self.dialect), root)
         if s.low >= 0:
             return root
         zero = glot.literal(0.0)
@@ -63,7 +63,7 @@ class Finish:
 
     def _finite(self, value: Sql) -> Sql:
         size = glot.of_double("ABS", value.copy(), self.dialect)
-        most = glot.literal(_MAX)
+        most = glot.literal(MAX)
         return self._only(glot.compare("le", size, most, self.dialect), value)
 
     def _clamped(self, value: Sql) -> Sql:
@@ -77,7 +77,7 @@ class Finish:
         return glot.case([(condition, value)], None, self.dialect)
 
 
-_MAX = sys.float_info.max
+_CHOICES = {*BOOLEAN, "where", "max", "min"}
 _NEGATIVE = -1e-300  # for all negative numbers; one above it has the root of its size, 1e-150
 
 
@@ -100,9 +100,9 @@ class PartWriter:
     def tape(self, region: Region) -> Tape:
         """Return the rewritten tape of a region."""
         if region not in self.tapes:
-            everywhere = (Range(-_MAX, _MAX),) * len(self.inputs)
+            everywhere = (Range(-MAX, MAX),) * len(self.inputs)
             tape, given = self.part.piece(region).tape, self.given(region, everywhere)
-            if given is not None:
+            if given is not None and any(node.op in _CHOICES for node in tape.nodes):
                 tape = decided(tape, magnitudes.spans(tape, given))
             self.tapes[region] = rewrite(tape, self.dialect)
         return self.tapes[region]
