@@ -20,7 +20,7 @@ from backends.reference import exact
 from extras import needs
 from trueup.kernels.evaluate import RepairedProgram
 from trueup.kernels.grid import Grid
-from trueup.kernels.targets import UFUNCS
+from trueup.kernels.interpreted import UFUNCS
 from trueup.noise.extension import LaguerreExtension
 from trueup.sql import dialect_of, render
 

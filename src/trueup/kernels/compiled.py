@@ -16,8 +16,8 @@ import numpy as np
 
 from trueup._version import __version__
 from trueup.extras import optional
+from trueup.kernels.interpreted import UFUNCS
 from trueup.kernels.sweep import cores
-from trueup.kernels.targets import UFUNCS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,8 +16,8 @@ from trueup.formula.opaque import Opaque
 from trueup.formula.operations import COMPARISONS, CONNECTIVES
 from trueup.kernels import exponents
 from trueup.kernels.digits import DigitsProgram
+from trueup.kernels.interpreted import UFUNCS, ArrayProgram, implementation
 from trueup.kernels.tape import Tape, lower
-from trueup.kernels.targets import UFUNCS, ArrayProgram, implementation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

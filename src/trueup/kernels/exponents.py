@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from trueup.formula.operations import COMPARISONS, CONNECTIVES
-from trueup.kernels.targets import UFUNCS
+from trueup.kernels.interpreted import UFUNCS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

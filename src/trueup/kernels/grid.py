@@ -15,9 +15,9 @@ from trueup.formula.nodes import is_long
 from trueup.formula.opaque import Opaque
 from trueup.kernels.compiled import Compilation
 from trueup.kernels.evaluate import RepairedProgram
+from trueup.kernels.interpreted import BLOCK, scalar
 from trueup.kernels.sweep import cores, sweep
 from trueup.kernels.tape import Tape, lower
-from trueup.kernels.targets import BLOCK, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

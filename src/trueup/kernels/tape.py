@@ -64,7 +64,8 @@ def lower(expr: sympy.Expr, inputs: Sequence[sympy.Symbol], *, exact: bool = Fal
     ['input', 'const', 'div', 'const', 'mul', 'mul', 'mul', 'sub']
     """
     walk = _Walk(tuple(inputs), exact=exact)
-    return Tape(walk.inputs, *walk.finish(walk.visit(expr)))
+    output = walk.visit(expr)
+    return Tape(walk.inputs, tuple(walk.nodes), output)
 
 
 class Emitter:
@@ -93,9 +94,6 @@ class _Walk(Emitter):
         self.varying: dict[sympy.Basic, bool] = {}
         for i, symbol in enumerate(inputs):
             self.memo[symbol] = self.emit("input", data=i)
-
-    def finish(self, output: int) -> tuple[tuple[Node, ...], int]:
-        return tuple(self.nodes), output
 
     def emit(self, op: str, *args: int, data: Any = None) -> int:
         register = super().emit(op, *args, data=data)

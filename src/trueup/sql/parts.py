@@ -15,7 +15,7 @@ from trueup.kernels.tape import BOOLEAN
 from trueup.sql import glot, magnitudes
 from trueup.sql.decided import decided
 from trueup.sql.glot import exp
-from trueup.sql.products import rewrite
+from trueup.sql.rewriting import rewrite
 from trueup.sql.safe_inputs import Range, is_safe, within
 from trueup.sql.writer import MAX, Writer, lookup
 

@@ -50,7 +50,7 @@ class Writer:
     Parameters
     ----------
     tape
-        What to write, as :func:`trueup.sql.products.rewrite` made it.
+        What to write, as :func:`trueup.sql.rewriting.rewrite` made it.
     spans
         How large and small every register can be: guards are written where they are needed.
     leaves

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from trueup.errors import TrueupError
 from trueup.kernels import tape
+from trueup.kernels.interpreted import ArrayProgram, scalar
 from trueup.kernels.laguerre import clenshaw
-from trueup.kernels.targets import ArrayProgram, scalar
 
 x, y = sympy.symbols("x y", real=True)
 
