@@ -20,12 +20,12 @@ from trueup.domain import Interval
 from trueup.errors import BoundWarning, TrueupError
 from trueup.exact import number, symbolic
 from trueup.formula import given_derivatives, source
-from trueup.formula.denominators import by_convention, denominators
 from trueup.formula.linear import both, closed, conditions, tightened
+from trueup.formula.needs import by_convention, denominators
 from trueup.formula.text import text
 from trueup.inverse.definite import definite
 from trueup.inverse.solve import Statistic
-from trueup.kernels.precision import at_bounds
+from trueup.kernels.grid import at_bounds
 from trueup.noise.base import Noise
 from trueup.noise.elementwise import with_mask
 from trueup.noise.extension import check_degree

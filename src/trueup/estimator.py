@@ -28,7 +28,7 @@ from trueup.arguments import (
 from trueup.confidence import NORMAL, Intervals
 from trueup.domain import Interval
 from trueup.errors import InfiniteVariance, TrueupError
-from trueup.formula.denominators import denominators
+from trueup.formula.needs import denominators
 from trueup.formula.objections import objections
 from trueup.formula.text import text
 from trueup.inverse import display

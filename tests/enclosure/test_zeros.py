@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trueup.enclosure import zeros
-from trueup.enclosure.factors import factors
-from trueup.enclosure.slopes import slope
+from trueup.enclosure.roots import factors
+from trueup.enclosure.search import slope
 from trueup.formula.grammar import parse
 from work import at_most
 

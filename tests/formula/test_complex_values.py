@@ -7,7 +7,7 @@ import pytest
 import sympy
 
 from trueup.formula.complex_values import NotAnalyticError, complex_values, real_value
-from trueup.formula.words import FUNCTIONS
+from trueup.formula.operations import FUNCTIONS
 
 Q = sympy.Symbol("q", real=True)
 ANALYTIC = sorted(set(FUNCTIONS) - {"abs"})

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import depth
 import trueup as tu
 from estimator import drawn
-from kernels.test_targets import expressions, x, y
+from kernels.test_interpreted import expressions, x, y
 from trueup.kernels.compiled import Compilation
 from trueup.kernels.fused import fuse
 from trueup.kernels.generated import write

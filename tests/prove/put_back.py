@@ -30,7 +30,7 @@ from trueup.adapters import clamping, opendp_summary
 from trueup.formula import given_derivatives, source
 from trueup.inverse import component, exact_law, existence, regularity, solve
 from trueup.kernels import grid
-from trueup.kernels.repaired import RepairedProgram
+from trueup.kernels.evaluate import RepairedProgram
 from trueup.mechanisms import shares
 from trueup.mechanisms.whole_numbers import Grid
 from trueup.noise.laplace_sums import LaplaceSum

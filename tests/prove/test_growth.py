@@ -14,7 +14,7 @@ from prove import growth
 from prove.growth import LADDERS, Step, beyond, measured, rung, written
 from trueup.inverse import exact_law
 from trueup.kernels import grid
-from trueup.sql import regions
+from trueup.sql import statement
 
 
 def ladder(name):
@@ -67,7 +67,7 @@ def test_the_count_of_work_refuses_an_sd_before_it_is_begun(monkeypatch):
 
 @pytest.mark.parametrize("output", ["value", "stderr"])
 def test_formulas_beyond_many_bounds_are_refused_in_sql(output, monkeypatch):
-    monkeypatch.setattr(regions, "MAX_STEPS", 100)
+    monkeypatch.setattr(statement, "MAX_STEPS", 100)
     noises, bounds = dict.fromkeys("ab", tu.Laplace(1)), dict.fromkeys("ab", (1, None))
     with pytest.raises(tu.TrueupError, match="too long for SQL"):
         tu.unbiased("exp(-a/9)/(a + b)", noises, bounds).sql(output=output)

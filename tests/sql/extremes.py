@@ -18,9 +18,9 @@ import sympy
 from backends.kinds import Column, Kind, around, kinds
 from backends.reference import exact
 from extras import needs
-from trueup.kernels.arrays import UFUNCS
+from trueup.kernels.evaluate import RepairedProgram
 from trueup.kernels.grid import Grid
-from trueup.kernels.repaired import RepairedProgram
+from trueup.kernels.interpreted import UFUNCS
 from trueup.noise.extension import LaguerreExtension
 from trueup.sql import dialect_of, render
 

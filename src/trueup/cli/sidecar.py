@@ -28,11 +28,11 @@ from trueup.cli.notation import (
 )
 from trueup.domain import Interval
 from trueup.errors import BoundWarning, FormulaError, TrueupError
-from trueup.formula.assignment import assignment, split
-from trueup.formula.denominators import denominators
 from trueup.formula.grammar import parse
 from trueup.formula.linear import conditions, together
+from trueup.formula.needs import denominators
 from trueup.formula.refusal import quoted
+from trueup.formula.tokens import assignment, split
 
 if TYPE_CHECKING:
     import argparse

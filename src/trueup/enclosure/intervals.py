@@ -279,3 +279,7 @@ def monotone(
         return _outside(Range(low, high, result.tame), (a.high < least) | (a.low > greatest))
 
     return extension
+
+
+logarithm = monotone(np.log, (0.0, np.inf), (-np.inf, np.inf))
+"""The natural logarithm."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache, reduce
 
@@ -10,8 +10,7 @@ import numpy as np
 import sympy
 from sympy.core.relational import Relational
 
-from trueup.enclosure import intervals, waves
-from trueup.enclosure.entropy import entropic, power_log
+from trueup.enclosure import intervals, turning
 from trueup.enclosure.intervals import Floats, Mask, Range, monotone
 from trueup.errors import TrueupError
 
@@ -23,16 +22,16 @@ _UNRESOLVED = 1e-30
 
 _FUNCTIONS: dict[type[sympy.Basic], Callable[[Range], Range]] = {
     sympy.Abs: intervals.magnitude,
-    sympy.sign: waves.signum,
+    sympy.sign: turning.signum,
     sympy.exp: monotone(np.exp, _LINE, (0.0, np.inf)),
-    sympy.log: monotone(np.log, (0.0, np.inf), _LINE),
-    sympy.sin: waves.sine,
-    sympy.cos: waves.cosine,
-    sympy.tan: waves.tangent,
+    sympy.log: intervals.logarithm,
+    sympy.sin: turning.sine,
+    sympy.cos: turning.cosine,
+    sympy.tan: turning.tangent,
     sympy.asin: monotone(np.arcsin, (-1.0, 1.0), (-1.5707963267948968, 1.5707963267948968)),
     sympy.atan: monotone(np.arctan, _LINE, (-1.5707963267948968, 1.5707963267948968)),
     sympy.sinh: monotone(np.sinh, _LINE, _LINE),
-    sympy.cosh: waves.hyperbolic_cosine,
+    sympy.cosh: turning.hyperbolic_cosine,
     sympy.tanh: monotone(np.tanh, _LINE, (-1.0, 1.0)),
     sympy.asinh: monotone(np.arcsinh, _LINE, _LINE),
     sympy.acosh: monotone(np.arccosh, (1.0, np.inf), (0.0, np.inf)),
@@ -121,11 +120,11 @@ class Walk:
         return Range(self._cells(bounds[0]), self._cells(bounds[1]), self.all)
 
     def _product(self, expr: sympy.Mul) -> Range:
-        found = entropic(expr)
+        found = turning.entropic(expr)
         if found is None:
             return reduce(intervals.multiply, map(self.range, expr.args))
         inner, exponent, rest = found
-        return intervals.multiply(power_log(self.range(inner), exponent), self.range(rest))
+        return intervals.multiply(turning.power_log(self.range(inner), exponent), self.range(rest))
 
     def _power(self, base: sympy.Expr, exponent: sympy.Expr) -> Range:
         if exponent.is_Integer:
@@ -145,18 +144,52 @@ class Walk:
     def _cases(self, expr: sympy.Piecewise) -> Range:
         """Return the hull over the cases that are possible in a cell."""
         low, high = np.full(self.all.shape, np.inf), np.full(self.all.shape, -np.inf)
-        tame, left = ~self.all, self.all
-        for value, test in expr.args:
-            possible, certain = self.truth(test)
+        tame = ~self.all
+        for value, here, surely in self.cases(expr):
             case = self.range(value)
-            here = left & possible
             low = np.where(here, np.minimum(low, case.low), low)
             high = np.where(here, np.maximum(high, case.high), high)
-            tame = tame | (left & certain & case.tame & (low == case.low) & (high == case.high))
-            left = left & ~certain
+            tame = tame | (surely & case.tame & (low == case.low) & (high == case.high))
         missing = low > high
         low, high = np.where(missing, -np.inf, low), np.where(missing, np.inf, high)
         return Range(low, high, tame & ~missing)
+
+    def cases(self, expr: sympy.Piecewise) -> Iterator[tuple[sympy.Expr, Mask, Mask]]:
+        """Yield each value with the cells on which it may be the one, and on which it is."""
+        left = self.all
+        for value, test in expr.args:
+            possible, certain = self.truth(test)
+            yield value, left & possible, left & certain
+            left = left & ~certain
+
+    def nowhere(self, expr: sympy.Basic) -> Mask:
+        """Return on which cells an expression is proven to have no real value.
+
+        Examples
+        --------
+        >>> q = sympy.Symbol("q", real=True)
+        >>> walk = Walk({q: (np.array([-2.0, -1.0]), np.array([-1.0, 1.0]))})
+        >>> walk.nowhere(sympy.log(q) + 1)
+        array([ True, False])
+        """
+        if isinstance(expr, sympy.Piecewise):
+            parts = [self.nowhere(value) | ~here for value, here, _ in self.cases(expr)]
+            return reduce(np.logical_and, parts)
+        return reduce(np.logical_or, map(self.nowhere, expr.args), self._undefined(expr))
+
+    def _undefined(self, expr: sympy.Basic) -> Mask:
+        """Return where the outermost function has no value whatever the rest does."""
+        if isinstance(expr, sympy.log):
+            return self.range(expr.args[0]).high <= 0
+        if isinstance(expr, sympy.Pow) and expr.exp.is_number and not expr.exp.is_Integer:
+            base = self.range(expr.base)
+            return base.high < 0 if expr.exp.is_positive else base.high <= 0
+        if isinstance(expr, (sympy.asin, sympy.acos, sympy.atanh)):
+            inner = self.range(expr.args[0])
+            return (inner.low > 1) | (inner.high < -1)
+        if isinstance(expr, sympy.acosh):
+            return self.range(expr.args[0]).high < 1
+        return ~self.all
 
     def truth(self, test: sympy.Basic) -> tuple[Mask, Mask]:
         """Return where a condition may hold, and where it holds throughout."""

@@ -8,15 +8,15 @@ the tiniest cells is looked at case by case.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
 import numpy as np
 import sympy
 
-from trueup.enclosure.cells import Bracket, clusters, halves, merged, partition, tiny
-from trueup.enclosure.domains import nowhere
 from trueup.enclosure.intervals import Floats, Mask
 from trueup.enclosure.ranges import Walk
 from trueup.enclosure.signs import Signs, sign_on
-from trueup.enclosure.slopes import slope
 
 CELLS = 20_000
 """Cells looked at before the search gives up."""
@@ -34,6 +34,11 @@ ALTERNATIVES = 16
 """Combinations of cases looked at on an undecided cell."""
 
 _STEPS = 2.0 ** np.arange(-52.0, -3.0)
+_WIDTH = 1e-13  # relative: narrower cells are not worth halving
+_UNIFORM = 17
+_WIDE = 2.0**40  # an interval without equal parts: they would all be far out
+_POWERS = 2.0 ** np.arange(-10, 997)
+_KINKED = (sympy.Abs, sympy.Min, sympy.Max, sympy.Piecewise, sympy.sign)
 
 
 class Search:
@@ -61,9 +66,9 @@ class Search:
         while low.size and work <= CELLS:
             work += low.size
             low, high = self.settle(low, high, ORDERS if turn >= PATIENCE else 1)
-            small = tiny(low, high)
+            small = _is_tiny(low, high)
             self.undecided += zip(low[small].tolist(), high[small].tolist(), strict=True)
-            low, high = halves(low[~small], high[~small])
+            low, high = _halves(low[~small], high[~small])
             turn += 1
         self.solve()
         brackets, complete = self.resolved()
@@ -75,7 +80,7 @@ class Search:
     def settle(self, low: Floats, high: Floats, orders: int) -> tuple[Floats, Floats]:
         """Solve the cells that can be solved and return those that cannot."""
         walk = self.walk(low, high)
-        open_cells = (sign_on(walk, self.slopes[0]) == 0) & ~nowhere(walk, self.slopes[0])
+        open_cells = (sign_on(walk, self.slopes[0]) == 0) & ~walk.nowhere(self.slopes[0])
         low, high = low[open_cells], high[open_cells]
         walk = self.walk(low, high)
         tame: Mask = np.ones(low.shape, bool)
@@ -169,8 +174,9 @@ class Search:
             parts = alternatives(self.slopes[0], walk)
             open_parts = [part for part in parts if not sign_on(walk, part)[0]]
             ranges = [walk.range(part) for part in open_parts]
-            complete = complete and all(np.isfinite([r.low[0], r.high[0]]).all() for r in ranges)
-            if any(np.isfinite([r.low[0], r.high[0]]).all() for r in ranges):
+            bounded = [np.isfinite([r.low[0], r.high[0]]).all() for r in ranges]
+            complete = complete and all(bounded)
+            if any(bounded):
                 found.append(Bracket(low, high, low / 2 + high / 2))
         return found, complete
 
@@ -210,3 +216,124 @@ def _possible(kind: sympy.Expr, walk: Walk) -> list[sympy.Expr]:
         if certain[0]:
             break
     return found
+
+
+def slope(expr: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr:
+    """Return the derivative: that of |a| is sign(a)·a′, those of min and max are cases.
+
+    The chain rule over the outermost kinked parts; all else is left to sympy.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> slope(sympy.Abs(q) * q, q)
+    q*sign(q) + Abs(q)
+    """
+    kinked = _outermost(expr)
+    names = {part: sympy.Dummy(real=True) for part in kinked}
+    smooth = expr.xreplace(names)
+    back = {name: part for part, name in names.items()}
+    terms = [smooth.diff(symbol)]
+    for part, name in names.items():
+        terms.append(smooth.diff(name) * _kinked_slope(part, symbol))
+    return sympy.Add(*(term.xreplace(back) for term in terms))
+
+
+def _outermost(expr: sympy.Basic) -> list[sympy.Expr]:
+    """Return the kinked parts that lie in no other."""
+    if isinstance(expr, _KINKED):
+        return [expr]
+    return list(dict.fromkeys(part for arg in expr.args for part in _outermost(arg)))
+
+
+def _kinked_slope(part: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr:
+    """Return the slope of |·|, min, max, cases or sign; nan where it is too intricate."""
+    if isinstance(part, sympy.sign):
+        return sympy.S.Zero
+    if isinstance(part, sympy.Abs):
+        return sympy.sign(part.args[0]) * slope(part.args[0], symbol)
+    if isinstance(part, sympy.Piecewise):
+        cases = [(slope(value, symbol), test) for value, test in part.args]
+        return sympy.Piecewise(*cases, evaluate=False)
+    if part.has(sympy.Piecewise):  # sympy would multiply out the cases of a condition
+        return sympy.nan
+    first, *others = part.args
+    rest = part.func(*others, evaluate=False)
+    test = first < rest if isinstance(part, sympy.Min) else first > rest
+    cases = [(slope(first, symbol), test), (slope(rest, symbol), True)]
+    return sympy.Piecewise(*cases, evaluate=False)
+
+
+class Bracket(NamedTuple):
+    """A stretch in which there is a zero, and a guess at it."""
+
+    low: float
+    high: float
+    point: float
+
+
+def partition(low: float, high: float) -> tuple[Floats, Floats]:
+    """Return cells that cover [low, high]: powers of two outwards from 0, and equal parts.
+
+    Examples
+    --------
+    >>> len(partition(0.0, 1.0)[0])
+    22
+    """
+    if low >= high:
+        edges = np.array([low] * (low == high))
+        return edges, edges
+    marks = np.concatenate([-_POWERS, [0.0], _POWERS])
+    inside = marks[(marks > low) & (marks < high)]
+    even = np.linspace(low, high, _UNIFORM) if high / 2 - low / 2 < _WIDE else [low, high]
+    edges = np.unique(np.concatenate([even, inside]))
+    return edges[:-1], edges[1:]
+
+
+def _is_tiny(low: Floats, high: Floats) -> Mask:
+    """Tell cells that are not worth halving."""
+    return high - low <= _WIDTH * np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
+
+
+def _halves(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return both halves of every cell."""
+    middle = low / 2 + high / 2
+    return np.concatenate([low, middle]), np.concatenate([middle, high])
+
+
+def clusters(cells: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the runs of neighbouring cells.
+
+    Examples
+    --------
+    >>> clusters([(2.0, 3.0), (0.0, 1.0), (1.0, 2.0), (5.0, 6.0)])
+    [(0.0, 3.0), (5.0, 6.0)]
+    """
+    runs: list[tuple[float, float]] = []
+    for low, high in sorted(cells):
+        if runs and low <= runs[-1][1]:
+            runs[-1] = (runs[-1][0], max(high, runs[-1][1]))
+        else:
+            runs.append((low, high))
+    return runs
+
+
+def merged(brackets: list[Bracket], value: Callable[[Floats], Floats]) -> list[float]:
+    """Return one point for every run of overlapping brackets: where the value is smallest.
+
+    Among equals the one in the middle counts: around a multiple zero the function looks flat.
+
+    Examples
+    --------
+    >>> merged([Bracket(0.0, 0.5, 0.4), Bracket(0.2, 0.6, 0.3)], lambda x: x - 0.3)
+    [0.3]
+    """
+    points = []
+    for low, high in clusters((bracket.low, bracket.high) for bracket in brackets):
+        guesses = [b.point for b in brackets if low <= b.point <= high]
+        rounded = [float(f"{guess:.12g}") for guess in guesses]
+        tried = np.array([*guesses, *rounded, low, high])
+        tried = tried[(tried >= low) & (tried <= high)]
+        order = np.lexsort([np.abs(tried - (low / 2 + high / 2)), np.abs(value(tried))])
+        points.append(float(tried[order[0]]))
+    return points

@@ -14,23 +14,16 @@ import numpy.typing as npt
 import sympy
 
 from trueup.enclosure import intervals
-from trueup.enclosure.intervals import Floats, Range, monotone
+from trueup.enclosure.intervals import Floats, Range
 from trueup.enclosure.ranges import Box, Walk
 
 Signs = npt.NDArray[np.int8]
-
-_LOG = monotone(np.log, (0.0, np.inf), (-np.inf, np.inf))
 
 
 def sign(expr: sympy.Expr, box: Box) -> Signs:
     """Return +1 where the expression is proven positive, -1 where negative, 0 where undecided.
 
-    Parameters
-    ----------
-    expr
-        An expression in real symbols.
-    box
-        For every symbol the lower and the upper ends of its cells.
+    The box is as for :func:`trueup.enclosure.enclose`.
 
     Examples
     --------
@@ -97,7 +90,7 @@ def _size(walk: Walk, expr: sympy.Expr) -> _Size:
 
 def _measured(found: Range) -> _Size:
     """Return sign and logarithmic size as a range shows them."""
-    return _Size(_plain(found), _LOG(intervals.magnitude(found)))
+    return _Size(_plain(found), intervals.logarithm(intervals.magnitude(found)))
 
 
 def _hyperbolic(walk: Walk, expr: sympy.Expr) -> _Size:
@@ -143,15 +136,12 @@ def _cases(walk: Walk, expr: sympy.Piecewise) -> _Size:
     """Return the sign that all possible cases share, and the hull of their sizes."""
     low, high = np.full(walk.all.shape, np.inf), np.full(walk.all.shape, -np.inf)
     least, greatest = np.ones(walk.all.shape, np.int8), -np.ones(walk.all.shape, np.int8)
-    left = walk.all
-    for value, test in expr.args:
-        possible, certain = walk.truth(test)
-        here, case = left & possible, _size(walk, value)
+    for value, here, _ in walk.cases(expr):
+        case = _size(walk, value)
         least = np.where(here, np.minimum(least, case.sign), least)
         greatest = np.where(here, np.maximum(greatest, case.sign), greatest)
         low = np.where(here, np.minimum(low, case.log.low), low)
         high = np.where(here, np.maximum(high, case.log.high), high)
-        left = left & ~certain
     signs = np.where((least == greatest) & (low <= high), least, 0)
     return _Size(signs.astype(np.int8), _loose(np.minimum(low, high), np.maximum(low, high)))
 

@@ -1,4 +1,7 @@
-"""Admit a sympy expression that the user made, under the limits of the grammar."""
+"""Admit a sympy expression that the user made, under the limits of the grammar.
+
+The last step, `settle`, is that of text that was read as well.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,23 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import sympy
+from sympy.core.relational import Relational
 
 from trueup.errors import FormulaError
 from trueup.formula import arithmetic, conditions, limits
-from trueup.formula.nodes import Condition, UnfitError, Value
+from trueup.formula.nodes import (
+    Condition,
+    UnfitError,
+    Value,
+    check_number,
+    evaluated,
+    is_long,
+)
+from trueup.formula.operations import NAMES
 from trueup.formula.refusal import quoted
-from trueup.formula.settling import settle
-from trueup.formula.words import NAMES
 
 _Built = TypeVar("_Built")
+_ROUNDS = 8  # of building it anew: sympy comes to rest after two or three
 _HINT = "use what the grammar knows: + - * / **, abs, min, max, exp, log, sin, where, ..."
 
 
@@ -150,5 +161,45 @@ def _steps(expr: sympy.Expr) -> sympy.Expr:
 
 def _shown(expr: sympy.Basic) -> str:
     """Return an expression as messages show it: never longer than needed to build it."""
-    small = sum(1 for _ in zip(sympy.preorder_traversal(expr), range(60), strict=False)) < 60
-    return quoted(str(expr)) if small else f"a large {type(expr).__name__}"
+    return f"a large {type(expr).__name__}" if is_long(expr, 59) else quoted(str(expr))
+
+
+def settle(expr: sympy.Expr) -> sympy.Expr:
+    """Return the expression with whole floats exact, all numbers checked.
+
+    Examples
+    --------
+    >>> settle(sympy.Float(2.0) * sympy.Symbol("q", real=True))
+    2*q
+    """
+    for _ in range(_ROUNDS):
+        before = expr
+        expr = evaluated(lambda old=before: _rebuilt(old))  # type: ignore[misc]
+        if expr == before:
+            break
+    for atom in expr.atoms(sympy.Number):
+        check_number(atom)
+    return expr
+
+
+def _rebuilt(expr: sympy.Basic) -> sympy.Basic:
+    """Rebuild from the leaves: sympy may see more the second time."""
+    if isinstance(expr, sympy.Float) and _is_whole(expr):
+        return sympy.Integer(int(expr))
+    if not expr.args:
+        return expr
+    args = [_rebuilt(arg) for arg in expr.args]
+    if isinstance(expr, sympy.Abs):
+        return arithmetic.absolute(args[0])
+    if isinstance(expr, sympy.Pow) and not isinstance(expr, sympy.exp):
+        return arithmetic.raised(*args)
+    if isinstance(expr, (sympy.Min, sympy.Max)):
+        return expr.func(*args, evaluate=False)
+    built = expr.func(*args)
+    return conditions.stable(built) if isinstance(built, Relational) else built
+
+
+def _is_whole(number: sympy.Float) -> bool:
+    """Tell whether a float stands for an integer; 1e-400 does not stand for 0."""
+    inside = number.is_zero or 1 <= abs(number) < 2**53
+    return bool(inside) and float(number).is_integer()

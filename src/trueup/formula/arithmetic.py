@@ -20,18 +20,11 @@ from trueup.formula.nodes import (
     is_foreign,
     not_a_number,
 )
-from trueup.formula.operations import FUNCTIONS
-from trueup.formula.words import EXTREMA
+from trueup.formula.operations import EXTREMA, FUNCTIONS
 
 
 def variable(name: str) -> Value:
-    """Return the variable of that name: a real symbol.
-
-    Examples
-    --------
-    >>> variable("pay roll").expr
-    pay roll
-    """
+    """Return the variable of that name: a real symbol."""
     return Value(sympy.Symbol(name, real=True), None, 1)
 
 
@@ -83,13 +76,7 @@ def literal(digits: str) -> Value:
 
 
 def total(terms: Sequence[Value]) -> Value:
-    """Return the sum of the terms.
-
-    Examples
-    --------
-    >>> total([variable("q"), constant(sympy.Integer(1))]).expr
-    q + 1
-    """
+    """Return the sum of the terms."""
     degree = max(term.degree for term in terms)
     return checked(lambda: _sum(_exprs(terms)), fold(math.fsum, terms), degree)
 
@@ -108,13 +95,7 @@ def _sum(exprs: Sequence[sympy.Expr]) -> sympy.Expr:
 
 
 def product(factors: Sequence[Value]) -> Value:
-    """Return the product of the factors.
-
-    Examples
-    --------
-    >>> product([variable("q"), variable("q")]).expr
-    q**2
-    """
+    """Return the product of the factors."""
     degree = sum(factor.degree for factor in factors)
     return checked(lambda: sympy.Mul(*_exprs(factors)), fold(math.prod, factors), degree)
 
@@ -126,24 +107,12 @@ MINUS_ONE = constant(sympy.Integer(-1))
 
 
 def negative(value: Value) -> Value:
-    """Return minus the value.
-
-    Examples
-    --------
-    >>> negative(variable("q")).expr
-    -q
-    """
+    """Return minus the value."""
     return product([MINUS_ONE, value])
 
 
 def reciprocal(value: Value) -> Value:
-    """Return 1 over the value.
-
-    Examples
-    --------
-    >>> reciprocal(variable("n")).expr
-    1/n
-    """
+    """Return 1 over the value."""
     if value.expr == 0 or value.constant == 0:
         raise UnfitError("divides by zero", "divide by something that is not zero")
     return power(value, MINUS_ONE)

@@ -72,43 +72,31 @@ def _settled(expr: sympy.Expr, symbol: sympy.Symbol, z: Any, wanted: int) -> tup
 
 def _value(expr: sympy.Expr, symbol: sympy.Symbol, z: Any) -> Any:
     try:
-        return _Walk(symbol, z).of(expr)
+        return _at(expr, {symbol: z})
     except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
         raise NotAnalyticError from error
 
 
-class _Walk:
-    """One point, and the parts of the formula that were met there."""
-
-    def __init__(self, symbol: sympy.Symbol, z: Any) -> None:
-        self.known: dict[sympy.Basic, Any] = {symbol: z}
-
-    def of(self, expr: sympy.Basic) -> Any:
-        if expr not in self.known:
-            self.known[expr] = self._computed(expr)
-        return self.known[expr]
-
-    def _computed(self, expr: sympy.Basic) -> Any:
-        if not expr.args:
-            return _constant(expr)
-        if not expr.is_Pow and expr.func not in (sympy.Add, sympy.Mul, *_FUNCTIONS):
-            raise NotAnalyticError
-        args = [self.of(arg) for arg in expr.args]
-        if expr.is_Add:
-            return mpmath.fsum(args)
-        if expr.is_Mul:
-            return mpmath.fprod(args)
-        if expr.is_Pow:
-            return _power(args[0], args[1], expr.exp)
-        if abs(args[0]) > _LARGEST:
-            raise NotAnalyticError
-        return _FUNCTIONS[expr.func](args[0])
+def _at(expr: sympy.Basic, known: dict[sympy.Basic, Any]) -> Any:
+    """Return a part of the formula at the point, computed once."""
+    if expr not in known:
+        known[expr] = _computed(expr, known) if expr.args else _constant(expr)
+    return known[expr]
 
 
-def _power(base: Any, value: Any, exponent: sympy.Expr) -> Any:
-    if exponent.is_Integer:
-        return base ** int(exponent)
-    return mpmath.power(base, value)
+def _computed(expr: sympy.Basic, known: dict[sympy.Basic, Any]) -> Any:
+    if not expr.is_Pow and expr.func not in (sympy.Add, sympy.Mul, *_FUNCTIONS):
+        raise NotAnalyticError
+    args = [_at(arg, known) for arg in expr.args]
+    if expr.is_Add:
+        return mpmath.fsum(args)
+    if expr.is_Mul:
+        return mpmath.fprod(args)
+    if expr.is_Pow:
+        return args[0] ** int(expr.exp) if expr.exp.is_Integer else mpmath.power(*args)
+    if abs(args[0]) > _LARGEST:
+        raise NotAnalyticError
+    return _FUNCTIONS[expr.func](args[0])
 
 
 def _constant(expr: sympy.Basic) -> Any:

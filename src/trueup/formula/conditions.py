@@ -8,7 +8,7 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.formula.nodes import Condition, UnfitError, Value, checked, evaluated, not_a_number
-from trueup.formula.words import COMPARISONS
+from trueup.formula.operations import SIGNS
 
 _ROUNDS = 6
 
@@ -25,7 +25,7 @@ def compare(sign: str, left: Value, right: Value) -> Condition:
     if left.expr.has(sympy.Piecewise) or right.expr.has(sympy.Piecewise):
         hint = "join conditions with and, or, e.g. where(q > 0 and q < 1, a, b)"
         raise UnfitError("compares a where(...)", hint)
-    test = evaluated(lambda: stable(COMPARISONS[sign](left.expr, right.expr)))
+    test = evaluated(lambda: stable(SIGNS[sign](left.expr, right.expr)))
     return Condition(test, max(left.degree, right.degree))
 
 

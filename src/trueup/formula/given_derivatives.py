@@ -58,7 +58,10 @@ def _check_slopes(
     for x, room in _points(domain, unit):
         given = _at(slope, x)
         found = _derivative(f, x, room, given)
-        if found is not None and abs(given - found[0]) > _allowed(given, *found):
+        if found is None:
+            continue
+        allowed = _DIFFERENT * (abs(given) + abs(found[0])) + _DOUBT * found[1]
+        if abs(given - found[0]) > allowed:
             raise TrueupError(
                 f"derivatives[{order}] is {given:.6g} at {x:g}, but the slope of "
                 f"{_named(order)} there is {found[0]:.6g}",
@@ -123,10 +126,6 @@ def _edges(domain: Interval, unit: float) -> list[float]:
     steps = [0.0, *(unit * m for m in _MAGNITUDES)]
     found = {c + side * step for c in centres for step in steps for side in (-1.0, 1.0)}
     return sorted(x for x in found if low <= x <= high)
-
-
-def _allowed(given: float, found: float, error: float) -> float:
-    return _DIFFERENT * (abs(given) + abs(found)) + _DOUBT * error
 
 
 def _points(domain: Interval, unit: float) -> Iterator[tuple[float, float]]:

@@ -29,13 +29,11 @@ import sympy
 
 from trueup.errors import FormulaError
 from trueup.formula import arithmetic, conditions, limits, needs
-from trueup.formula.admission import admit
+from trueup.formula.admission import admit, settle
 from trueup.formula.nodes import Condition, UnfitError, Value
-from trueup.formula.operations import FUNCTIONS
+from trueup.formula.operations import CALLABLE, CHOICE, EXTREMA, FUNCTIONS, RESERVED, SIGNS
 from trueup.formula.refusal import quoted, refusal
-from trueup.formula.settling import settle
 from trueup.formula.tokens import Token, tokens
-from trueup.formula.words import CALLABLE, CHOICE, COMPARISONS, EXTREMA, RESERVED
 
 __all__ = ["admit", "parse", "written"]
 
@@ -44,7 +42,7 @@ _Built = TypeVar("_Built")
 
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _POWER = range(1, 9)
 _BINDING = {"or": _OR, "and": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
-_BINDING |= {"**": _POWER, **dict.fromkeys(COMPARISONS, _COMPARISON)}
+_BINDING |= {"**": _POWER, **dict.fromkeys(SIGNS, _COMPARISON)}
 
 _COUNTED = {
     "nodes": (limits.NODES, "parts"),

@@ -300,15 +300,13 @@ def _hull(name: str, known: Box, tied: Sequence[Condition]) -> Interval:
     for other in known:
         if other != name:
             rows = _without(other, rows)
-    found = known[name]
+    found = {name: known[name]}
     for row in rows:
         if row.terms:
-            ((_, c),) = row.terms
-            pair = (row.low / c, None) if c > 0 else (None, row.low / c)
-            found = both(name, found, Interval(*pair))
+            _bound(found, row)
         elif row.low > 0:
             _refuse(tied)
-    return found
+    return found[name]
 
 
 def _rows(name: str, bounds: Interval) -> Iterable[Condition]:

@@ -1,4 +1,4 @@
-"""What a formula needs as it is written, where sympy's simpler form needs less.
+"""What a formula divides by, and what it needs as it is written where sympy's form needs less.
 
 ``sqrt(a)**2`` is a for sympy, ``sin(asin(n))`` is n and ``0*log(q)`` is 0, whatever the sign of q.
 A need is what must not be negative, or, where it divides, not 0 on a stretch: at single points, as
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import sympy
 
-from trueup.formula.words import NAMES
+from trueup.formula.operations import NAMES
 
 
 class Need(NamedTuple):
@@ -95,3 +95,29 @@ def _shown(expr: sympy.Basic) -> Iterator[tuple[sympy.Expr, bool]]:
         yield from (need[:2] for need in of_call(NAMES[type(expr)], expr.args[0]))
     for arg in expr.args:
         yield from _shown(arg)
+
+
+def denominators(f: sympy.Expr) -> list[sympy.Expr]:
+    """Return what f divides by, each once, outside of its cases as well as inside.
+
+    Examples
+    --------
+    >>> s, n = sympy.symbols("s n", real=True)
+    >>> denominators(s / (1 + n) ** 2 - 3 / n), denominators(s * n)
+    ([n, n + 1], [])
+    """
+    powers = [p for p in f.atoms(sympy.Pow) if p.exp.is_number and p.exp.is_negative]
+    return sorted({p.base for p in powers if p.base.free_symbols}, key=str)
+
+
+def by_convention(f: sympy.Expr, value: sympy.Expr) -> sympy.Expr:
+    """Return f with a value where a denominator is 0.
+
+    Examples
+    --------
+    >>> s, n = sympy.symbols("s n", real=True)
+    >>> by_convention(s / n, sympy.Integer(0))
+    Piecewise((0, Eq(n, 0)), (s/n, True))
+    """
+    empty = sympy.Or(*(sympy.Eq(d, 0) for d in denominators(f)))
+    return sympy.Piecewise((value, empty), (f, True), evaluate=False)

@@ -19,7 +19,7 @@ from sympy.logic.boolalg import BooleanAtom
 
 from trueup.exact import number, symbolic
 from trueup.formula import limits
-from trueup.formula.words import NAMES
+from trueup.formula.operations import NAMES
 
 _KNOWN = (
     *(sympy.Add, sympy.Mul, sympy.Pow, sympy.Symbol, sympy.Rational, sympy.Float),
@@ -76,9 +76,7 @@ def checked(build: Callable[[], sympy.Expr], constant: float | None, degree: int
 
 def _is_intricate(expr: sympy.Expr) -> bool:
     """Tell a constant so large that sympy would ponder over it for minutes."""
-    return not expr.is_Number and len(list(islice(_parts(expr), limits.CONSTANT_NODES))) == (
-        limits.CONSTANT_NODES
-    )
+    return not expr.is_Number and is_long(expr, limits.CONSTANT_NODES - 1)
 
 
 def _double(expr: sympy.Expr) -> float:
@@ -134,6 +132,22 @@ def _parts(expr: sympy.Basic) -> Iterator[sympy.Basic]:
         part = stack.pop()
         yield part
         stack.extend(part.args)
+
+
+def parts_of(expr: sympy.Basic, most: int) -> int:
+    """Return how many parts an expression has; more than so many count as one more.
+
+    Examples
+    --------
+    >>> parts_of(sympy.Symbol("x") + 1, 100), parts_of(sympy.Symbol("x") + 1, 1)
+    (3, 2)
+    """
+    return sum(1 for _ in islice(_parts(expr), most + 1))
+
+
+def is_long(expr: sympy.Basic, most: int) -> bool:
+    """Whether an expression has more than so many parts, without counting them all."""
+    return parts_of(expr, most) > most
 
 
 def fold(function: Callable[[list[float]], float], values: Sequence[Value]) -> float | None:

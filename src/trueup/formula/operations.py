@@ -1,7 +1,8 @@
 """Every elementary operation, once: what it is for sympy, Python, NumPy, a compiler and mpmath.
 
-Functions of the grammar come first. What else a target has to know of an operation stands with the
-target: bounds in ``enclosure/ranges.py``, guards of SQL in ``sql/writer.py``.
+Functions of the grammar come first, its other words last. What else a target has to know of an
+operation stands with the target: bounds in ``enclosure/ranges.py``, guards of SQL in
+``sql/writer.py``.
 """
 
 from __future__ import annotations
@@ -113,3 +114,23 @@ OF_CLASS: dict[type[sympy.Basic], str] = {
     row.symbolic: name for name, row in OPERATIONS.items() if isinstance(row.symbolic, type)
 }
 """The operation that a class of sympy's is (a root is a power)."""
+
+NAMES = {kind: name for kind, name in OF_CLASS.items() if name in FUNCTIONS}
+"""The name in the grammar of each of sympy's functions of one argument."""
+
+SIGNS: dict[str, Callable[[sympy.Expr, sympy.Expr], sympy.Basic]] = {
+    row.symbolic.rel_op: row.symbolic for row in COMPARISONS.values()
+}
+"""Signs between two values that make a condition: <, <=, >, >=, ==, !=."""
+
+EXTREMA: dict[str, type[sympy.Min] | type[sympy.Max]] = {"min": sympy.Min, "max": sympy.Max}
+"""Functions of two or more arguments."""
+
+CHOICE = "where"
+"""The function of a condition and two values."""
+
+CALLABLE = (*FUNCTIONS, *EXTREMA, CHOICE)
+"""Every name that can be called."""
+
+RESERVED = frozenset((*CALLABLE, "pi", "and", "or", "not"))
+"""Words that name a variable only in backticks."""

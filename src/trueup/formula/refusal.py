@@ -10,16 +10,7 @@ WINDOW = 60
 
 
 def refusal(text: str, position: int, problem: str, hint: str) -> FormulaError:
-    """Return the error: the problem, the text around it, a caret under the place.
-
-    Parameters
-    ----------
-    text
-        The whole formula.
-    position
-        Where in the text, counted from 0.
-    problem, hint
-        What was wrong, with the value; what to do.
+    """Return the error: the problem, the text around it, a caret under the place (from 0).
 
     Examples
     --------

@@ -19,6 +19,7 @@ Values = Mapping[sympy.Basic, sympy.Expr]
 
 _DIGITS = 30  # twice those of a double: what differs by less is the same
 _LONGEST = 1000  # denominator of an exponent: polynomials of such a degree are still multiplied
+_OBJECTIONS = (TypeError, ValueError, ZeroDivisionError, OverflowError)  # sympy's, to a number
 _PARTIAL = (sympy.log, sympy.asin, sympy.acos, sympy.acosh, sympy.atanh)
 """Functions that leave the real numbers, like powers that are not whole."""
 
@@ -38,7 +39,7 @@ def at(expr: sympy.Expr, values: Values) -> sympy.Expr:
     """
     try:
         return _Putting(values).of(expr)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+    except _OBJECTIONS:
         return sympy.nan
 
 
@@ -55,12 +56,7 @@ def rational(expr: sympy.Expr) -> sympy.Expr:
     >>> rational(0.5 * q + q**0.1)
     q**(1/10) + q/2
     """
-    floats = expr.atoms(sympy.Float)
-    try:
-        exact = {x: sympy.Rational(*float(x).as_integer_ratio()) for x in floats}
-        return _Exact(exact).of(expr)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        return sympy.nan
+    return _exact(expr, lambda x: sympy.Rational(*x.as_integer_ratio()))
 
 
 def decimal(expr: sympy.Expr) -> sympy.Expr:
@@ -71,10 +67,13 @@ def decimal(expr: sympy.Expr) -> sympy.Expr:
     >>> decimal(0.1 * sympy.Symbol("q", real=True))
     q/10
     """
-    floats = expr.atoms(sympy.Float)
+    return _exact(expr, lambda x: sympy.Rational(repr(x)))
+
+
+def _exact(expr: sympy.Expr, fraction: Callable[[float], sympy.Rational]) -> sympy.Expr:
     try:
-        return _Exact({x: sympy.Rational(repr(float(x))) for x in floats}).of(expr)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return _Exact({x: fraction(float(x)) for x in expr.atoms(sympy.Float)}).of(expr)
+    except _OBJECTIONS:
         return sympy.nan
 
 
@@ -104,7 +103,7 @@ def real(expr: sympy.Expr, digits: int = 15, most: int = 100) -> sympy.Expr | No
     """
     try:
         value = expr.evalf(digits, maxn=most)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError, AttributeError):
+    except (*_OBJECTIONS, AttributeError):
         return None
     return value if value.is_Number and value.is_finite else None
 
@@ -136,7 +135,7 @@ def is_defined(expr: sympy.Expr, values: Values) -> bool:
     """
     try:
         return _Needed(values).of(expr) is not sympy.nan
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+    except _OBJECTIONS:
         return True  # nothing is shown by what sympy cannot do
 
 

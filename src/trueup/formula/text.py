@@ -8,22 +8,17 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.formula import limits
+from trueup.formula.operations import NAMES, RESERVED
 from trueup.formula.tokens import is_word
-from trueup.formula.words import NAMES, RESERVED
 
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _POWER, _ATOM = range(8)
 _SHORT = 2**10  # denominator that is written as such: those of decimals are 2⁵⁰ and more
 
 
 def text(expr: sympy.Basic) -> str:
-    """Return the expression as text that `parse` reads.
+    """Return an expression, or a condition, as text that `parse` reads.
 
     What the grammar does not know (a Python function, an integral) is written as sympy does.
-
-    Parameters
-    ----------
-    expr
-        An expression or a condition.
 
     Examples
     --------

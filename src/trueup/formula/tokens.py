@@ -1,4 +1,4 @@
-"""Cut the text of a formula into tokens."""
+"""Cut the text of a formula into tokens, and ``mean = s/n`` into a name and what it is given."""
 
 from __future__ import annotations
 
@@ -43,6 +43,9 @@ _TOKEN = re.compile(
 )
 
 
+_ASSIGNMENT = re.compile(r"(?:`((?:[^`]|``)+)`\s*|([^=`<>!]*))=(?!=)(.*)", re.DOTALL)
+
+
 class Token(NamedTuple):
     """A number, a word, a quoted name, a sign or the end, with its place in the text."""
 
@@ -54,11 +57,6 @@ class Token(NamedTuple):
 
 def tokens(text: str) -> Iterator[Token]:
     """Yield the tokens of a formula, the last one of kind ``end``.
-
-    Parameters
-    ----------
-    text
-        The formula.
 
     Examples
     --------
@@ -141,3 +139,23 @@ def _unreadable(text: str, position: int) -> Exception:
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
     hint = HINTS.get(character, "use names, numbers, + - * / **, brackets and functions")
     return refusal(text, position, f"cannot read '{shown}'", hint)
+
+
+def assignment(text: str) -> tuple[str | None, str]:
+    """Return the name and what it is given, None for a text without a name.
+
+    Examples
+    --------
+    >>> assignment("mean = s/n"), assignment("s/n"), assignment("`a b`=where(n == 1, 0, 1)")
+    (('mean', 's/n'), (None, 's/n'), ('a b', 'where(n == 1, 0, 1)'))
+    """
+    name, value = split(text)
+    return name, value.strip()
+
+
+def split(text: str) -> tuple[str | None, str]:
+    """Return the name and what it is given, with the blanks around that."""
+    match = _ASSIGNMENT.fullmatch(text.lstrip())
+    if match is None:
+        return None, text
+    return match[1].replace("``", "`") if match[1] else match[2].rstrip(), match[3]

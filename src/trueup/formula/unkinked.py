@@ -8,13 +8,12 @@ them is drawn outside first: max(where(c, x, y), z) is where(c, max(x, z), max(y
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import islice
 
 import sympy
 
 from trueup.errors import FormulaError
 from trueup.formula.conditions import stable
-from trueup.formula.nodes import UnfitError
+from trueup.formula.nodes import UnfitError, is_long
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 
@@ -34,7 +33,7 @@ def without_kinks(f: sympy.Expr) -> sympy.Expr:
     >>> without_kinks(sympy.Abs(q - 1) + sympy.Max(0, q))
     Piecewise((q, q >= 0), (0, True)) + Piecewise((q - 1, q >= 1), (1 - q, True))
     """
-    return _Unkinking(f).result()
+    return _Unkinking(f).plain(f)
 
 
 class _Unkinking:
@@ -42,9 +41,6 @@ class _Unkinking:
 
     def __init__(self, f: sympy.Expr) -> None:
         self.f, self.parts = f, 0
-
-    def result(self) -> sympy.Expr:
-        return self.plain(self.f) if self.f.has(*_KINKED) else self.f
 
     def plain(self, expr: sympy.Expr) -> sympy.Expr:
         """Return an expression without kinks outside its conditions."""
@@ -90,7 +86,7 @@ class _Unkinking:
         except (UnfitError, TypeError):  # the two are never real numbers together
             raise self.refusal() from None
         found = sympy.Piecewise((yes, test), (no, True))
-        if sum(1 for _ in islice(sympy.preorder_traversal(found), PARTS)) == PARTS:
+        if is_long(found, PARTS - 1):
             raise self.refusal()
         return found
 

@@ -17,8 +17,8 @@ import narwhals as nw
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Table
-from trueup.kernels.laguerre_factors import factored
-from trueup.kernels.precision import nearest
+from trueup.kernels.grid import nearest
+from trueup.kernels.laguerre import factored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.formula.nodes import is_long
 from trueup.formula.opaque import Opaque, Table
 from trueup.formula.substitution import real
 from trueup.formula.text import text
 from trueup.inverse.extended import Extended
 from trueup.inverse.on_integers import OnIntegers
-from trueup.kernels.tape import is_long
 from trueup.noise.extension import LaguerreExtension
 
 if TYPE_CHECKING:

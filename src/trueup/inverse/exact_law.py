@@ -10,6 +10,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.formula.nodes import parts_of
 from trueup.formula.substitution import at, rational
 from trueup.formula.text import text
 from trueup.inverse.approach import approach
@@ -29,7 +30,7 @@ from trueup.inverse.on_values import OnValues
 from trueup.inverse.regularity import Singularity, repeats, singularities
 from trueup.inverse.tied_law import TiedLaw
 from trueup.kernels.evaluate import evaluate
-from trueup.kernels.tape import MAX_OPERATIONS, parts_of
+from trueup.kernels.tape import MAX_OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -18,6 +18,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.formula.nodes import is_long
 from trueup.formula.substitution import at
 from trueup.inverse import quadrature, spectral
 from trueup.inverse.growth import growth
@@ -25,7 +26,6 @@ from trueup.inverse.jets import Jet
 from trueup.inverse.quadrature import Rule
 from trueup.inverse.spectral import Complex, Frequencies
 from trueup.kernels.evaluate import evaluate, program
-from trueup.kernels.tape import is_long
 from trueup.noise.extension import LaguerreExtension, orthogonal
 
 if TYPE_CHECKING:

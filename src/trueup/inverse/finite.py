@@ -8,7 +8,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import NoUnbiasedEstimator
-from trueup.formula.denominators import denominators
+from trueup.formula.needs import denominators
 from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
 from trueup.kernels.evaluate import evaluate

@@ -23,12 +23,12 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.errors import TrueupError
+from trueup.formula.nodes import is_long, parts_of
 from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at, decimal, real_at
 from trueup.formula.text import text
 from trueup.inverse.high_derivatives import derivatives
 from trueup.inverse.tidy import is_tidy, over_one_denominator
-from trueup.kernels.tape import is_long, parts_of
 from trueup.noise.operator import IDENTITY, Key, Taps
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import sympy
 
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.exact import symbolic
-from trueup.formula.binding import by_name
 from trueup.formula.grammar import parse
+from trueup.formula.source import by_name
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse import additive, holes, slanted

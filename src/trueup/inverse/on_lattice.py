@@ -18,10 +18,11 @@ from itertools import product
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.formula.nodes import parts_of
 from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at
 from trueup.formula.text import text
-from trueup.kernels.tape import MAX_OPERATIONS, parts_of
+from trueup.kernels.tape import MAX_OPERATIONS
 from trueup.noise.operator import IDENTITY, Taps
 
 _Steps = tuple[int, ...]

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.formula.nodes import is_long
 from trueup.formula.text import text
 from trueup.inverse.component import Component, Wave
 from trueup.inverse.extended import Extended
@@ -30,7 +31,6 @@ from trueup.inverse.jets import compose, on_product, tensor
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.spectral import reciprocal
 from trueup.kernels.grid import Grid
-from trueup.kernels.tape import is_long
 from trueup.noise.operator import IDENTITY, X
 
 if TYPE_CHECKING:

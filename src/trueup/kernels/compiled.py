@@ -16,7 +16,7 @@ import numpy as np
 
 from trueup._version import __version__
 from trueup.extras import optional
-from trueup.kernels.arrays import UFUNCS
+from trueup.kernels.interpreted import UFUNCS
 from trueup.kernels.sweep import cores
 
 if TYPE_CHECKING:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpmath import libmp
 
+from trueup.formula.operations import COMPARISONS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -47,7 +49,7 @@ class DigitsProgram:
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
-        self.possible = all(n.op in _OPERATIONS or n.op in _GIVEN for n in tape.nodes)
+        self.possible = all(n.op in _OPERATIONS or n.op in _CHOSEN for n in tape.nodes)
 
     def __call__(self, values: Sequence[float]) -> float:
         """Return the function at one point; NaN if it has no value, or none that was found."""
@@ -71,7 +73,7 @@ class DigitsProgram:
         return registers[self.tape.output]
 
 
-_GIVEN = ("input", "const", "truth")
+_CHOSEN = ("input", "const", "truth", "where")  # what no number is computed for
 
 
 def _step(node: Node, args: list[Any], values: Sequence[float], bits: int) -> Register:
@@ -263,14 +265,18 @@ def _pow(bits: int, a: Ball, b: Ball) -> Register:
     return Ball(libmp.mpf_neg(result.v), result.e) if odd and isinstance(result, Ball) else result
 
 
-def _compared(decide: Callable[[int], bool]) -> Callable[..., Register]:
-    """Return a comparison, decided by the sign of a − b."""
+def _signum(a: Ball) -> int:
+    return 0 if a.v[1] == 0 else -1 if a.v[0] else 1
+
+
+def _compared(compare: Callable[[int, int], bool]) -> Callable[..., Register]:
+    """Return a comparison, decided by that of the sign of a − b with 0."""
 
     def apply(bits: int, a: Ball, b: Ball) -> Register:
         gap = _sub(bits, a, b)
         if not isinstance(gap, Ball) or (not _is_exact(gap) and magnitude(gap.v) <= gap.e + 1):
             return _LOST
-        return decide(0 if gap.v[1] == 0 else -1 if gap.v[0] else 1)
+        return compare(_signum(gap), 0)
 
     return apply
 
@@ -286,7 +292,7 @@ def _larger(sign: int) -> Callable[..., Register]:
 def _sign(bits: int, a: Ball) -> Register:
     if not _is_exact(a) and magnitude(a.v) <= a.e + 1:
         return _LOST
-    return Ball(libmp.from_int(0 if a.v[1] == 0 else -1 if a.v[0] else 1), _EXACT)
+    return Ball(libmp.from_int(_signum(a)), _EXACT)
 
 
 def _floor(bits: int, a: Ball) -> Register:
@@ -323,14 +329,8 @@ _OPERATIONS: dict[str, Callable[..., Register]] = {
     "floor": _floor,
     "max": _larger(1),
     "min": _larger(-1),
-    "lt": _compared(lambda s: s < 0),
-    "le": _compared(lambda s: s <= 0),
-    "gt": _compared(lambda s: s > 0),
-    "ge": _compared(lambda s: s >= 0),
-    "eq": _compared(lambda s: s == 0),
-    "ne": _compared(lambda s: s != 0),
+    **{name: _compared(row.numeric) for name, row in COMPARISONS.items()},
     "and": lambda bits, a, b: a and b,
     "or": lambda bits, a, b: a or b,
     "not": lambda bits, a: not a,
-    "where": lambda bits, test, a, b: a if test else b,
 }

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from trueup.kernels.arrays import UFUNCS
+from trueup.formula.operations import COMPARISONS, CONNECTIVES
+from trueup.kernels.interpreted import UFUNCS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,15 +69,12 @@ def _step(node: Node, args: list[Any], columns: Sequence[Floats], rows: int) -> 
     if node.op == "where":
         test, yes, no = args
         return Scaled(np.where(test, yes.m, no.m), np.where(test, yes.k, no.k))
-    if node.op in _COMPARED:
+    if node.op in COMPARISONS:
         return UFUNCS[node.op](_add(args[0], _negative(args[1])).m, 0.0)
-    if node.op in ("and", "or", "not"):
+    if node.op in CONNECTIVES:
         return UFUNCS[node.op](*args)
     own = _OPERATIONS.get(node.op)
     return own(*args) if own else _scaled(UFUNCS[node.op](*map(_double, args)))
-
-
-_COMPARED = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def _scaled(x: Any) -> Scaled:

@@ -12,7 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from trueup.formula.opaque import Table
-from trueup.kernels.tape import Emitter, Node
+from trueup.kernels.tape import BOOLEAN, Emitter, Node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _COSTS = {"input": 0, "const": 0, "bound": 0, "truth": 0, "div": 4, "sqrt": 4, "table": 4}
 _COSTS |= dict.fromkeys(("add", "sub", "mul", "abs", "floor", "sign", "max", "min", "where"), 1)
-_COSTS |= dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"), 1)
+_COSTS |= dict.fromkeys(BOOLEAN, 1)
 _FUNCTION = 10
 _TERM = 9  # of a Laguerre series
 _OUTSIDE = 60

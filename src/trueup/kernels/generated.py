@@ -272,9 +272,8 @@ def _hoisted(register: int, node: Node, first: int) -> list[str]:
         return [f"r{register} = {bool(node.data)}"]
     if node.op in _NUMBERS:
         return [f"r{register} = c[{first}]"]
-    if node.op == "table":
-        return [f"k{register}_{j} = c[{first + j}]" for j in range(3)]
-    return [f"k{register}_{j} = c[{first + j}]" for j in range(len(node.data))]
+    count = 3 if node.op == "table" else len(node.data)
+    return [f"k{register}_{j} = c[{first + j}]" for j in range(count)]
 
 
 def _lines(register: int, node: Node) -> list[str]:

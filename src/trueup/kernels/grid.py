@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 import threading
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.formula.nodes import is_long
 from trueup.formula.opaque import Opaque
-from trueup.kernels.arrays import BLOCK
 from trueup.kernels.compiled import Compilation
-from trueup.kernels.precision import at_bounds
-from trueup.kernels.repaired import RepairedProgram
-from trueup.kernels.scalar import scalar
+from trueup.kernels.evaluate import RepairedProgram
+from trueup.kernels.interpreted import BLOCK, scalar
 from trueup.kernels.sweep import cores, sweep
-from trueup.kernels.tape import Tape, is_long, lower
+from trueup.kernels.tape import Tape, lower
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -64,16 +63,25 @@ class Bounds(NamedTuple):
 
 
 class Piece:
-    """One region's expression, ready for numbers and for arrays."""
+    """One region's expression, ready for numbers and for arrays when asked for one."""
 
     def __init__(self, expr: sympy.Expr, inputs: tuple[sympy.Symbol, ...]) -> None:
         tidy = expr if is_long(expr, _SHORT) else sympy.factor_terms(expr)
+        self.expr, self.inputs = expr, inputs
         self.tape: Tape = lower(tidy, inputs)
-        self.number: Callable[..., float] = scalar(self.tape)
-        self.array = RepairedProgram(expr, inputs, self.tape)
         self.constant = self.tape.constant
         self.total = not expr.has(Opaque)  # can be evaluated anywhere, if only to NaN
         self.passes_nan = not expr.has(sympy.Piecewise, Opaque) and expr.free_symbols == {*inputs}
+
+    @cached_property
+    def number(self) -> Callable[..., float]:
+        """The expression as a function of numbers."""
+        return scalar(self.tape)
+
+    @cached_property
+    def array(self) -> RepairedProgram:
+        """The expression as a program for arrays."""
+        return RepairedProgram(self.expr, self.inputs, self.tape)
 
 
 @lru_cache(maxsize=1024)
@@ -370,3 +378,38 @@ def _not_whole(symbol: sympy.Symbol, x: float) -> TrueupError:
         f"{symbol.name} has integer noise, so its published values are whole numbers, got {x!r}",
         "check the column, or describe the noise as continuous, e.g. Laplace(scale)",
     )
+
+
+def at_bounds(array: Block, bounds: Iterable[float]) -> Block:
+    """Return the numbers, those that a narrow float holds for a bound replaced by the bound.
+
+    A release clamped to 0.1 and stored in single precision holds 0.100000001490116, which is above
+    the bound although it lies at it.
+
+    Examples
+    --------
+    >>> at_bounds(np.array([0.1, 0.25], "f4"), [0.1])
+    array([0.1 , 0.25])
+    """
+    if array.dtype.kind != "f" or array.dtype.itemsize >= 8:
+        return array
+    narrow = array
+    for bound in bounds:
+        near = nearest(bound, narrow.dtype.type)
+        if near is not None and (at := narrow == near).any():
+            array = array.astype(float) if array is narrow else array
+            array[at] = bound
+    return array
+
+
+def nearest(bound: float, kind: type[Any] = np.float32) -> float | None:
+    """Return what a narrow float holds for a bound, None if that is the bound or not finite.
+
+    Examples
+    --------
+    >>> nearest(0.1), nearest(0.5)
+    (0.10000000149011612, None)
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        near = float(kind(bound))
+    return near if near != bound and math.isfinite(near) else None

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trueup.kernels.tape import BOOLEAN
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 _SIZES = (300, 200, 150, 100, 70, 50, 30)  # powers of two, the widest that fits is taken
 _LEAST, _MOST = -960.0, 960.0  # of registers: between them nothing is subnormal or infinite
 _DIGITS = 53  # a difference of doubles is 0, or at least the last digit of the smaller one
-_LOGICAL = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "truth"}
+_LOGICAL = {*BOOLEAN, "truth"}
 _KNOWN = {"input", "const", "bound", "add", "sub", "mul", "div", "sqrt", "abs", "floor", "sign"}
 _KNOWN |= {"max", "min", "where", "table"} | _LOGICAL
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sympy
@@ -65,7 +64,8 @@ def lower(expr: sympy.Expr, inputs: Sequence[sympy.Symbol], *, exact: bool = Fal
     ['input', 'const', 'div', 'const', 'mul', 'mul', 'mul', 'sub']
     """
     walk = _Walk(tuple(inputs), exact=exact)
-    return Tape(walk.inputs, *walk.finish(walk.visit(expr)))
+    output = walk.visit(expr)
+    return Tape(walk.inputs, tuple(walk.nodes), output)
 
 
 class Emitter:
@@ -94,9 +94,6 @@ class _Walk(Emitter):
         self.varying: dict[sympy.Basic, bool] = {}
         for i, symbol in enumerate(inputs):
             self.memo[symbol] = self.emit("input", data=i)
-
-    def finish(self, output: int) -> tuple[tuple[Node, ...], int]:
-        return tuple(self.nodes), output
 
     def emit(self, op: str, *args: int, data: Any = None) -> int:
         register = super().emit(op, *args, data=data)
@@ -241,28 +238,6 @@ class _Walk(Emitter):
         if op is not None:
             return self.emit(op, *map(self.visit, expr.args))
         raise TrueupError(f"{expr} cannot be evaluated", "use the functions listed in the README")
-
-
-def is_long(expr: sympy.Expr, most: int) -> bool:
-    """Whether an expression has more than so many parts, without counting them all.
-
-    Examples
-    --------
-    >>> is_long(sympy.Symbol("x") + 1, 2), is_long(sympy.Symbol("x") + 1, 3)
-    (True, False)
-    """
-    return next(islice(sympy.preorder_traversal(expr), most, None), None) is not None
-
-
-def parts_of(expr: sympy.Expr, most: int) -> int:
-    """Return how many parts an expression has; more than so many count as one more.
-
-    Examples
-    --------
-    >>> parts_of(sympy.Symbol("x") + 1, 100), parts_of(sympy.Symbol("x") + 1, 1)
-    (3, 2)
-    """
-    return sum(1 for _ in islice(sympy.preorder_traversal(expr), most + 1))
 
 
 @lru_cache(maxsize=4096)  # the regions of an estimator share most of their constants

@@ -20,11 +20,11 @@ import sympy
 from trueup.domain import Interval
 from trueup.enclosure import enclose
 from trueup.errors import TrueupError
+from trueup.formula.nodes import is_long
 from trueup.inverse.jets import derivative
 from trueup.inverse.regularity import singularities
 from trueup.inverse.spectral import reciprocal
 from trueup.kernels.evaluate import evaluate
-from trueup.kernels.tape import is_long
 from trueup.near.question import KINKED
 
 if TYPE_CHECKING:

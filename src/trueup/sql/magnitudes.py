@@ -187,15 +187,8 @@ def _power(x: float, n: int) -> float:
 
 
 def _exp(a: Span) -> Span:
-    low, high = _exponential(a.low), _exponential(a.high)
+    low, high = _value(math.exp, a.low), _value(math.exp, a.high)
     return span(low, high, low, zero=low < SMALL)._replace(zero=low < SMALL).with_losses(a)
-
-
-def _exponential(x: float) -> float:
-    try:
-        return math.exp(x)
-    except OverflowError:
-        return math.inf
 
 
 def _log(a: Span) -> Span:
@@ -238,7 +231,7 @@ def _monotone(
 def _value(function: Callable[[float], float], x: float) -> float:
     try:
         return function(x)
-    except (OverflowError, ValueError):  # sinh of a large number, atanh of one
+    except (OverflowError, ValueError):  # exp or sinh of a large number, atanh of one
         return math.copysign(math.inf, x)
 
 
@@ -256,7 +249,7 @@ def _odd(function: Callable[[float], float], low: float, high: float) -> Callabl
 
 def _cosh(a: Span) -> Span:
     inner = 0.0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
-    return span(_value(math.cosh, inner), abs(_value(math.cosh, a.top))).with_losses(a)
+    return span(_value(math.cosh, inner), _value(math.cosh, a.top)).with_losses(a)
 
 
 def _acos(a: Span) -> Span:
@@ -330,11 +323,6 @@ _RULES: dict[str, Callable[..., Span]] = {
 }
 
 
-def _unknown(*args: Span) -> Span:
-    """Return the span of a function of which nothing is known."""
-    return LINE._replace(null=True, nan=True)
-
-
 def _cut(a: Span) -> Span:
     """Return the span of e^z, zero for z ≤ FAINT."""
     whole = _exp(a._replace(low=max(a.low, FAINT), high=max(a.high, FAINT)))
@@ -377,7 +365,7 @@ def _span(node: Node, args: Sequence[Span], inputs: Sequence[Span]) -> Span:
         return _series(node.data, args[0])
     if node.op == "call":
         return _table(node.data, args[0])
-    return _RULES.get(node.op, _unknown)(*args)
+    return _RULES[node.op](*args)
 
 
 def _series(coefficients: Sequence[float], t: Span) -> Span:
@@ -391,6 +379,6 @@ def _series(coefficients: Sequence[float], t: Span) -> Span:
 
 
 def _table(table: object, k: Span) -> Span:
-    if not isinstance(table, Table):
+    if not isinstance(table, Table):  # of a Python function nothing is known
         return LINE._replace(null=True, nan=True)
     return hull(table.values).with_losses(k)

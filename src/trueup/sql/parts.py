@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from trueup.formula.opaque import Table
-from trueup.kernels.precision import nearest
+from trueup.kernels.grid import nearest
+from trueup.kernels.tape import BOOLEAN
 from trueup.sql import glot, magnitudes
 from trueup.sql.decided import decided
 from trueup.sql.glot import exp
-from trueup.sql.products import rewrite
+from trueup.sql.rewriting import rewrite
 from trueup.sql.safe_inputs import Range, is_safe, within
-from trueup.sql.writer import Writer, lookup
+from trueup.sql.writer import MAX, Writer, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from trueup.kernels.evaluate import RepairedProgram
     from trueup.kernels.grid import Part, Region
-    from trueup.kernels.repaired import RepairedProgram
     from trueup.kernels.tape import Tape
     from trueup.sql.dialects import Dialect
     from trueup.sql.glot import Sql
@@ -54,7 +54,7 @@ class Finish:
             return self._finite(value) if unsure else glot.as_double(value, self.dialect)
         root = glot.of_double("SQRT", value.copy(), self.dialect)
         if unsure:
-            return self._only(glot.between(value, 0.0, _MAX, self.dialect), root)
+            return self._only(glot.between(value, 0.0, MAX, self.dialect), root)
         if s.low >= 0:
             return root
         zero = glot.literal(0.0)
@@ -63,7 +63,7 @@ class Finish:
 
     def _finite(self, value: Sql) -> Sql:
         size = glot.of_double("ABS", value.copy(), self.dialect)
-        most = glot.literal(_MAX)
+        most = glot.literal(MAX)
         return self._only(glot.compare("le", size, most, self.dialect), value)
 
     def _clamped(self, value: Sql) -> Sql:
@@ -77,20 +77,12 @@ class Finish:
         return glot.case([(condition, value)], None, self.dialect)
 
 
-_MAX = sys.float_info.max
+_CHOICES = {*BOOLEAN, "where", "max", "min"}
 _NEGATIVE = -1e-300  # for all negative numbers; one above it has the root of its size, 1e-150
 
 
 class PartWriter:
-    """Write one part of a grid.
-
-    Parameters
-    ----------
-    part
-        The part.
-    inputs
-        The columns of the whole grid.
-    """
+    """Write one part of a grid; ``inputs`` are the columns of the whole grid."""
 
     def __init__(self, part: Part, inputs: Sequence[Input], dialect: Dialect) -> None:
         self.part, self.dialect, self.inputs = part, dialect, inputs
@@ -108,8 +100,9 @@ class PartWriter:
     def tape(self, region: Region) -> Tape:
         """Return the rewritten tape of a region."""
         if region not in self.tapes:
-            tape, given = self.part.piece(region).tape, self.given(region, _everywhere(self.inputs))
-            if given is not None:
+            everywhere = (Range(-MAX, MAX),) * len(self.inputs)
+            tape, given = self.part.piece(region).tape, self.given(region, everywhere)
+            if given is not None and any(node.op in _CHOICES for node in tape.nodes):
                 tape = decided(tape, magnitudes.spans(tape, given))
             self.tapes[region] = rewrite(tape, self.dialect)
         return self.tapes[region]
@@ -142,12 +135,11 @@ class PartWriter:
             found = magnitudes.union(found, spans[tape.output])
         return found
 
-    def plain(self, box: Box) -> Sql:
-        """Return the part as an operand: CASE over the bounds, a column or a number."""
-        return self.cases(box, None)
-
     def cases(self, box: Box, finish: Finish | None) -> Sql:
-        """Return CASE over the bounds of the cells, one after the other, with the last step."""
+        """Return CASE over the bounds of the cells, one after the other, with the last step.
+
+        Without a last step it is an operand: CASE, a column or a number.
+        """
 
         def choose(region: Region) -> Sql:
             if len(region) == len(self.part.bounds):
@@ -219,8 +211,74 @@ class PartWriter:
         return self.known[region]
 
 
-def _everywhere(inputs: Sequence[Input]) -> Box:
-    return (Range(-_MAX, _MAX),) * len(inputs)
+class SumOfProducts:
+    """Write a part whose statistics separate: T[s·h(n)] = T[s]·T[h], one CASE for each, multiplied.
+
+    It is asked as a :class:`PartWriter` is.
+    """
+
+    def __init__(self, part: Part, inputs: Sequence[Input], dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.terms = [
+            [(PartWriter(factor, inputs, dialect), n) for factor, n in product]
+            for product in part.products
+        ]
+
+    @property
+    def size(self) -> int:
+        """The number of formulas."""
+        return sum(writer.size for term in self.terms for writer, _ in term)
+
+    @property
+    def steps(self) -> int:
+        """How many operations the formulas have, about."""
+        return sum(writer.steps for term in self.terms for writer, _ in term)
+
+    def span(self, box: Box) -> Span | None:
+        """Return where the values lie; None if they are not safe in the box."""
+        total = magnitudes.constant(0.0)
+        for term in self.terms:
+            product = self._product(term, box)
+            if product is None:
+                return None
+            total = magnitudes.add(total, product)
+        return total
+
+    def _product(self, term: Sequence[tuple[PartWriter, int]], box: Box) -> Span | None:
+        """Return where a product lies; None if a step on the way is not safe."""
+        total = magnitudes.constant(1.0)
+        for writer, n in term:
+            s = writer.span(box)
+            if s is None:
+                return None
+            power = magnitudes.power(s, n) if n > 1 else s
+            total = magnitudes.mul(total, power)
+            if self.dialect.overflow == "stops" and max(power.top, total.top) > magnitudes.HUGE:
+                return None
+            if self.dialect.underflow and min(power.least, total.least) <= magnitudes.SMALL:
+                return None
+        return total
+
+    def cases(self, box: Box, finish: Finish) -> Sql:
+        """Return the sum of products, with its last step."""
+        first, *others = [self._written(term, box) for term in self.terms]
+        for other in others:
+            first = glot.add(first, other, self.dialect)
+        return finish(first, self.span(box) or magnitudes.LINE)
+
+    def _written(self, term: Sequence[tuple[PartWriter, int]], box: Box) -> Sql:
+        """Return a product, its steps in the order in which they were found to be safe."""
+        trees = [tree for writer, n in term for tree in self._power(writer.cases(box, None), n)]
+        total, *rest = [tree for tree in trees if glot.value_of(tree) != 1]
+        for tree in rest:
+            total = glot.mul(total, tree, self.dialect)
+        return total
+
+    def _power(self, tree: Sql, n: int) -> list[Sql]:
+        """Return the factors of a power: a column as often as it is read, or one power."""
+        if n == 1 or isinstance(tree, exp.Column):
+            return [tree.copy() for _ in range(n)]
+        return [glot.power(tree, n, self.dialect)]
 
 
 class Values(NamedTuple):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Table
-from trueup.kernels.laguerre_factors import factored
+from trueup.formula.operations import COMPARISONS
+from trueup.kernels.laguerre import factored
 from trueup.sql import glot
 from trueup.sql.glot import exp
 from trueup.sql.magnitudes import FAINT
@@ -49,7 +50,7 @@ class Writer:
     Parameters
     ----------
     tape
-        What to write, as :func:`trueup.sql.products.rewrite` made it.
+        What to write, as :func:`trueup.sql.rewriting.rewrite` made it.
     spans
         How large and small every register can be: guards are written where they are needed.
     leaves
@@ -111,7 +112,7 @@ class Writer:
         rule: Callable[..., Sql] | None = getattr(self, "_" + node.op, None)
         if rule is not None:
             return rule(node, *node.args)
-        if node.op in ("lt", "le", "gt", "ge", "eq", "ne"):
+        if node.op in COMPARISONS:
             left, right = (self.settled(a) for a in node.args)
             return glot.compare(node.op, left, right, self.dialect)
         return self.function(node.op.upper(), node.args[0])

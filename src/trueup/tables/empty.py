@@ -17,7 +17,7 @@ from trueup.arguments import excludes
 from trueup.domain import Integers
 from trueup.errors import TrueupError
 from trueup.estimator import unbiased
-from trueup.formula.denominators import denominators
+from trueup.formula.needs import denominators
 from trueup.formula.text import text
 from trueup.noise.discrete_laplace import DiscreteLaplace
 from trueup.tables.bounds import drawn_anew

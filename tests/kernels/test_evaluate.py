@@ -8,7 +8,7 @@ import sympy
 
 import trueup as tu
 from trueup.formula.grammar import parse
-from trueup.kernels.range_errors import doubtful
+from trueup.kernels.evaluate import doubtful
 from trueup.kernels.tape import lower
 
 Q = sympy.Symbol("q", real=True)

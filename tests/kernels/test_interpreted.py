@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from trueup.errors import TrueupError
 from trueup.kernels import tape
-from trueup.kernels.arrays import ArrayProgram
+from trueup.kernels.interpreted import ArrayProgram, scalar
 from trueup.kernels.laguerre import clenshaw
-from trueup.kernels.scalar import scalar
 
 x, y = sympy.symbols("x y", real=True)
 

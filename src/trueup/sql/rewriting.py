@@ -9,7 +9,7 @@ it has where this keeps the digits, and refused by name otherwise.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trueup.errors import TrueupError
 from trueup.kernels.tape import Emitter, Node, Tape
@@ -39,30 +39,27 @@ def rewrite(tape: Tape, dialect: Dialect) -> Tape:
     return Tape(tape.inputs, *_Rewriting(tape, dialect).finish())
 
 
-class _Product:
+class _Product(NamedTuple):
     """c · Π aⁿ / Π bᵐ with registers a, b of the new tape."""
 
-    def __init__(self, c: float = 1.0) -> None:
-        self.c, self.above, self.below = c, Counter[int](), Counter[int]()
+    c: float
+    above: Counter[int]
+    below: Counter[int]
 
     def times(self, other: _Product) -> _Product | None:
         """Return the product; None if the constants leave the doubles."""
-        result = _Product(self.c * other.c)
-        result.above, result.below = self.above + other.above, self.below + other.below
-        return result if 1e-200 < abs(result.c) < 1e200 else None
+        c = self.c * other.c
+        if not 1e-200 < abs(c) < 1e200:
+            return None
+        return _Product(c, self.above + other.above, self.below + other.below)
 
     def inverse(self) -> _Product:
         """Return one over the product."""
-        result = _Product(1 / self.c)
-        result.above, result.below = self.below, self.above
-        return result
+        return _Product(1 / self.c, self.below, self.above)
 
-
-def _scaled(product: _Product, c: float) -> _Product:
-    """Return c times a product."""
-    result = _Product(c * product.c)
-    result.above, result.below = product.above, product.below
-    return result
+    def scaled(self, c: float) -> _Product:
+        """Return c times the product."""
+        return self._replace(c=c * self.c)
 
 
 class _Rewriting(Emitter):
@@ -93,7 +90,7 @@ class _Rewriting(Emitter):
 
     def _product(self, node: Node) -> _Product:
         if node.op == "const":
-            return _Product(node.data)
+            return _Product(node.data, Counter(), Counter())
         left, right = (self._factors(a) for a in node.args)
         if node.op == "div":
             right = (right if right.c else self._bare(right)).inverse()
@@ -102,20 +99,14 @@ class _Rewriting(Emitter):
         return whole
 
     def _factors(self, i: int) -> _Product:
-        return self.products[i] if i in self.products else self._single(self.register(i))
-
-    def _single(self, register: int) -> _Product:
-        product = _Product()
-        product.above[register] = 1
-        return product
+        if i in self.products:
+            return self.products[i]
+        return _Product(1.0, Counter([self.register(i)]), Counter())
 
     def _bare(self, product: _Product) -> _Product:
         """Return a product whose constant is one of its factors."""
-        bare = _Product()
-        bare.above, bare.below = product.above + Counter(), product.below
-        if product.c != 1:
-            bare.above[self.number(product.c)] += 1
-        return bare
+        constant = [self.number(product.c)] if product.c != 1 else []
+        return _Product(1.0, product.above + Counter(constant), product.below)
 
     def register(self, i: int) -> int:
         """Return where the value of an old register is on the new tape."""
@@ -167,7 +158,7 @@ class _Rewriting(Emitter):
         return terms
 
     def _sum(self, i: int) -> int:
-        found = [_scaled(self._factors(j), sign) for sign, j in self._terms(i)]
+        found = [self._factors(j).scaled(sign) for sign, j in self._terms(i)]
         gathered = [f for f in self._gathered(self._opened(found)) if f.c]
         total = self._added([self._signed(f) for f in gathered])
         self.addends[total] = gathered
@@ -190,7 +181,7 @@ class _Rewriting(Emitter):
 
     def _signed(self, product: _Product) -> tuple[int, int]:
         sign = -1 if product.c < 0 else 1
-        return sign, self._written(_scaled(product, sign))
+        return sign, self._written(product.scaled(sign))
 
     def _opened(self, found: list[_Product]) -> list[_Product]:
         """Multiply c·(x + y) out where x or y is there already: c·x + x is one term."""
@@ -208,7 +199,7 @@ class _Rewriting(Emitter):
             return []
         (register, n), *_ = product.above.items()
         inner = self.addends.get(register, []) if n == 1 else []
-        return [_scaled(term, product.c) for term in inner]
+        return [term.scaled(product.c) for term in inner]
 
     def _gathered(self, terms: list[_Product]) -> list[_Product]:
         """Return the terms with like ones added up."""
@@ -217,7 +208,7 @@ class _Rewriting(Emitter):
             if not term.c:
                 continue
             key = (frozenset(term.above.items()), frozenset(term.below.items()))
-            found[key] = _scaled(term, 1 + found[key].c / term.c) if key in found else term
+            found[key] = term.scaled(1 + found[key].c / term.c) if key in found else term
         return list(found.values())
 
     def _balanced(self, terms: list[tuple[int, int]]) -> tuple[int, int]:

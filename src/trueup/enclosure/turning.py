@@ -1,11 +1,13 @@
-"""Ranges of the periodic functions, and of cosh."""
+"""Ranges of functions that turn: waves, cosh, the sign, and x**a·log(x) as one function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
+import sympy
 
+from trueup.enclosure import intervals
 from trueup.enclosure.intervals import Floats, Mask, Range, loosened, magnitude
 
 _FAR = 1e6
@@ -91,3 +93,59 @@ def _holds(a: Range, place: float, period: float) -> Mask:
     far = (a.low < -_FAR) | (a.high > _FAR)
     low, high = (np.where(far, 0.0, end) / (2 * np.pi) - place for end in a[:2])
     return far | (np.floor(high / period + _NEAR) >= np.ceil(low / period - _NEAR))
+
+
+def power_log(x: Range, exponent: float) -> Range:
+    """Return x**a·log(x) for a > 0: it falls from 0 to −1/(a·e) at e**(−1/a), then rises.
+
+    Its factors run to 0 and to −∞ at the same time, so their ranges say nothing.
+
+    Examples
+    --------
+    >>> x = Range(np.array([0.0]), np.array([1.0]), np.array([True]))
+    >>> power_log(x, 1.0)[0].round(6)
+    array([-0.367879])
+    """
+    power = np.full(x.low.shape, exponent)
+    ends = [_at(end, Range(power, power, x.tame)) for end in x[:2]]
+    low = np.minimum(ends[0].low, ends[1].low)
+    high = np.maximum(ends[0].high, ends[1].high)
+    place, least = np.exp(-1 / power), -np.exp(-1.0) / power
+    turns = (x.low <= place * (1 + 1e-9)) & (x.high >= place * (1 - 1e-9))
+    low = np.where(turns, np.minimum(low, loosened(least, least, x.tame).low), low)
+    nowhere = x.high <= 0
+    low, high = np.where(nowhere, -np.inf, low), np.where(nowhere, np.inf, high)
+    return Range(low, high, x.tame & (x.low > 0))
+
+
+def _at(end: Floats, exponent: Range) -> Range:
+    """Return the value at an end of the cells; at 0 it is the limit 0."""
+    point = Range(end, end, exponent.tame)
+    power, log = intervals.power(point, exponent), intervals.logarithm(point)
+    low, high, tame = intervals.multiply(power, log)
+    return Range(np.where(end <= 0, 0.0, low), np.where(end <= 0, 0.0, high), tame)
+
+
+def entropic(expr: sympy.Mul) -> tuple[sympy.Expr, float, sympy.Expr] | None:
+    """Return x, a and the rest of a product that holds x**a·log(x), None for others.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> entropic(3 * q**2 * sympy.log(q))
+    (q, 2.0, 3)
+    """
+    for factor in expr.args:
+        if isinstance(factor, sympy.log):
+            inner = factor.args[0]
+            for other in expr.args:
+                base, exponent = other.as_base_exp()
+                if base == inner and exponent.is_Rational and _is_dyadic(exponent):
+                    rest = sympy.Mul(*(a for a in expr.args if a not in (factor, other)))
+                    return inner, float(exponent), rest
+    return None
+
+
+def _is_dyadic(exponent: sympy.Rational) -> bool:
+    """Tell positive exponents that a double holds exactly."""
+    return bool(exponent > 0) and exponent.q in (1, 2, 4, 8)
