@@ -111,7 +111,7 @@ def _power(degree: float) -> float:
 def integers(
     noise: Noise, q: float, start: float, stop: float, level: int, tilt: float = 0.0
 ) -> Rule:
-    """Return the integers from start to stop with their probabilities, times e^{tilt·x}."""
+    """Return the integers from start to stop with their probabilities, times e^{tilt·(x − q)}."""
     first, last = math.ceil(start), math.floor(stop)
     unit = max(float(noise.quantile(0.75) - noise.quantile(0.25)), 1.0)
     middle, near = min(max(round(q), first), last), math.ceil(_BEYOND * unit)
@@ -157,8 +157,9 @@ def _summed(first: int, last: int) -> Rule:
 
 
 def _tilted(noise: Noise, nodes: Floats, q: float, tilt: float) -> Floats:
-    """Return density·e^{tilt·x}, where the density alone may underflow."""
-    return np.asarray(np.exp(noise.log_density(nodes - q) + tilt * nodes))
+    """Return density·e^{tilt·z} at z = x − q, where the density alone may underflow."""
+    z = nodes - q
+    return np.asarray(np.exp(noise.log_density(z) + tilt * z))
 
 
 def panels(
@@ -173,9 +174,10 @@ def panels(
 ) -> Rule:
     """Return panels on [start, stop] that break at the marks and are graded towards them.
 
-    Every level halves the panels and deepens the grading. With a tilt the weights carry e^{tilt·x},
-    so that what grows exponentially can be divided by it. ``few`` makes fewer panels, for rules
-    that will be multiplied: the first level has fewer nodes in them, halving starts after the next.
+    Every level halves the panels and deepens the grading. With a tilt the weights carry
+    e^{tilt·(x − q)}, so that what grows exponentially can be divided by it. ``few`` makes fewer
+    panels, for rules that will be multiplied: the first level has fewer nodes in them, halving
+    starts after the next.
     """
     breaks = np.asarray(noise.breaks(max(stop - q, q - start))) + q
     inner = sorted({float(m) for m in (*marks, *breaks) if start < m < stop})
