@@ -224,9 +224,10 @@ def _extreme(expr: sympy.Expr, x: sympy.Symbol, point: sympy.Expr) -> sympy.Expr
     if expr.has(*WAVES) or any(math.isinf(_growth(a, x).rate) for a in expr.args if a):
         return None
     values = [real_at(a, {x: point}, 20) for a in expr.args]
-    if None in values:
+    known = [v for v in values if v is not None]
+    if len(known) < len(values):
         return None
-    return expr.args[values.index((max if isinstance(expr, sympy.Max) else min)(values))]
+    return expr.args[values.index(max(known) if isinstance(expr, sympy.Max) else min(known))]
 
 
 def _measured(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
