@@ -21,6 +21,10 @@ _DIGITS = 30  # twice those of a double: what differs by less is the same
 _LONGEST = 1000  # denominator of an exponent: polynomials of such a degree are still multiplied
 _PARTIAL = (sympy.log, sympy.asin, sympy.acos, sympy.acosh, sympy.atanh)
 """Functions that leave the real numbers, like powers that are not whole."""
+_EXPONENTIAL = (sympy.exp, sympy.sinh, sympy.cosh)
+_STEEP = (*_EXPONENTIAL, sympy.tanh, sympy.sin, sympy.cos, sympy.tan, sympy.Pow)
+"""Functions of their last argument, an exponent or an angle, to as many digits as that has."""
+_LARGEST = sympy.Integer(10) ** 1000  # of such an argument; no polynomial of doubles gets there
 
 
 def at(expr: sympy.Expr, values: Values) -> sympy.Expr:
@@ -102,11 +106,27 @@ def real(expr: sympy.Expr, digits: int = 15, most: int = 100) -> sympy.Expr | No
     >>> real(sympy.sqrt(2)), real(sympy.sqrt(-2))
     (1.41421356237310, None)
     """
+    if _is_beyond(expr, most):
+        return None
     try:
         value = expr.evalf(digits, maxn=most)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, AttributeError):
         return None
     return value if value.is_Number and value.is_finite else None
+
+
+def _is_beyond(expr: sympy.Expr, most: int) -> bool:
+    """Whether a number needs an exponential, or a wave, of what is beyond every use.
+
+    It has as many digits as that has before the point: those of e^(e^(10⁷)) fill no memory.
+    """
+    for node in expr.atoms(*_STEEP):
+        inner = node.args[-1]
+        if inner.has(*_EXPONENTIAL):
+            size = real(inner, most=most)
+            if size is None or abs(size) > _LARGEST:
+                return True
+    return False
 
 
 def holds(test: sympy.Basic, values: Values) -> bool | None:

@@ -20,7 +20,7 @@ import sympy
 from trueup.enclosure import zeros
 from trueup.formula.complex_values import NotAnalyticError, complex_values
 from trueup.formula.opaque import Opaque
-from trueup.formula.substitution import at, rational, real_at
+from trueup.formula.substitution import rational, real_at
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.approach import approach
 from trueup.inverse.cases import beside
@@ -137,8 +137,8 @@ def _divides(guard: Guard) -> bool:
 
 def _vanishes(case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr) -> bool:
     """Whether what a case or its derivatives divide by vanishes at the point."""
-    values = [at(g.expr, {symbol: point}).evalf(40) for g in guards(case) if _divides(g)]
-    return any(v.is_number and abs(v) < 1e-30 for v in values)
+    values = [real_at(g.expr, {symbol: point}, 40) for g in guards(case) if _divides(g)]
+    return any(v is not None and abs(v) < 1e-30 for v in values)
 
 
 def _reach(h: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, domain: Interval) -> float:
