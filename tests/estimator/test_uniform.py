@@ -265,3 +265,12 @@ def test_a_width_per_row_is_refused() -> None:
 def test_bounds_without_a_double_between_them_are_refused():
     with pytest.raises(tu.TrueupError, match="was found"):
         tu.unbiased("min(sqrt(q), q)", tu.Uniform(3), (0.9999999999999999, 1))
+
+
+@pytest.mark.parametrize("far", [1e4, 1e6, 1e8])
+def test_a_function_that_hardly_varies_has_a_variance(far: float) -> None:
+    """Of f less its mean half the digits are left, and of its square none in doubles."""
+    est = tu.unbiased(f"1/((q - 100) + {far!r})", tu.Uniform(1), (100, 100.1))
+    x = 100.03 + (np.arange(2000) + 0.5) / 2000 - 0.5
+    assert np.mean(est.variance(x)) == pytest.approx(np.var(est(x)), rel=1e-5)
+    assert est.sd(100.03) == pytest.approx(np.std(est(x)), rel=1e-5)

@@ -338,6 +338,17 @@ class Examination:
         """Below it two ways to compute the same differ by rounding."""
         return self.rounding + ROUNDING * self.typical
 
+    @property
+    def is_solved_for(self) -> bool:
+        """Whether g is a table, one system for all true values: met to the rounding of the largest.
+
+        Where f is 0 beside values of 2, E g is off by as much as doubles beside 2 are apart.
+        """
+        return any(
+            law is not None and law.lattice and not law.closed and None not in self.bounds(n)
+            for n, law in self.known.items()
+        )
+
     def is_beside_a_mark(self, x: Mapping[str, float]) -> bool:
         """Whether a value is so close to a special point that formulas cancel."""
         return any(0 < abs(v - m) < 1e-3 for n, v in x.items() for m in self.marks[n])
@@ -649,7 +660,8 @@ def _compare(
     if not first.settled or (f and not first.size and _underflows(e, est, q)):
         e.report.unsettled["mean"] += 1
         return
-    slack = MEAN * first.size + 4 * first.error + e.rounding + ROUNDING * e.size(q)
+    size = e.typical if e.is_solved_for else e.size(q)
+    slack = MEAN * first.size + 4 * first.error + e.rounding + ROUNDING * size
     if within and f is not None:
         e.report.compared["unbiased"] += 1
         if not abs(first.mean - f) <= slack:

@@ -66,6 +66,7 @@ _ORDERS = (0, 1, 2, 4, 6, 8, 10, 12)
 _SETTLED = 1e-17  # of f: the variance, some hundredth of f², keeps its digits too
 _CLOSE, _CLOSE_ENOUGH, _LEVELS = 1e-15, 1e-11, 6  # of mean values, relative to mean sizes;
 # a square of what is left of a difference has no more digits
+_FEW_LEVELS = 3  # some thousand values with all their digits: tenths of a second
 _PLAIN = 10**6  # fractions with a larger denominator are doubles in disguise
 
 
@@ -258,26 +259,40 @@ def mean(h: sympy.Expr, n: sympy.Symbol, domain: Interval) -> float:
         return float(h)
     low, high = float(domain.low), float(domain.high)
     flat, middle, marks = Uniform(high - low), (low + high) / 2, _kinks(h, n, domain)
-    value, gap, size = math.nan, math.inf, 0.0
-    for level in range(_LEVELS):
-        rule = quadrature.panels(flat, middle, low, high, marks, level)
-        terms = evaluate(h, {n: rule.nodes}) * rule.weights
-        total = math.fsum(rule.weights)  # 0 where no double lies between the bounds
-        if not (total and np.isfinite(terms).all()):
-            break
-        size = math.fsum(np.abs(terms))
-        refined = math.fsum(terms) / total
-        value, gap = refined, abs(refined - value)
-        if gap <= _CLOSE * size:
+    for values, levels in ((_doubles, _LEVELS), (_digits, _FEW_LEVELS)):
+        value, gap, size = math.nan, math.inf, 0.0
+        for level in range(levels):
+            rule = quadrature.panels(flat, middle, low, high, marks, level)
+            terms = values(h, n, rule.nodes) * rule.weights
+            total = math.fsum(rule.weights)  # 0 where no double lies between the bounds
+            if not (total and np.isfinite(terms).all()):
+                break
+            size = math.fsum(np.abs(terms))
+            refined = math.fsum(terms) / total
+            value, gap = refined, abs(refined - value)
+            if gap <= _CLOSE * size:
+                return value
+        if gap <= _CLOSE_ENOUGH * size:
             return value
-    if gap <= _CLOSE_ENOUGH * size:
-        return value
     raise NoUnbiasedEstimator(
         f"no unbiased estimator of {text(h)} on {domain} was found: its mean over the domain could "
         "not be computed",
         "bound the domain further, or write the formula more simply",
         proved=False,
     )
+
+
+def _doubles(h: sympy.Expr, n: sympy.Symbol, x: Floats) -> Floats:
+    return evaluate(h, {n: x})
+
+
+def _digits(h: sympy.Expr, n: sympy.Symbol, x: Floats) -> Floats:
+    """Return values with all the digits of a double, where terms cancel: f less its mean."""
+    program = DigitsProgram(lower(h, (n,), exact=True))
+    first = program([float(x[0])]) if len(x) and not h.has(Opaque) else math.nan
+    if math.isnan(first):
+        return np.full(len(x), math.nan)
+    return np.array([first, *(program([v]) for v in x[1:].tolist())])
 
 
 class Settled(NamedTuple):
