@@ -27,7 +27,7 @@ from trueup.inverse.finite import place, too_large_at, undefined_at, values_of
 from trueup.noise.operator import Branch, X
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,6 +51,9 @@ class OnValues(Branch):
     def covariance(self, h: sympy.Expr, other: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return T[h]·T[l] − T[h·l]."""
         raise NotImplementedError
+
+    def check_work(self, functions: Sequence[sympy.Expr], n: sympy.Symbol) -> None:
+        """Refuse the covariances of so many functions that they take too long to write down."""
 
     def breaks(self, h: sympy.Expr, n: sympy.Symbol) -> tuple[float, ...]:
         """Return where, besides integers, T[h] may not be smooth."""

@@ -45,7 +45,7 @@ from trueup.inverse.removable import Steady, steadied
 from trueup.inverse.spectral import reciprocal
 from trueup.kernels.digits import DigitsProgram
 from trueup.kernels.evaluate import evaluate, roughly
-from trueup.kernels.tape import lower
+from trueup.kernels.tape import lower, parts_of
 from trueup.noise.operator import Operator
 from trueup.noise.uniform import Uniform
 
@@ -58,6 +58,9 @@ if TYPE_CHECKING:
 
 MOST = 64
 """Midpoints in one sum: each has its own slope in the formula."""
+
+_LONGEST = 12_000
+"""Parts of slopes in the covariances of all functions: sympy writes a thousand in a second."""
 
 _HALF = sympy.Rational(1, 2)
 _ORDERS = (0, 1, 2, 4, 6, 8, 10, 12)
@@ -169,6 +172,11 @@ class Beyond(OnValues):
         """Return T[h]·T[l] − T[h·l] at the edge."""
         assert self.inside is not None  # noqa: S101
         return self._at_edge(self.inside.covariance(h, other, n), n)
+
+    def check_work(self, functions: Sequence[sympy.Expr], n: sympy.Symbol) -> None:
+        """Refuse what the inside refuses."""
+        assert self.inside is not None  # noqa: S101
+        self.inside.check_work(functions, n)
 
     def _at_edge(self, expr: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         edge = float(self.at or 0)
@@ -334,6 +342,23 @@ class Fading(OnValues):
         crossed = [a * d + c * b for a, b, c, d in zip(rises, falls, climbs, drops, strict=True)]
         both = far - self.width * sympy.Add(*crossed)
         return _in_doubles(self._turned(left * right - both, n))
+
+    def check_work(self, functions: Sequence[sympy.Expr], n: sympy.Symbol) -> None:
+        """Refuse covariances of each with each whose slopes have too many parts."""
+        own = [h for h in functions if n in h.free_symbols]
+        slopes = [_slope(self._turned(h, n), n).slope for h in own]
+        parts = sum(
+            self.settled((h,), n).steps * parts_of(slope, _LONGEST)
+            for h, slope in zip(own, slopes, strict=True)
+        )
+        if len(own) * parts > _LONGEST:
+            raise TrueupError(
+                f"the variance needs the covariances of {len(own)} sums of slopes, with {parts} "
+                f"parts, each with each: {len(own) * parts} parts, more than {_LONGEST}, are too "
+                "many to write down",
+                "use sd(q) at plausible true values, which is exact, or bound the domain on both "
+                "sides",
+            )
 
     def breaks(self, h: sympy.Expr, n: sympy.Symbol) -> tuple[float, ...]:
         """Return where the estimator is not smooth: where a midpoint meets a kink."""
