@@ -321,8 +321,16 @@ class Examination:
 
     @cached_property
     def places(self) -> list[dict[str, float]]:
-        """True values all over the domain."""
-        axes = {n: [self.inwards(n, x) for x in self.published(n)] for n in self.names}
+        """True values all over the domain, and beside the numbers that the formula names.
+
+        1/(1 + exp(-50*(s - 3))) is nothing on one side of 3 and 1 on the other.
+        """
+        named = [c for c in reading.constants(self.tree) if abs(c) < 1e3]
+        axes = {
+            n: [self.inwards(n, x) for x in self.published(n)]
+            + [self.inwards(n, c + s * self.unit(n)) for c in named for s in (-1, 0, 1)]
+            for n in self.names
+        }
         count = max(map(len, axes.values()))
         return [{n: axis[i % len(axis)] for n, axis in axes.items()} for i in range(count)]
 
