@@ -19,6 +19,7 @@ Values = Mapping[sympy.Basic, sympy.Expr]
 
 _DIGITS = 30  # twice those of a double: what differs by less is the same
 _LONGEST = 1000  # denominator of an exponent: polynomials of such a degree are still multiplied
+_SMALL = 1e-3  # a double beside a whole number loses three digits of it, and more of what is less
 _PARTIAL = (sympy.log, sympy.asin, sympy.acos, sympy.acosh, sympy.atanh)
 """Functions that leave the real numbers, like powers that are not whole."""
 _EXPONENTIAL = (sympy.exp, sympy.sinh, sympy.cosh)
@@ -44,6 +45,21 @@ def at(expr: sympy.Expr, values: Values) -> sympy.Expr:
         return _Putting(values).of(expr)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         return sympy.nan
+
+
+def stepped(expr: sympy.Expr, values: Values) -> sympy.Expr:
+    """Return an expression at places some whole steps away, small decimals as fractions.
+
+    1e-12 − (n + 1) is −n − 0.999999999999, in a double with four of its twelve digits.
+
+    Examples
+    --------
+    >>> n = sympy.Symbol("n", real=True)
+    >>> stepped(1e-12 - n, {n: n + 1}) + n + 1
+    1/1000000000000
+    """
+    small = [x for x in expr.atoms(sympy.Float) if 0 < abs(x) < _SMALL]
+    return at(expr.xreplace({x: sympy.Rational(repr(float(x))) for x in small}), values)
 
 
 def rational(expr: sympy.Expr) -> sympy.Expr:

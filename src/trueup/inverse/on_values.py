@@ -21,7 +21,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Table, opaque
-from trueup.formula.substitution import at
+from trueup.formula.substitution import at, stepped
 from trueup.formula.text import text
 from trueup.inverse.finite import place, too_large_at, undefined_at, values_of
 from trueup.noise.operator import Branch, X
@@ -94,9 +94,9 @@ class Stencil(OnValues):
     def _steps(self, h: sympy.Expr, n: sympy.Symbol) -> dict[int, sympy.Expr]:
         """Return h(n + j) − h(n), over one denominator where it is a quotient."""
         if h.is_rational_function(n) and not h.is_polynomial(n):
-            step = sympy.factor(at(h, {n: n + _J}) - h)
+            step = sympy.factor(stepped(h, {n: n + _J}) - h)
             return {j: at(step, {_J: sympy.Integer(j)}) for j in self.weights}
-        return {j: at(h, {n: n + j}) - h for j in self.weights}
+        return {j: stepped(h, {n: n + j}) - h for j in self.weights}
 
     def _total(self, steps: Mapping[int, sympy.Expr], n: sympy.Symbol) -> sympy.Expr:
         parts = []
