@@ -26,3 +26,13 @@ def test_steeper_curvature_at_an_irrational_point_has_none(power: float) -> None
     assert est.sd(1.0) == math.inf
     with pytest.raises(tu.InfiniteVariance):
         est.variance(1.2)
+
+
+@pytest.mark.parametrize(
+    "f", ["tanh(cosh(0.1/q))", "tanh(cosh((q - 0.1)/q)**1.5)", "exp(-cosh(1/q))"]
+)
+def test_what_cannot_be_computed_beside_a_point_is_not_called_a_pole(f: str) -> None:
+    """All are bounded: nothing is proved by values that are beyond reach."""
+    with pytest.raises(tu.NoUnbiasedEstimator, match="no limit") as refused:
+        tu.unbiased(f, tu.Laplace(1))
+    assert not refused.value.proved

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -116,3 +118,12 @@ def test_a_step_that_is_narrow_beside_the_noise_is_not_missed(q: float) -> None:
     """Two rules with wide panels agree to the last digit, and both pass over the step at ½."""
     est = tu.unbiased("tanh(50*(q - 0.5))", tu.Laplace(1.7))
     assert est.expectation(q) == pytest.approx(np.tanh(50 * (q - 0.5)), abs=1e-9)
+
+
+@pytest.mark.parametrize("step", [2.0**-51, 1e-12, 1e-9, 1e-3])
+def test_beside_a_zero_that_is_no_double_of_its_multiple(step: float) -> None:
+    """f = atan(50·(c − 3)) is written 50·c − 150, which has no digits there: g = f − b²f″."""
+    est = tu.unbiased("atan(50*(c - 3))", tu.Laplace(0.3), (None, 3))
+    u = (3 - step) - 3
+    truth = math.atan(50 * u) + 0.09 * 2 * 50**3 * u / (1 + (50 * u) ** 2) ** 2
+    assert est(3 - step) == pytest.approx(truth, rel=1e-12)

@@ -42,3 +42,14 @@ def test_a_square_that_overflows_at_few_points_is_computed_on_a_smaller_scale(
     assert hills.sd(3.0) / factor == pytest.approx(hill.sd(3.0), rel=1e-9)
     assert hills.expectation(3.0) / factor == pytest.approx(math.exp(-4), rel=1e-9)
     assert hill.sd(3.0) == pytest.approx(math.sqrt(moments(hill, Axis(laplace(1), 3.0))[1]))
+
+
+@pytest.mark.parametrize(("rate", "q"), [(0.5, 709.7), (0.5, 700.0), (1.0, 350.0), (0.5, 0.0)])
+def test_a_tilt_is_measured_from_the_true_value(rate: float, q: float) -> None:
+    """E e^{rate·Z} = 1/(1 − b²·rate²), far from a bound; e^{2·rate·q} itself may overflow."""
+    b = 0.3
+    est = tu.unbiased(f"exp(q)**{rate}", tu.Laplace(b), (-60, None))
+    weight = 1 - (b * rate) ** 2
+    spread = math.sqrt(weight**2 / (1 - (2 * b * rate) ** 2) - 1)
+    assert est.sd(q) == pytest.approx(spread * math.exp(rate * q), rel=1e-11)
+    assert est.expectation(q) == pytest.approx(math.exp(rate * q), rel=1e-11)

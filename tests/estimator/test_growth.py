@@ -87,3 +87,31 @@ def test_an_order_that_is_not_even_measured_is_neither_sharp_nor_formal() -> Non
     assert found.rate == math.inf
     assert not found.sharp
     assert not found.formal
+
+
+@pytest.mark.parametrize(
+    ("f", "direction", "size"),
+    [
+        (sympy.Min(Q, 1, sympy.exp(Q)), 1, (0.0, 0.0)),
+        (sympy.Min(Q, 1, sympy.exp(Q)), -1, (0.0, 1.0)),
+        (sympy.Max(Q, -1, -sympy.exp(Q)), 1, (0.0, 1.0)),
+        (sympy.Max(1, sympy.exp(Q)), 1, (1.0, 0.0)),
+        (sympy.Max(1, sympy.exp(Q) * sympy.sin(Q)), 1, (1.0, 0.0)),
+        (sympy.Min(Q**2, sympy.exp(sympy.exp(Q))), 1, (math.inf, 0.0)),
+    ],
+)
+def test_a_minimum_grows_like_the_argument_that_it_is_far_out(
+    f: sympy.Expr, direction: int, size: tuple[float, float]
+) -> None:
+    """Where waves take turns, or a value far out is beyond reach, the largest is a bound."""
+    assert growth(f, Q, direction).size == size
+
+
+def test_a_minimum_with_what_grows_fast_has_a_variance() -> None:
+    """Var g by the exact sum under discrete Laplace noise."""
+    noise, alpha = tu.DiscreteLaplace(0.5), math.exp(-2)
+    est = tu.unbiased("min(n, 1, exp(n))", noise)
+    k = range(-60, 61)
+    mass = [(1 - alpha) / (1 + alpha) * alpha ** abs(z) for z in k]
+    variance = math.fsum(p * (est(1 + z) - 1) ** 2 for z, p in zip(k, mass, strict=True))
+    assert est.sd(1) == pytest.approx(math.sqrt(variance), rel=1e-12)

@@ -682,3 +682,17 @@ def test_squares_beyond_the_doubles_are_infinite_and_no_others() -> None:
     known = np.array([float(mpmath.mpf(v) * mpmath.exp(800)) for v in small.tolist()])
     assert np.isinf(known).any()
     assert np.allclose(large, known, rtol=1e-9, atol=0.0)
+
+
+@pytest.mark.parametrize("c", ["1e-12", "1e-7", "3e-5", "0.3"])
+@pytest.mark.parametrize("f", ["1/({c} - n)", "where(n < 0, s, s)/({c} - n)"])
+def test_a_step_keeps_the_digits_of_a_small_decimal(f: str, c: str) -> None:
+    """1e-12 − (n + 1) at n = −1 is 1e-12, to the last digits: f − λ(f₊ − 2f + f₋)."""
+    noises = {"n": tu.DiscreteLaplace(1), "s": tu.Laplace(1)}
+    names = ["n", "s"] if "s" in f else ["n"]
+    est = tu.unbiased(f.format(c=c), {k: noises[k] for k in names}, {"n": (None, 0)})
+    alpha = math.exp(-1)
+    for n in (-3, -2, -1):
+        here, right, left = (1 / (float(c) - k) for k in (n, n + 1, n - 1))
+        truth = here - alpha / (1 - alpha) ** 2 * (right - 2 * here + left)
+        assert est(**{"n": n, "s": 1.0} if "s" in f else {"n": n}) == pytest.approx(truth, 1e-10)

@@ -218,6 +218,9 @@ REMOVABLE: list[tuple[str, Any, float, Callable[[Any], Any]]] = [
     ("log(q)/(q - 1)", (0.25, None), 1.0, lambda q: mpmath.log(q) / (q - 1)),
     ("(sqrt(q) - 2)/(q - 4)", (4, None), 4.0, lambda q: (mpmath.sqrt(q) - 2) / (q - 4)),
     ("1/q - 1/(exp(q) - 1)", (0, None), 0.0, lambda q: 1 / q - 1 / mpmath.expm1(q)),
+    ("cosh(sqrt(q - 1))", (1, None), 1.0, lambda q: mpmath.cosh(mpmath.sqrt(q - 1)).real),
+    ("acosh(q)**2", (1, None), 1.0, lambda q: (mpmath.acosh(q) ** 2).real),
+    ("sqrt(q)*sin(sqrt(q))", (0, None), 0.0, lambda q: _root_times_sine(q)),
     ("tanh(q)/(q*(25*q**2 + 1))", None, 0.0, lambda q: mpmath.tanh(q) / (q * (25 * q**2 + 1))),
 ]
 
@@ -230,7 +233,7 @@ def test_near_a_removable_point_nothing_is_lost(
     est = tu.unbiased(f, tu.Laplace(b), domain)
     offsets = [
         0.0,
-        *(s * d for s in (1, -1) for d in (1e-12, 1e-8, 1e-5, 1e-3, 0.03, 0.2, 0.6, 2.5)),
+        *(s * d for s in (1, -1) for d in (1e-15, 1e-12, 1e-8, 1e-5, 1e-3, 0.03, 0.2, 0.6, 2.5)),
     ]
     low = -math.inf if domain is None or domain[0] is None else domain[0]
     x = np.array([a + d for d in offsets if a + d > low])
@@ -249,6 +252,11 @@ def test_near_a_removable_point_nothing_is_lost(
         assert est.expectation(q) == pytest.approx(truth, rel=1e-9)
         mean = expect(est, Axis(oracle.laplace(0.3), q, (*bounds, a)))
         assert mean == pytest.approx(truth, rel=1e-9)
+
+
+def _root_times_sine(q: Any) -> Any:
+    root = mpmath.sqrt(q)
+    return (root * mpmath.sin(root)).real
 
 
 def _derivative(f: Callable[[Any], Any], q: float, a: float, n: int) -> Any:

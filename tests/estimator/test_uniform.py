@@ -13,6 +13,7 @@ import sympy
 
 import trueup as tu
 from trueup.inverse.uniform_midpoints import Fading
+from work import at_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -265,3 +266,35 @@ def test_a_width_per_row_is_refused() -> None:
 def test_bounds_without_a_double_between_them_are_refused():
     with pytest.raises(tu.TrueupError, match="was found"):
         tu.unbiased("min(sqrt(q), q)", tu.Uniform(3), (0.9999999999999999, 1))
+
+
+@pytest.mark.parametrize("far", [1e4, 1e6, 1e8])
+def test_a_function_that_hardly_varies_has_a_variance(far: float) -> None:
+    """Of f less its mean half the digits are left, and of its square none in doubles."""
+    est = tu.unbiased(f"1/((q - 100) + {far!r})", tu.Uniform(1), (100, 100.1))
+    x = 100.03 + (np.arange(2000) + 0.5) / 2000 - 0.5
+    assert np.mean(est.variance(x)) == pytest.approx(np.var(est(x)), rel=1e-5)
+    assert est.sd(100.03) == pytest.approx(np.std(est(x)), rel=1e-5)
+
+
+def test_covariances_too_many_to_write_down_are_refused_before_any_is_made() -> None:
+    """Counted, not timed: it took minutes, while sd(q) is exact and takes none."""
+    noises = {"a": tu.DiscreteLaplace(10), "b": tu.Uniform(0.3)}
+    est = tu.unbiased("((b + a)/(1 + b**2))**3", noises, {"a": (0, None), "b": (None, 40.1)})
+    with at_most(1_000_000), pytest.raises(tu.TrueupError, match="4 sums of slopes"):
+        est.variance(a=3, b=2.0)
+    assert 0 < est.sd(a=3, b=39.0) < 1
+
+
+def test_covariances_of_few_sums_of_slopes_are_written_down() -> None:
+    """E V̂ is Var g: exact sums along a, midpoints along b."""
+    noises = {"a": tu.DiscreteLaplace(1), "b": tu.Uniform(1)}
+    est = tu.unbiased("a/b + a**2/(1 + b)", noises, {"a": (0, None), "b": (2, None)})
+    z, u = np.arange(-60, 61), (np.arange(400) + 0.5) / 400 - 0.5
+    alpha = math.exp(-1)
+    mass = (1 - alpha) / (1 + alpha) * alpha ** np.abs(z) / len(u)
+    x = {"a": np.repeat(2.0 + z, len(u)), "b": np.tile(3.3 + u, len(z))}
+    weights = np.repeat(mass, len(u))
+    g = est(**x)
+    variance = weights @ (g - weights @ g) ** 2
+    assert weights @ est.variance(**x) == pytest.approx(variance, rel=1e-4)

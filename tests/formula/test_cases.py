@@ -92,3 +92,21 @@ def test_numbers_that_are_not_real_enter_no_comparison() -> None:
     assert at(parse("max(1, log(q))"), minus) is sympy.nan
     assert at(parse("max(1, log(q))"), {q: sympy.Integer(0)}) == 1
     assert real_at(parse("abs(sqrt(q))"), minus) is None
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        sympy.tanh(sympy.cosh(q)),
+        sympy.exp(-sympy.exp(q)),
+        sympy.sin(sympy.exp(q)),
+        sympy.tanh(2 ** sympy.sinh(q)),
+        sympy.tanh(sympy.cosh(q) ** 1.5),
+    ],
+    ids=str,
+)
+def test_an_exponential_of_what_is_beyond_every_use_is_not_computed(f: sympy.Expr) -> None:
+    """e^(e^(10¹⁹)) took 10¹⁹ bits, which was a MemoryError, e^(e^(10⁷)) minutes."""
+    assert real_at(f, {q: sympy.Integer(10) ** 19}) is None
+    assert real_at(f, {q: sympy.Integer(10) ** 7}) is None
+    assert real_at(f, {q: sympy.Integer(5)}) is not None

@@ -46,3 +46,14 @@ def test_an_integral_with_more_nodes_than_can_be_computed_with_digits_is_a_numbe
     est = tu.unbiased("1/(1 + exp(-50*(q - 1)))", tu.Laplace(1))
     assert est.expectation(5.0) == pytest.approx(1.0, abs=1e-12)
     assert est.expectation(1.0) == pytest.approx(0.5, abs=1e-12)
+
+
+def test_exponents_as_far_as_they_are_known_and_no_guess_beyond():
+    """e^(e^28.7) is 2 to a power of 4·10¹²; of e^(e^35) a double holds no fraction."""
+    x = np.array([28.0, 28.7, 34.0, 35.0])
+    tower = sympy.exp(sympy.exp(X))
+    found = exponents.run(lower(sympy.Piecewise((1, tower > X), (2, True)), [X]), [x])
+    assert found[:3].tolist() == [1.0, 1.0, 1.0]
+    assert np.isnan(found[3])
+    logarithm = exponents.run(lower(sympy.log(tower), [X]), [x[:3]])
+    np.testing.assert_allclose(logarithm, np.exp(x[:3]), rtol=1e-14)

@@ -264,9 +264,38 @@ def test_cdf_and_quantile_where_scipy_adds_up_masses() -> None:
     assert noise.quantile([0, 1]).tolist() == [-7, 43]
 
 
-def test_a_generating_function_beyond_all_doubles_is_refused():
-    with pytest.raises(tu.TrueupError, match="cannot be integrated"):
-        tu.unbiased("exp(-50*q)", tu.Noise.from_scipy(ss.norm(0, 2)), (0.1, 5))
+@pytest.mark.parametrize(
+    ("law", "c", "logarithm"),
+    [
+        (ss.norm(0, 2), 20, 800),
+        (ss.norm(0, 2), -20, 800),
+        (ss.norm(3, 2), -50, 5000 - 150),
+        (ss.poisson(3), 6, 3 * mpmath.expm1(6)),
+        (ss.gumbel_l(), 300, mpmath.loggamma(301)),
+        (ss.uniform(-1, 2), 2000, 2000 - mpmath.log(4000)),
+        (ss.arcsine(), 800, 400 + mpmath.log(mpmath.besseli(0, 400))),
+    ],
+    ids=str,
+)
+def test_a_generating_function_beyond_all_doubles_has_digits(law, c, logarithm):
+    """Averages are taken of what is divided by its largest value."""
+    m = mpmath.mpf(str(read(law).tilted(c, 0)[0]))
+    assert float(mpmath.log(m) - logarithm) == pytest.approx(0, abs=1e-11)
+
+
+@pytest.mark.parametrize("c", [5, -5, 7])
+def test_masses_that_underflow_are_not_taken_for_none(c: int) -> None:
+    """E e^{5Z} under Skellam noise lies at 2e⁵, where scipy's masses are 0."""
+    with pytest.raises(TrueupError, match="does not settle"):
+        read(ss.skellam(2, 2)).tilted(c, 0)
+    assert float(read(ss.skellam(2, 2)).mgf(1)) == pytest.approx(math.exp(4 * math.cosh(1) - 4))
+
+
+def test_a_variance_whose_generating_function_is_beyond_all_doubles():
+    """V̂ = e^{20x}·(M(10)⁻² − M(20)⁻¹) with M(20) = e⁸⁰⁰."""
+    est, ours = (tu.unbiased("exp(10*q)", n) for n in (read(ss.norm(0, 2)), Gaussian(2)))
+    assert est.variance(20.0) == pytest.approx(ours.variance(20.0), rel=1e-9)
+    assert est.variance(20.0) == pytest.approx(1.0, rel=1e-9)
 
 
 @pytest.mark.parametrize("law", [ss.cauchy(), ss.levy()], ids=["cauchy", "levy"])

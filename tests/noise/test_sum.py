@@ -624,3 +624,31 @@ def test_the_power_in_the_tail_of_equal_summands(count):
     logs = np.log(np.asarray(total.pdf(np.array([600.0, 1200.0]))))
     power = (logs[1] - logs[0] + 300) / math.log(2)
     assert power == pytest.approx(total.tail_power, abs=0.05 * count)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (tu.DiscreteLaplace(1), tu.DiscreteLaplace(2)),
+        (tu.DiscreteLaplace(1), tu.RoundedLaplace(1)),
+        (tu.DiscreteGaussian(1), tu.Mass({0: 0.5, 3: 0.5}), tu.DiscreteLaplace(1)),
+    ],
+    ids=str,
+)
+def test_a_sum_on_the_integers_has_masses_and_what_the_hint_says_works(parts):
+    """An open domain is refused with the hint to bound it; bounded, E g is f by direct sums."""
+    noise = sum(parts[1:], start=parts[0])
+    k = np.arange(-150, 151)
+    masses = parts[0].pmf(k)
+    for part in parts[1:]:  # a table leaves out what is below 1e-20
+        masses = np.convolve(masses, part.pmf(k), "same")
+    np.testing.assert_allclose(noise.pmf(k[100:-100]), masses[100:-100], rtol=1e-9, atol=1e-18)
+    np.testing.assert_allclose(
+        noise.cdf(k[100:-100]), np.cumsum(masses)[100:-100], rtol=1e-9, atol=1e-18
+    )
+    with pytest.raises(tu.NoUnbiasedEstimator, match="Hint: bound the domain on both sides"):
+        tu.unbiased("1/(1 + q**2)", noise, (1, None))
+    est = tu.unbiased("1/(1 + q**2)", noise, (1, 9))
+    for q in (1, 4, 9):
+        assert masses @ est(q + k) == pytest.approx(1 / (1 + q**2), rel=1e-8)
+        assert masses @ (est(q + k) - 1 / (1 + q**2)) ** 2 == pytest.approx(est.sd(q) ** 2)

@@ -206,6 +206,11 @@ def derivatives(tree: ast.expr, at: Mapping[str, Any], along: str, order: int) -
         return [c * math.factorial(k) for k, c in enumerate(_taylor(tree, at, along, order))]
 
 
+LARGEST = mpf(10) ** 1000
+"""Of the argument of an exponential or a wave: it takes as many digits as that has."""
+_STEEP = ("exp", "sinh", "cosh", "tanh", "sin", "cos", "tan")
+
+
 def _series(node: ast.expr, at: Mapping[str, Series], n: int) -> Series:
     if _DOUBLES.get() and isinstance(node, ast.BinOp) and not names(node):
         return _constant(exact(float(_float(node, {}))), n)  # so is what is made of numbers
@@ -225,7 +230,10 @@ def _series(node: ast.expr, at: Mapping[str, Series], n: int) -> Series:
         case ast.Call(func=ast.Name(id="where"), args=[condition, yes, no]):
             return _series(yes if _holds(condition, at, n) else no, at, n)
         case ast.Call(func=ast.Name(id=name), args=args):
-            return _MANY[name](*(_series(a, at, n) for a in args))
+            inner = [_series(a, at, n) for a in args]
+            if name in _STEEP and abs(inner[0][0]) > LARGEST:
+                raise BeyondError("its exponential has more digits than a memory holds")
+            return _MANY[name](*inner)
     raise ValueError(f"not in the grammar: {ast.dump(node)}")
 
 

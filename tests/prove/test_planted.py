@@ -127,6 +127,17 @@ def test_another_value_in_a_hole_that_is_no_mere_extension(monkeypatch: pytest.M
     assert {"unbiased", "expectation"} <= planted(TIED, monkeypatch, call=call)
 
 
+def test_a_table_that_is_off_where_f_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A solved table is met to 1e-13 of the largest value of f, and no worse."""
+    noise = "Noise.from_scipy(stats.skellam(2, 2))"
+    case = Case("min(n, 0, 0)", {"n": noise}, {"n": (-2, 38)}, 202611190014963)
+
+    def call(est: Any, n: Any) -> Any:
+        return est(n=n) + 1e-11 * (np.asarray(n) > 20)
+
+    assert "unbiased" in planted(case, monkeypatch, call=call)
+
+
 def test_a_kink_that_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case("abs(q)", {"q": "Laplace(1)"}, {"q": (None, None)}, 6)
     est = tu.unbiased("q", tu.Laplace(1))

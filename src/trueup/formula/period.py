@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sympy
 
-_WAVES = (sympy.sin, sympy.cos, sympy.tan)
+WAVES = (sympy.sin, sympy.cos, sympy.tan)
 
 
 def period(f: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr | None:
@@ -34,7 +34,7 @@ def _turns(f: sympy.Basic, symbol: sympy.Symbol) -> list[sympy.Expr] | None:
     """Return the frequencies of all waves in f, None if the symbol is met outside of one."""
     if symbol not in f.free_symbols:
         return []
-    if isinstance(f, _WAVES):
+    if isinstance(f, WAVES):
         turn = f.args[0].diff(symbol)
         is_line = f.args[0].is_polynomial(symbol) and turn.is_number and turn.is_real
         return [turn] if is_line else None

@@ -20,8 +20,13 @@ Values = Mapping[sympy.Basic, sympy.Expr]
 _DIGITS = 30  # twice those of a double: what differs by less is the same
 _LONGEST = 1000  # denominator of an exponent: polynomials of such a degree are still multiplied
 _OBJECTIONS = (TypeError, ValueError, ZeroDivisionError, OverflowError)  # sympy's, to a number
+_SMALL = 1e-3  # a double beside a whole number loses three digits of it, and more of what is less
 _PARTIAL = (sympy.log, sympy.asin, sympy.acos, sympy.acosh, sympy.atanh)
 """Functions that leave the real numbers, like powers that are not whole."""
+_EXPONENTIAL = (sympy.exp, sympy.sinh, sympy.cosh)
+_STEEP = (*_EXPONENTIAL, sympy.tanh, sympy.sin, sympy.cos, sympy.tan, sympy.Pow)
+"""Functions of their last argument, an exponent or an angle, to as many digits as that has."""
+_LARGEST = sympy.Integer(10) ** 1000  # of such an argument; no polynomial of doubles gets there
 
 
 def at(expr: sympy.Expr, values: Values) -> sympy.Expr:
@@ -41,6 +46,21 @@ def at(expr: sympy.Expr, values: Values) -> sympy.Expr:
         return _Putting(values).of(expr)
     except _OBJECTIONS:
         return sympy.nan
+
+
+def stepped(expr: sympy.Expr, values: Values) -> sympy.Expr:
+    """Return an expression at places some whole steps away, small decimals as fractions.
+
+    1e-12 − (n + 1) is −n − 0.999999999999, in a double with four of its twelve digits.
+
+    Examples
+    --------
+    >>> n = sympy.Symbol("n", real=True)
+    >>> stepped(1e-12 - n, {n: n + 1}) + n + 1
+    1/1000000000000
+    """
+    small = [x for x in expr.atoms(sympy.Float) if 0 < abs(x) < _SMALL]
+    return at(expr.xreplace({x: sympy.Rational(repr(float(x))) for x in small}), values)
 
 
 def rational(expr: sympy.Expr) -> sympy.Expr:
@@ -101,11 +121,27 @@ def real(expr: sympy.Expr, digits: int = 15, most: int = 100) -> sympy.Expr | No
     >>> real(sympy.sqrt(2)), real(sympy.sqrt(-2))
     (1.41421356237310, None)
     """
+    if _is_beyond(expr, most):
+        return None
     try:
         value = expr.evalf(digits, maxn=most)
     except (*_OBJECTIONS, AttributeError):
         return None
     return value if value.is_Number and value.is_finite else None
+
+
+def _is_beyond(expr: sympy.Expr, most: int) -> bool:
+    """Whether a number needs an exponential, or a wave, of what is beyond every use.
+
+    It has as many digits as that has before the point: those of e^(e^(10⁷)) fill no memory.
+    """
+    for node in expr.atoms(*_STEEP):
+        inner = node.args[-1]
+        if inner.has(*_EXPONENTIAL):
+            size = real(inner, most=most)
+            if size is None or abs(size) > _LARGEST:
+                return True
+    return False
 
 
 def holds(test: sympy.Basic, values: Values) -> bool | None:

@@ -98,7 +98,7 @@ def _measured(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: i
     for step in _STEPS:
         value = _value(expr, symbol, point + side * step, _DIGITS, 400)
         if value is None:
-            return Approach(None, True, -math.inf)
+            return Approach(None, False, -math.inf)
         values.append(value)
     first, _, third = (abs(v) for v in values)
     if third == 0 or first == 0:

@@ -50,6 +50,7 @@ _SURE = 3
 are then an eighth of the quartiles' distance wide, with 16 nodes each."""
 _ROUNDING = 2.0**-50  # relative error of a sum of doubles, a few last bits
 _LOST = 1e-3  # of what is typical: a sum with a larger error says nothing
+_LARGEST = 709.0  # e to this power is a double, its square far beyond
 _LONG = 1000  # parts beyond which nodes are cheaper than symbols
 
 
@@ -183,7 +184,10 @@ class Expectation:
         self._measured: dict[tuple[Region, tuple[Stretch, ...]], sympy.Expr] = {}
 
     def _divided(self, region: Region, expr: sympy.Expr) -> sympy.Expr:
-        """Divide by the exponential growth on an unbounded side; the weights make up for it."""
+        """Divide by the exponential growth on an unbounded side.
+
+        The weights make up for it from q on, :meth:`_root` for the rest.
+        """
         for i, cell in self.left:
             tilt = self.tilts[cell.symbol]
             if tilt and cell.operator.branches[region[i]].side == "inside":
@@ -259,13 +263,26 @@ class Expectation:
             ]
             if math.prod(len(r.nodes) for r in rules) > quadrature.MAX_POINTS:
                 raise TooLargeError.over(len(rules))
+            root = self._root(region, truth)
             for value, weight in _tensor(expr, [c.symbol for _, c in self.left], rules, truth):
+                with np.errstate(over="ignore"):  # a mean beyond all doubles is infinite
+                    value *= root
+                    value *= root
                 value[weight == 0] = 0.0  # where the noise has no mass left in a double
                 total += float(value @ weight)
                 magnitude = np.abs(value)
                 size += float(magnitude @ weight)
                 roots += float(np.sqrt(magnitude) @ weight)
         return total, size, min(roots * roots, size)  # Jensen: weights with a tilt overstate it
+
+    def _root(self, region: Region, truth: Truth) -> float:
+        """Return the root of e^{tilt·q}, which itself may be too large for a double."""
+        exponent = sum(
+            float(self.tilts[cell.symbol]) * truth[cell.symbol]
+            for i, cell in self.left
+            if cell.operator.branches[region[i]].side == "inside"
+        )
+        return math.exp(min(exponent / 2, _LARGEST))
 
     def _places(self) -> Iterator[tuple[Region, tuple[Stretch, ...], sympy.Expr]]:
         """Yield every region, cut into the stretches around the anchors, with φ measured there."""
@@ -332,10 +349,9 @@ class Expectation:
             return quadrature.unit_cells(noise, q, start, stop, level, tilt)
         few, a = len(self.left) > 2, float(stretch.anchor)
         start, stop = max(start, stretch.start) - a, min(stop, stretch.stop) - a
-        rule = quadrature.panels(
+        return quadrature.panels(
             noise, q - a, start, stop, [m - a for m in (a, *marks)], level, tilt, few
         )
-        return rule._replace(weights=rule.weights * math.exp(tilt * a)) if tilt and a else rule
 
 
 class Stretch(NamedTuple):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import sympy
 
+from trueup.formula.period import WAVES
 from trueup.formula.substitution import at, holds, real_at
 from trueup.noise.extension import LaguerreExtension
 
@@ -176,11 +177,8 @@ def _function(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
         return inner if inner.size < (0.0, 0.0) else inner._replace(rate=0.0, power=0.0)
     if kind in (sympy.Abs, sympy.floor):
         return _growth(expr.args[0], x)
-    if kind is sympy.Piecewise:
+    if kind in (sympy.Piecewise, sympy.Max, sympy.Min):
         return _eventually(expr, x)
-    if kind in (sympy.Max, sympy.Min):
-        parts = [_growth(a, x) for a in expr.args]
-        return Growth(*max(p.size for p in parts), False, all(p.formal for p in parts))
     if isinstance(expr, LaguerreExtension):
         return Growth(0.0, float(expr.args[0]))
     return Growth(0.0, 0.0, sharp=False)  # bounded, or opaque and trusted
@@ -200,12 +198,13 @@ def _logarithm(inner: Growth, small: bool) -> Growth:
     return inner._replace(power=_LOG if abs(inner.power) > _LEVELS else _LOG**2)
 
 
-def _eventually(expr: sympy.Piecewise, x: sympy.Symbol) -> Growth:
+def _eventually(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
     """Return the order of the branch that holds far out, of the largest if that is unclear."""
-    far = [_branch(expr, x, point) for point in _PROBES]
+    chosen = _branch if isinstance(expr, sympy.Piecewise) else _extreme
+    far = [chosen(expr, x, point) for point in _PROBES]
     if far[0] is not None and far[0] == far[1]:
         return _growth(far[0], x)
-    parts = [_growth(value, x) for value, _ in expr.args]
+    parts = [_growth(a.expr if chosen is _branch else a, x) for a in expr.args]
     return Growth(*max(p.size for p in parts), False, all(p.formal for p in parts))
 
 
@@ -215,6 +214,20 @@ def _branch(expr: sympy.Piecewise, x: sympy.Symbol, point: sympy.Expr) -> sympy.
         if truth is not False:
             return value if truth else None
     return None
+
+
+def _extreme(expr: sympy.Expr, x: sympy.Symbol, point: sympy.Expr) -> sympy.Expr | None:
+    """Return which argument of a maximum or minimum it is at a point, if each has a number there.
+
+    Waves take turns; what outgrows every e^{rate·x} has no number so far out.
+    """
+    if expr.has(*WAVES) or any(math.isinf(_growth(a, x).rate) for a in expr.args if a):
+        return None
+    values = [real_at(a, {x: point}, 20) for a in expr.args]
+    known = [v for v in values if v is not None]
+    if len(known) < len(values):
+        return None
+    return expr.args[values.index(max(known) if isinstance(expr, sympy.Max) else min(known))]
 
 
 def _measured(expr: sympy.Expr, x: sympy.Symbol) -> Growth:

@@ -25,7 +25,7 @@ from sympy.core.relational import Relational
 from trueup.errors import TrueupError
 from trueup.formula.nodes import is_long, parts_of
 from trueup.formula.opaque import known_values
-from trueup.formula.substitution import at, decimal, real_at
+from trueup.formula.substitution import at, decimal, real_at, stepped
 from trueup.formula.text import text
 from trueup.inverse.high_derivatives import derivatives
 from trueup.inverse.tidy import is_tidy, over_one_denominator
@@ -183,7 +183,7 @@ class Jet:
             expr = self._derivative(expr, symbol, order)
         for symbol, (order, shift) in zip(self.symbols, keys, strict=True):
             if shift:
-                moved = at(expr, {symbol: symbol + shift})
+                moved = stepped(expr, {symbol: symbol + shift})
                 expr = moved if order else self._difference(moved, expr)
         return expr
 

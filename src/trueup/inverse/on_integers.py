@@ -75,6 +75,8 @@ class OnIntegers(Component):
     def covariance(self, other: Component, region: Region) -> sympy.Expr:
         """Return T[f₁]·T[f₂] − T[f₁·f₂]."""
         assert isinstance(other, OnIntegers)  # noqa: S101  (functions of the same cells)
+        functions = dict.fromkeys((*self.functions, *other.functions))
+        self._branch(region).check_work(list(functions), self.cells[-1].symbol)
         left, right = self._values(region), other._values(region)
         total = []
         for i, h in enumerate(self.functions):
@@ -151,8 +153,11 @@ class OnIntegers(Component):
         return branch
 
     def _known(self, branch: OnValues, what: str, *functions: sympy.Expr) -> sympy.Expr:
-        """Return what was made before: tables are functions with an identity of their own."""
-        key = (id(branch), what, *functions)
+        """Return what was made before: tables are functions with an identity of their own.
+
+        A covariance is the same both ways.
+        """
+        key = (id(branch), what, *sorted(functions, key=sympy.default_sort_key))
         if key not in self._made:
             self._made[key] = getattr(branch, what)(*functions, self.cells[-1].symbol)
         return self._made[key]

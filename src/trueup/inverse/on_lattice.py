@@ -20,7 +20,7 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.formula.nodes import parts_of
 from trueup.formula.opaque import known_values
-from trueup.formula.substitution import at
+from trueup.formula.substitution import stepped
 from trueup.formula.text import text
 from trueup.kernels.tape import MAX_OPERATIONS
 from trueup.noise.operator import IDENTITY, Taps
@@ -123,7 +123,7 @@ class OnLattice:
             return sympy.Add(middle, *(w * change for w, change in self._changes(steps)))
         moved = zip(self.symbols, steps, strict=True)
         place = {symbol: self.place[symbol] + step for symbol, step in moved}
-        return known_values(at(self.f, place))
+        return known_values(stepped(self.f, place))
 
     def _changes(self, steps: _Steps) -> list[_Change]:
         """Return the differences of hᵢ along coordinate i, each with its weight."""

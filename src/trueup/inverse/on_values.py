@@ -21,13 +21,13 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Table, opaque
-from trueup.formula.substitution import at
+from trueup.formula.substitution import at, stepped
 from trueup.formula.text import text
 from trueup.inverse.finite import place, too_large_at, undefined_at, values_of
 from trueup.noise.operator import Branch, X
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,6 +51,9 @@ class OnValues(Branch):
     def covariance(self, h: sympy.Expr, other: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return T[h]·T[l] − T[h·l]."""
         raise NotImplementedError
+
+    def check_work(self, functions: Sequence[sympy.Expr], n: sympy.Symbol) -> None:
+        """Refuse the covariances of so many functions that they take too long to write down."""
 
     def breaks(self, h: sympy.Expr, n: sympy.Symbol) -> tuple[float, ...]:
         """Return where, besides integers, T[h] may not be smooth."""
@@ -91,9 +94,9 @@ class Stencil(OnValues):
     def _steps(self, h: sympy.Expr, n: sympy.Symbol) -> dict[int, sympy.Expr]:
         """Return h(n + j) − h(n), over one denominator where it is a quotient."""
         if h.is_rational_function(n) and not h.is_polynomial(n):
-            step = sympy.factor(at(h, {n: n + _J}) - h)
+            step = sympy.factor(stepped(h, {n: n + _J}) - h)
             return {j: at(step, {_J: sympy.Integer(j)}) for j in self.weights}
-        return {j: at(h, {n: n + j}) - h for j in self.weights}
+        return {j: stepped(h, {n: n + j}) - h for j in self.weights}
 
     def _total(self, steps: Mapping[int, sympy.Expr], n: sympy.Symbol) -> sympy.Expr:
         parts = []

@@ -111,7 +111,7 @@ def _power(degree: float) -> float:
 def integers(
     noise: Noise, q: float, start: float, stop: float, level: int, tilt: float = 0.0
 ) -> Rule:
-    """Return the integers from start to stop with their probabilities, times e^{tilt·x}."""
+    """Return the integers from start to stop with their probabilities, times e^{tilt·(x − q)}."""
     first, last = math.ceil(start), math.floor(stop)
     unit = max(float(noise.quantile(0.75) - noise.quantile(0.25)), 1.0)
     middle, near = min(max(round(q), first), last), math.ceil(_BEYOND * unit)
@@ -126,7 +126,7 @@ def integers(
     each = np.arange(low, high + 1, dtype=float)
     nodes = np.concatenate([middle - left.nodes, each, middle + right.nodes])
     counts = np.concatenate([left.weights, np.ones(len(each)), right.weights])
-    return Rule(nodes, counts * _tilted(noise, nodes - q, nodes, tilt))
+    return Rule(nodes, counts * _tilted(noise, nodes - q, tilt))
 
 
 def _sparse(first: int, last: int, level: int) -> Rule:
@@ -156,12 +156,12 @@ def _summed(first: int, last: int) -> Rule:
     return Rule(nodes, np.linalg.solve(legvander((nodes - middle) / half, degree).T, sums))
 
 
-def _tilted(noise: Noise, away: Floats, nodes: Floats, tilt: float) -> Floats:
-    """Return density·e^{tilt·x}, where the density alone may underflow.
+def _tilted(noise: Noise, z: Floats, tilt: float) -> Floats:
+    """Return density·e^{tilt·z}, where the density alone may underflow.
 
-    ``away`` is x − q to all digits: where q is large beside the noise, a double x has lost them.
+    z is x − q to all digits: where q is large beside the noise, a double x has lost them.
     """
-    return np.asarray(np.exp(noise.log_density(away) + tilt * nodes))
+    return np.asarray(np.exp(noise.log_density(z) + tilt * z))
 
 
 def panels(
@@ -176,9 +176,10 @@ def panels(
 ) -> Rule:
     """Return panels on [start, stop] that break at the marks and are graded towards them.
 
-    Every level halves the panels and deepens the grading. With a tilt the weights carry e^{tilt·x},
-    so that what grows exponentially can be divided by it. ``few`` makes fewer panels, for rules
-    that will be multiplied: the first level has fewer nodes in them, halving starts after the next.
+    Every level halves the panels and deepens the grading. With a tilt the weights carry
+    e^{tilt·(x − q)}, so that what grows exponentially can be divided by it. ``few`` makes fewer
+    panels, for rules that will be multiplied: the first level has fewer nodes in them, halving
+    starts after the next.
     """
     breaks = np.asarray(noise.breaks(max(stop - q, q - start))) + q
     inner = sorted({float(m) for m in (*marks, *breaks) if start < m < stop})
@@ -200,7 +201,7 @@ def panels(
     half = np.diff(edges)[:, None] / 2
     into, left = half * (1 + points), edges[:-1, None]
     nodes = _off(left + into, edges, [start, *inner, stop]).ravel()
-    density = _tilted(noise, (left - q + into).ravel(), nodes, tilt)
+    density = _tilted(noise, (left - q + into).ravel(), tilt)
     return Rule(nodes, (half * weights).ravel() * density)
 
 
@@ -236,7 +237,7 @@ def unit_cells(noise: Noise, q: float, start: float, stop: float, level: int, ti
     half = np.diff(edges)[:, None] / 2
     into, left = half * (1 + points), edges[:-1, None]
     nodes = (left + into).ravel()
-    density = _tilted(noise, (left - q + into).ravel(), nodes, tilt)
+    density = _tilted(noise, (left - q + into).ravel(), tilt)
     return Rule(nodes, (half * weights).ravel() * density)
 
 

@@ -1,9 +1,10 @@
 """Removable points, 0/0 with a smooth limit: there f is its power series.
 
-sin(q)/q has a value and derivatives at 0, but no digits are left of them near 0. Within a radius
-around such a point f is replaced by its Taylor polynomial; outside, the formula itself has its
-digits. The coefficients are Cauchy integrals of f over a circle: that f is analytic inside shows in
-the absence of negative powers, that the circle is small enough in the decay of the others.
+sin(q)/q has a value and derivatives at 0, but no digits are left of them near 0; nor of the
+derivatives of cosh(√q), which divide by powers of q. Within a radius around such a point f is
+replaced by its Taylor polynomial; outside, the formula itself has its digits. The coefficients are
+Cauchy integrals of f over a circle: that f is analytic inside shows in the absence of negative
+powers, that the circle is small enough in the decay of the others.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ import sympy
 from trueup.enclosure import zeros
 from trueup.formula.complex_values import NotAnalyticError, complex_values
 from trueup.formula.opaque import Opaque
-from trueup.formula.substitution import at, rational, real_at
+from trueup.formula.substitution import rational, real_at
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.approach import approach
 from trueup.inverse.cases import beside
-from trueup.inverse.regularity import guards, polish, same
+from trueup.inverse.regularity import Guard, guards, polish, same
 from trueup.inverse.separation import separated
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ _ALIKE = 1e-9  # limits that differ by less are the same
 _NEGLIGIBLE = mpmath.mpf("1e-18")
 _DIGITS = 30
 _HALVINGS, _DOUBLINGS = 40, 16
+_SMALL = 2.0**-10  # of the first circle: beyond a point nothing else is as near
 
 
 class Steady(NamedTuple):
@@ -76,11 +78,11 @@ def steadied(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> Steady:
 
 
 def _suspects(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> dict[float, sympy.Expr]:
-    """Return the zeros of denominators in the domain, and just outside."""
+    """Return the zeros of denominators and of radicands in the domain, and just outside."""
     found = {}
     low, high = float(domain.low) - _BEYOND, float(domain.high) + _BEYOND
     for guard in guards(f):
-        if guard.divides and guard.expr.free_symbols == {symbol}:
+        if _divides(guard) and guard.expr.free_symbols == {symbol}:
             for point in zeros(guard.expr, symbol, low, high).points:
                 exact = polish(guard.expr, symbol, point)
                 if exact is not None:
@@ -95,13 +97,13 @@ def _around(
     ends = ((-1, domain.low), (1, domain.high))
     sides = [s for s, end in ends if s * (end - float(point)) > 0 and not same(point, end)]
     beside_it = {side: beside(h, {symbol: (point, side)}) for side in sides}
-    divided = {s: case for s, case in beside_it.items() if _divides(case, symbol, point)}
+    divided = {s: case for s, case in beside_it.items() if _vanishes(case, symbol, point)}
     if not _agree([_limit(case, symbol, point, side) for side, case in divided.items()]):
         return None
     reach = _reach(h, symbol, point, domain) if divided else 0.0
     cases: list[tuple[sympy.Expr, sympy.Basic]] = []
     for side, case in divided.items():
-        series = _series(case, symbol, point, reach)
+        series = _series(case, symbol, point, reach, side)
         if series is None:
             return None
         radius = sympy.Float(series.radius)
@@ -128,10 +130,15 @@ def _agree(limits: list[sympy.Expr | None]) -> bool:
     return close and None not in limits
 
 
-def _divides(case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr) -> bool:
-    """Whether a case divides by something that vanishes at the point."""
-    values = [at(g.expr, {symbol: point}).evalf(40) for g in guards(case) if g.divides]
-    return any(v.is_number and abs(v) < 1e-30 for v in values)
+def _divides(guard: Guard) -> bool:
+    """Whether a formula divides by this, or its derivatives do."""
+    return guard.divides or guard.signed
+
+
+def _vanishes(case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr) -> bool:
+    """Whether what a case or its derivatives divide by vanishes at the point."""
+    values = [real_at(g.expr, {symbol: point}, 40) for g in guards(case) if _divides(g)]
+    return any(v is not None and abs(v) < 1e-30 for v in values)
 
 
 def _reach(h: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, domain: Interval) -> float:
@@ -154,10 +161,12 @@ class _Series(NamedTuple):
 
 
 def _series(
-    case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, reach: float
+    case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, reach: float, side: int
 ) -> _Series | None:
     """Return the power series on the largest circle tried on which it converges fast."""
     case, radius = rational(case), min(1.0, reach)
+    if not _is_real_beyond(case, symbol, point, -side * radius * _SMALL):
+        return None
     found = _on_circle(case, symbol, point, radius)
     if found is None:
         smaller = (radius / 2**k for k in range(1, _HALVINGS + 1))
@@ -169,6 +178,17 @@ def _series(
             break
         found = wider
     return found
+
+
+def _is_real_beyond(case: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, step: float) -> bool:
+    """Whether f goes on as a real number beyond the point, as power series do and √q does not."""
+    with mpmath.workdps(_DIGITS):
+        place = mpmath.mpf(sympy.Float(point, _DIGITS)._mpf_) + step
+        try:
+            [value] = complex_values(case, symbol, [place])
+        except NotAnalyticError:
+            return False
+        return bool(abs(mpmath.im(value)) <= _NEGLIGIBLE * abs(value))
 
 
 def _on_circle(

@@ -45,7 +45,7 @@ from trueup.inverse.removable import Steady, steadied
 from trueup.inverse.spectral import reciprocal
 from trueup.kernels.digits import DigitsProgram
 from trueup.kernels.evaluate import evaluate, roughly
-from trueup.kernels.tape import lower
+from trueup.kernels.tape import lower, parts_of
 from trueup.noise.operator import Operator
 from trueup.noise.uniform import Uniform
 
@@ -59,6 +59,9 @@ if TYPE_CHECKING:
 MOST = 64
 """Midpoints in one sum: each has its own slope in the formula."""
 
+_LONGEST = 12_000
+"""Parts of slopes in the covariances of all functions: sympy writes a thousand in a second."""
+
 _HALF = sympy.Rational(1, 2)
 _ORDERS = (0, 1, 2, 4, 6, 8, 10, 12)
 """How many terms of the series are tried; its terms fall until about π·X/w of them."""
@@ -66,6 +69,7 @@ _ORDERS = (0, 1, 2, 4, 6, 8, 10, 12)
 _SETTLED = 1e-17  # of f: the variance, some hundredth of f², keeps its digits too
 _CLOSE, _CLOSE_ENOUGH, _LEVELS = 1e-15, 1e-11, 6  # of mean values, relative to mean sizes;
 # a square of what is left of a difference has no more digits
+_FEW_LEVELS = 3  # some thousand values with all their digits: tenths of a second
 _PLAIN = 10**6  # fractions with a larger denominator are doubles in disguise
 
 
@@ -169,6 +173,11 @@ class Beyond(OnValues):
         assert self.inside is not None  # noqa: S101
         return self._at_edge(self.inside.covariance(h, other, n), n)
 
+    def check_work(self, functions: Sequence[sympy.Expr], n: sympy.Symbol) -> None:
+        """Refuse what the inside refuses."""
+        assert self.inside is not None  # noqa: S101
+        self.inside.check_work(functions, n)
+
     def _at_edge(self, expr: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         edge = float(self.at or 0)
         return sympy.Float(evaluate(expr, {n: np.array([edge])})[0])
@@ -258,26 +267,40 @@ def mean(h: sympy.Expr, n: sympy.Symbol, domain: Interval) -> float:
         return float(h)
     low, high = float(domain.low), float(domain.high)
     flat, middle, marks = Uniform(high - low), (low + high) / 2, _kinks(h, n, domain)
-    value, gap, size = math.nan, math.inf, 0.0
-    for level in range(_LEVELS):
-        rule = quadrature.panels(flat, middle, low, high, marks, level)
-        terms = evaluate(h, {n: rule.nodes}) * rule.weights
-        total = math.fsum(rule.weights)  # 0 where no double lies between the bounds
-        if not (total and np.isfinite(terms).all()):
-            break
-        size = math.fsum(np.abs(terms))
-        refined = math.fsum(terms) / total
-        value, gap = refined, abs(refined - value)
-        if gap <= _CLOSE * size:
+    for values, levels in ((_doubles, _LEVELS), (_digits, _FEW_LEVELS)):
+        value, gap, size = math.nan, math.inf, 0.0
+        for level in range(levels):
+            rule = quadrature.panels(flat, middle, low, high, marks, level)
+            terms = values(h, n, rule.nodes) * rule.weights
+            total = math.fsum(rule.weights)  # 0 where no double lies between the bounds
+            if not (total and np.isfinite(terms).all()):
+                break
+            size = math.fsum(np.abs(terms))
+            refined = math.fsum(terms) / total
+            value, gap = refined, abs(refined - value)
+            if gap <= _CLOSE * size:
+                return value
+        if gap <= _CLOSE_ENOUGH * size:
             return value
-    if gap <= _CLOSE_ENOUGH * size:
-        return value
     raise NoUnbiasedEstimator(
         f"no unbiased estimator of {text(h)} on {domain} was found: its mean over the domain could "
         "not be computed",
         "bound the domain further, or write the formula more simply",
         proved=False,
     )
+
+
+def _doubles(h: sympy.Expr, n: sympy.Symbol, x: Floats) -> Floats:
+    return evaluate(h, {n: x})
+
+
+def _digits(h: sympy.Expr, n: sympy.Symbol, x: Floats) -> Floats:
+    """Return values with all the digits of a double, where terms cancel: f less its mean."""
+    program = DigitsProgram(lower(h, (n,), exact=True))
+    first = program([float(x[0])]) if len(x) and not h.has(Opaque) else math.nan
+    if math.isnan(first):
+        return np.full(len(x), math.nan)
+    return np.array([first, *(program([v]) for v in x[1:].tolist())])
 
 
 class Settled(NamedTuple):
@@ -319,6 +342,23 @@ class Fading(OnValues):
         crossed = [a * d + c * b for a, b, c, d in zip(rises, falls, climbs, drops, strict=True)]
         both = far - self.width * sympy.Add(*crossed)
         return _in_doubles(self._turned(left * right - both, n))
+
+    def check_work(self, functions: Sequence[sympy.Expr], n: sympy.Symbol) -> None:
+        """Refuse covariances of each with each whose slopes have too many parts."""
+        own = [h for h in functions if n in h.free_symbols]
+        slopes = [_slope(self._turned(h, n), n).slope for h in own]
+        parts = sum(
+            self.settled((h,), n).steps * parts_of(slope, _LONGEST)
+            for h, slope in zip(own, slopes, strict=True)
+        )
+        if len(own) * parts > _LONGEST:
+            raise TrueupError(
+                f"the variance needs the covariances of {len(own)} sums of slopes, with {parts} "
+                f"parts, each with each: {len(own) * parts} parts, more than {_LONGEST}, are too "
+                "many to write down",
+                "use sd(q) at plausible true values, which is exact, or bound the domain on both "
+                "sides",
+            )
 
     def breaks(self, h: sympy.Expr, n: sympy.Symbol) -> tuple[float, ...]:
         """Return where the estimator is not smooth: where a midpoint meets a kink."""

@@ -36,7 +36,7 @@ class Scaled(NamedTuple):
 
 
 def run(tape: Tape, columns: Sequence[Floats]) -> Floats:
-    """Return the values of a tape as doubles.
+    """Return the values of a tape as doubles, NaN where a comparison is with what is not known.
 
     Examples
     --------
@@ -48,10 +48,17 @@ def run(tape: Tape, columns: Sequence[Floats]) -> Floats:
     """
     rows = len(columns[0])
     registers: list[Any] = []
+    unknown = np.zeros(rows, bool)
     with np.errstate(all="ignore"):
         for node in tape.nodes:
-            registers.append(_step(node, [registers[a] for a in node.args], columns, rows))
-        return np.asarray(np.broadcast_to(_double(registers[tape.output]), rows))
+            args = [registers[a] for a in node.args]
+            if node.op in COMPARISONS:
+                gap = _add(args[0], _negative(args[1])).m
+                unknown |= np.isnan(gap)
+                registers.append(UFUNCS[node.op](gap, 0.0))
+            else:
+                registers.append(_step(node, args, columns, rows))
+        return np.where(unknown, np.nan, _double(registers[tape.output]))
 
 
 def possible(tape: Tape) -> bool:
@@ -69,8 +76,6 @@ def _step(node: Node, args: list[Any], columns: Sequence[Floats], rows: int) -> 
     if node.op == "where":
         test, yes, no = args
         return Scaled(np.where(test, yes.m, no.m), np.where(test, yes.k, no.k))
-    if node.op in COMPARISONS:
-        return UFUNCS[node.op](_add(args[0], _negative(args[1])).m, 0.0)
     if node.op in CONNECTIVES:
         return UFUNCS[node.op](*args)
     own = _OPERATIONS.get(node.op)
@@ -116,7 +121,7 @@ def _sqrt(a: Scaled) -> Scaled:
 def _exp(a: Scaled) -> Scaled:
     x = _double(a)
     x = np.where(np.abs(x) <= _FARTHEST, x, np.nan)
-    k = np.rint(x / _LOG_2)
+    k = np.rint(x / (_LOG_2 + _REST))
     return _normal(np.exp((x - k * _LOG_2) - k * _REST), np.nan_to_num(k).astype(np.int64))
 
 

@@ -137,6 +137,8 @@ class _Walk(Emitter):
     def add(self, expr: sympy.Add) -> int:
         if (square := _half_angle(expr)) is not None:
             return self.visit(square)
+        if (distance := _distance(expr)) is not None:
+            return self.emit("mul", *map(self.visit, distance))
         total: int | None = None
         for term in self.gathered(expr):
             if total is None:
@@ -265,6 +267,19 @@ def _in_two(number: sympy.Rational) -> list[sympy.Expr]:
 
 _SHORT = 1000  # denominators of numbers that stand for themselves
 _TINY = sympy.Rational(1, 10**6)  # and what is added to such a number is this part of it at most
+
+
+def _distance(expr: sympy.Add) -> tuple[sympy.Expr, sympy.Expr] | None:
+    """Return 50 and x − 3 in place of 50·x − 150, which has no digits beside 3; None for others.
+
+    Sympy multiplies a number into every sum.
+    """
+    number, rest = expr.as_coeff_Add()
+    factor, x = rest.as_coeff_Mul()
+    if not (x.is_Symbol and number and factor not in (1, -1)):
+        return None
+    whole = sympy.Integer(round(number / factor))
+    return (factor, x + whole) if whole and whole * factor == number else None
 
 
 def _half_angle(expr: sympy.Add) -> sympy.Expr | None:

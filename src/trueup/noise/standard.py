@@ -18,6 +18,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import mpmath
 import numpy as np
 
 from trueup.noise.elementwise import Floats
@@ -41,6 +42,15 @@ ROUGH = 1e-4
 FAINT = 1e-290
 """Masses above are normal floats with all their digits."""
 
+UNKNOWN = 1e-9
+"""Masses that scipy takes for 0 are unknown; the last term before them may be so much of a sum."""
+
+STEEPEST = 600.0
+"""Beyond e to this power means are taken of what is divided by its largest value."""
+
+ZOOMS = 6
+"""Times that a place is looked for between the neighbours of the best of 64: to 1e-9 of them."""
+
 
 class Standard(ABC):
     """The means under one law, frozen by scipy.
@@ -60,8 +70,15 @@ class Standard(ABC):
         self.low, self.high = (float(end) for end in law.support())
 
     @abstractmethod
-    def _means(self, rows: Rows, slopes: Slopes) -> Any:
-        """Return E φ(Y) for each row φ, whose slopes are φ′; None if one does not settle."""
+    def _means(self, rows: Rows, slopes: Slopes, start: float) -> Any:
+        """Return E φ(Y) for each row φ, whose slopes are φ′; None if one does not settle.
+
+        What matters is looked for from the start outwards.
+        """
+
+    @abstractmethod
+    def _log(self, x: Floats) -> Floats:
+        """Return the logarithm of the density, or of the mass."""
 
     @cached_property
     def first(self) -> list[float] | None:
@@ -70,6 +87,7 @@ class Standard(ABC):
         means = self._means(
             lambda y, log: y**powers * np.exp(log),
             lambda y: np.where(powers, np.ones(len(y)), 0.0),
+            self.start,
         )
         return None if means is None else [float(v) for v in means]
 
@@ -82,19 +100,22 @@ class Standard(ABC):
         whole = abs(values[0] - 1) <= ROUGH
         return [v / values[0] for v in values] if whole else None
 
-    def tilted(self, t: complex, order: int) -> list[complex] | None:
+    def tilted(self, t: complex, order: int) -> list[Any] | None:
         """Return E[Yʲ R(tY)], j = 0..order, R the exponential without the terms that are known.
 
-        There are ``known`` − j of them. None if it does not settle.
+        There are ``known`` − j of them. None if it does not settle. Beyond the doubles they are
+        mpmath numbers.
         """
         degrees = range(order + 1)
+        start, top = self._top(t.real)
 
         def rows(y: Floats, log: Floats) -> Any:
             u = y / self.unit
-            return np.array([u**j * remainder(t * y, self.known - j, log) for j in degrees])
+            return np.array([u**j * remainder(t * y, self.known - j, log - top) for j in degrees])
 
         def slopes(y: Floats) -> Any:
-            u, rests = y / self.unit, [remainder(t * y, self.known - j) for j in range(order + 2)]
+            u = y / self.unit
+            rests = [remainder(t * y, self.known - j, -top) for j in range(order + 2)]
             return np.array(
                 [
                     (j * u ** max(j - 1, 0) * rests[j] + u**j * t * self.unit * rests[j + 1])
@@ -103,8 +124,32 @@ class Standard(ABC):
                 ]
             )
 
-        means = self._means(rows, slopes)
-        return None if means is None else [complex(v) * self.unit**j for j, v in enumerate(means)]
+        means = self._means(rows, slopes, start)
+        if means is None:
+            return None
+        scale = mpmath.exp(top) if top else 1.0
+        return [scale * (complex(v) * self.unit**j) for j, v in enumerate(means)]
+
+    def _top(self, slope: float) -> tuple[float, float]:
+        """Return where e^{slope·y} times the density is largest, and its logarithm there.
+
+        The median and 0 where nothing overflows.
+        """
+        if not slope:
+            return self.start, 0.0
+        away = self.unit * np.exp2(np.arange(-3.0, 61.0))
+        places = np.sort([*(self.start - away), self.start, *(self.start + away)])
+        for _ in range(ZOOMS):
+            places = np.clip(places, self.low, self.high)
+            heights = slope * (places - self.start) + self._log(places)
+            heights[~np.isfinite(heights)] = -np.inf  # a density may be infinite at its ends
+            best = int(np.argmax(heights))
+            if heights[best] < STEEPEST:
+                return self.start, 0.0
+            place, height = float(places[best]), float(heights[best])
+            last = len(places) - 1
+            places = np.linspace(places[max(best - 1, 0)], places[min(best + 1, last)], 64)
+        return place, height
 
 
 class Discrete(Standard):
@@ -116,29 +161,45 @@ class Discrete(Standard):
         found = super().first
         return None if found and abs(found[0] - 1) > ROUGH else found
 
-    def _means(self, rows: Rows, slopes: Slopes) -> Any:
-        return summed(
-            lambda k: rows(k - self.start, log_mass(self.law, k)), self.low, self.high, self.start
-        )
+    def _log(self, x: Floats) -> Floats:
+        return log_mass(self.law, np.rint(x))
+
+    def _means(self, rows: Rows, slopes: Slopes, start: float) -> Any:
+        lost: list[Any] = []
+
+        def terms(k: Floats) -> Any:
+            log = log_mass(self.law, k)
+            missing = np.flatnonzero(np.isneginf(log) & (k >= self.low) & (k <= self.high))
+            if len(missing):
+                last = k[missing[:1]] - np.sign(k[missing[:1]] - start)
+                lost.append(np.abs(rows(last - self.start, log_mass(self.law, last)))[:, 0])
+            return rows(k - self.start, log)
+
+        total = summed(terms, self.low, self.high, round(start))
+        known = total is not None and all((v <= UNKNOWN * np.abs(total)).all() for v in lost)
+        return total if known else None
 
 
 class Continuous(Standard):
     """A law with a density: integrals, by parts beside points at which it is infinite."""
 
-    def _means(self, rows: Rows, slopes: Slopes) -> Any:
+    def _log(self, x: Floats) -> Floats:
+        return log_density(self.law, x)
+
+    def _means(self, rows: Rows, slopes: Slopes, start: float) -> Any:
         holes = self._poles
         cuts = sorted({self.low, self.high, *(end for hole in holes for end in hole)})
         parts = [
             self._beside(a, b, holes[a, b], rows, slopes)
             if (a, b) in holes
-            else self._between(a, b, rows)
+            else self._between(a, b, rows, start)
             for a, b in pairwise(cuts)
         ]
         return None if any(part is None for part in parts) else sum(parts)
 
-    def _between(self, a: float, b: float, rows: Rows) -> Any:
+    def _between(self, a: float, b: float, rows: Rows, start: float) -> Any:
         """Return ∫ φ(y) f(x) dx from a to b."""
-        nearest = min(max(self.start, a), b)
+        nearest = min(max(start, a), b)
         return integrated(
             lambda x: rows(x - self.start, log_density(self.law, x)), a, b, nearest, self.unit
         )

@@ -16,6 +16,7 @@ from trueup.noise import deconvolution
 from trueup.noise.base import Noise
 from trueup.noise.laplace import Laplace
 from trueup.noise.laplace_sums import LaplaceSum
+from trueup.noise.mass import Mass
 
 if TYPE_CHECKING:
     import sympy
@@ -33,8 +34,9 @@ MAX_PARTS = 64
 class SumNoise(Noise):
     """State the law of Z₁ + … + Zₘ, independent: M(t) = Π Mᵢ(t). Made by ``noise + noise``.
 
-    Sums of Laplace noises have a closed density (:mod:`~.laplace_sums`). Other sums are known by
-    their moments and generating function.
+    Sums of Laplace noises have a closed density (:mod:`~.laplace_sums`), sums on the integers a
+    table of masses (:class:`~.mass.Mass`). Other sums are known by their moments and generating
+    function.
 
     Examples
     --------
@@ -128,7 +130,12 @@ class SumNoise(Noise):
     def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
         return _convolve([part._tilted(c, order, field) for part in self.parts])
 
-    # -- the law of a sum of Laplace noises -----------------------------------------------------
+    # -- the law of a sum of Laplace noises, or of noises on the integers -----------------------
+
+    @cached_property
+    def _table(self) -> Mass:
+        """The masses of a sum on the integers."""
+        return Mass.of(self)
 
     @cached_property
     def _law(self) -> LaplaceSum:
@@ -140,17 +147,25 @@ class SumNoise(Noise):
         return LaplaceSum(tuple(self._scales))
 
     def _density(self, x: Floats) -> Floats:
+        if self.lattice:
+            return self._table._density(x)
         return np.exp(self._law.log_density(np.abs(x)))
 
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density, far beyond where that underflows."""
+        if self.lattice:
+            return self._table.log_density(x)
         return self._law.log_density(np.abs(x))
 
     def _cdf(self, x: Floats) -> Floats:
+        if self.lattice:
+            return self._table._cdf(x)
         tail = np.exp(self._law.log_tail(np.abs(x)))
         return np.where(x < 0, tail, 1 - tail)
 
     def _quantile(self, p: Floats) -> Floats:
+        if self.lattice:
+            return self._table._quantile(p)
         return np.asarray(np.vectorize(self._quantile_of, otypes=[float])(p))
 
     def _quantile_of(self, p: float) -> float:
