@@ -30,6 +30,7 @@ import sympy
 from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.exact import symbolic
+from trueup.formula.nodes import parts_of
 from trueup.formula.opaque import Opaque
 from trueup.formula.substitution import at
 from trueup.formula.text import text
@@ -45,7 +46,7 @@ from trueup.inverse.removable import Steady, steadied
 from trueup.inverse.spectral import reciprocal
 from trueup.kernels.digits import DigitsProgram
 from trueup.kernels.evaluate import evaluate, roughly
-from trueup.kernels.tape import lower, parts_of
+from trueup.kernels.tape import lower
 from trueup.noise.operator import Operator
 from trueup.noise.uniform import Uniform
 
