@@ -275,7 +275,7 @@ def test_cdf_and_quantile_where_scipy_adds_up_masses() -> None:
         (ss.uniform(-1, 2), 2000, 2000 - mpmath.log(4000)),
         (ss.arcsine(), 800, 400 + mpmath.log(mpmath.besseli(0, 400))),
     ],
-    ids=str,
+    ids=lambda v: v.dist.name if hasattr(v, "dist") else str(v),
 )
 def test_a_generating_function_beyond_all_doubles_has_digits(law, c, logarithm):
     """Averages are taken of what is divided by its largest value."""
