@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
-from trueup.arguments import NUMBER, broadcast
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
+from trueup.inputs import NUMBER, broadcast
 from trueup.inverse.closed_ends import grids, of_ratio, projected
 from trueup.inverse.monotone import direction
 from trueup.inverse.projection import box, completed, image, rescaled, slopes

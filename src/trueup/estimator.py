@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
-from trueup.arguments import (
+from trueup.confidence import NORMAL, Intervals
+from trueup.domain import Interval
+from trueup.errors import InfiniteVariance, TrueupError
+from trueup.formula.needs import denominators
+from trueup.formula.objections import objections
+from trueup.formula.text import text
+from trueup.inputs import (
     NUMBER,
     at_truth,
     broadcast,
@@ -25,12 +31,6 @@ from trueup.arguments import (
     values_of,
     with_convention,
 )
-from trueup.confidence import NORMAL, Intervals
-from trueup.domain import Interval
-from trueup.errors import InfiniteVariance, TrueupError
-from trueup.formula.needs import denominators
-from trueup.formula.objections import objections
-from trueup.formula.text import text
 from trueup.inverse import display
 from trueup.inverse.as_written import check_as_written
 from trueup.inverse.exact_law import ExactLaw

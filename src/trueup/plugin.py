@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
-from trueup.arguments import at_truth, read_arguments
 from trueup.domain import Interval
 from trueup.formula.unkinked import without_kinks
+from trueup.inputs import at_truth, read_arguments
 from trueup.inverse.component import Cell
 from trueup.inverse.definite import definite
 from trueup.inverse.expectation import Expectation, push_forward

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
-from trueup.arguments import column
 from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.exact import number, symbolic
 from trueup.formula.operations import COMPARISONS, FUNCTIONS
 from trueup.formula.source import DEFAULT, Source
+from trueup.inputs import column
 from trueup.noise.base import Noise
 from trueup.noise.elementwise import with_mask
 from trueup.noise.noiseless import Noiseless

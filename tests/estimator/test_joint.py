@@ -12,7 +12,7 @@ import pytest
 
 import trueup as tu
 from estimator import drawn
-from trueup.arguments import read_known
+from trueup.inputs import read_known
 from trueup.inverse.holes import Axis, best_extended, extended, holes_of, inverted
 
 HALF = 1 / math.log(2)

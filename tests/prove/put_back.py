@@ -25,7 +25,7 @@ from prove import published
 from prove.faults import shown
 from prove.grammar import Case, cases
 from prove.runner import examined
-from trueup import arguments, estimator
+from trueup import estimator, inputs
 from trueup.adapters import clamping, opendp_summary
 from trueup.formula import given_derivatives, source
 from trueup.inverse import component, exact_law, existence, regularity, solve
@@ -221,7 +221,7 @@ DEFECTS = (
     Defect(
         8,
         "float32 compared with a bound that it cannot hold",
-        ((grid, "at_bounds", _as_it_is), (arguments, "at_bounds", _as_it_is)),
+        ((grid, "at_bounds", _as_it_is), (inputs, "at_bounds", _as_it_is)),
         "",
         r"^Laplace",
         _narrow_bound,
@@ -236,7 +236,7 @@ DEFECTS = (
     Defect(
         10,
         "masks lost",
-        ((estimator, "with_mask", _as_it_is), (arguments, "with_mask", _as_it_is)),
+        ((estimator, "with_mask", _as_it_is), (inputs, "with_mask", _as_it_is)),
     ),
     Defect(
         11,

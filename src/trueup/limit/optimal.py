@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.arguments import read_arguments
 from trueup.errors import TrueupError
 from trueup.exact import number
+from trueup.inputs import read_arguments
 from trueup.kernels.evaluate import evaluate
 from trueup.limit.bound import lower_bound
 from trueup.limit.column_generation import Columns, Programme, refined, solve

@@ -6,7 +6,7 @@ from trueup.mechanisms.groups import GroupMean, GroupShare
 from trueup.mechanisms.means import Mean, SmoothSensitivityMean, TwoTotalsMean
 from trueup.mechanisms.per_record import PerRecordSum, Policy
 from trueup.mechanisms.planning import Plan, plan
-from trueup.mechanisms.release import MeanRelease, SharesRelease, SharesSum, Sum, TotalRelease
+from trueup.mechanisms.released import MeanRelease, SharesRelease, SharesSum, Sum, TotalRelease
 from trueup.mechanisms.shares import Shares
 
 __all__ = [

@@ -28,7 +28,7 @@ from trueup.mechanisms.records import (
     read_outside,
     read_records,
 )
-from trueup.mechanisms.release import MeanRelease, Mechanism, root, rounding, square_of
+from trueup.mechanisms.released import MeanRelease, Mechanism, root, rounding, square_of
 from trueup.mechanisms.sampling import below, generator, publish
 from trueup.mechanisms.two_counts import TwoCounts, alpha_of, share, whole_dither
 from trueup.mechanisms.whole_numbers import Grid, float_above

@@ -21,7 +21,7 @@ from trueup.mechanisms.records import (
     read_records,
     read_size,
 )
-from trueup.mechanisms.release import MeanRelease, Mechanism, root, rounding, square_of
+from trueup.mechanisms.released import MeanRelease, Mechanism, root, rounding, square_of
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.whole_numbers import Grid, Whole, float_above
 from trueup.noise import DiscreteLaplace, Laplace

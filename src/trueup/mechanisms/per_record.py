@@ -30,7 +30,7 @@ from trueup.exact import number, symbolic
 from trueup.kernels.tape import as_float
 from trueup.mechanisms.concavity import LARGEST
 from trueup.mechanisms.records import is_beyond, listed, read_number, read_numbers
-from trueup.mechanisms.release import TotalRelease, rounding
+from trueup.mechanisms.released import TotalRelease, rounding
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.transforms import HINT, Transform, inverse_values, read_transform
 from trueup.mechanisms.whole_numbers import Whole, exact_total, float_above, step_under

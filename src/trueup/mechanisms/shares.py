@@ -21,7 +21,7 @@ from trueup.mechanisms.records import (
     read_numbers,
     read_size,
 )
-from trueup.mechanisms.release import Mechanism, SharesRelease
+from trueup.mechanisms.released import Mechanism, SharesRelease
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.share_law import ShareLaw
 from trueup.mechanisms.two_counts import alpha_of

@@ -17,5 +17,5 @@
     polynomial  the best polynomial where only moments are known
     products    several statistics: sums of products of exact and nearly unbiased factors
     component   such products region by region, as kernels and SQL take them; their law
-    answer      who answers: programme, products or polynomial; in words
+    method      who answers: programme, products or polynomial; in words
 """

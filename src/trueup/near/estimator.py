@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from trueup.inverse.scaled import Scaled
     from trueup.kernels.grid import Grid
-    from trueup.near.answer import Answer
+    from trueup.near.method import Answer
     from trueup.near.polynomial import Polynomial
     from trueup.noise.base import Noise
 
@@ -134,7 +134,7 @@ class NearlyUnbiased(Estimator):
         self._recipe = recipe  # type: ignore[assignment]
 
     def _invert(self, extension: object) -> Inverse:
-        from trueup.near.answer import answer  # with its solvers, only where one is made
+        from trueup.near.method import answer  # with its solvers, only where one is made
 
         given = self._source.expr, self._statistics, self._wish, self._tied
         try:
@@ -231,7 +231,7 @@ class NearlyUnbiased(Estimator):
     @cached_property
     def formula(self) -> sympy.Expr:
         """The estimator as a sympy expression; a table or a spline stands there by name."""
-        from trueup.near.answer import formula
+        from trueup.near.method import formula
 
         return formula(self._answer)
 
@@ -256,7 +256,7 @@ class NearlyUnbiased(Estimator):
           theorem:    least variance under bounded bias: ...
         ...
         """
-        from trueup.near.answer import explain
+        from trueup.near.method import explain
 
         return explain(self)
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.arguments import read_arguments, read_known
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.formula.text import text
+from trueup.inputs import read_arguments, read_known
 from trueup.inverse.jets import derivative
 from trueup.kernels.evaluate import evaluate
 from trueup.near.construct import Solution, attempt, check_bounded, never_zero

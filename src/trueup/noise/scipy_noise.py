@@ -16,8 +16,8 @@ from trueup.errors import TrueupError
 from trueup.exact import Exact, number
 from trueup.noise.base import Noise, positive
 from trueup.noise.cumulants import cumulants
-from trueup.noise.expectation import MAX_TERMS
 from trueup.noise.fields import Digits, working_digits
+from trueup.noise.integration import MAX_TERMS
 from trueup.noise.standard import Continuous, Discrete, Standard, log_density, log_mass, quiet
 from trueup.noise.tails import tail
 

@@ -22,7 +22,7 @@ import mpmath
 import numpy as np
 
 from trueup.noise.elementwise import Floats
-from trueup.noise.expectation import integrated, summed
+from trueup.noise.integration import integrated, summed
 
 Rows = Callable[[Floats, Floats], Any]
 """Values y and logarithms of weights there to φ(y) times the weight, one row for each φ."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from trueup.arguments import by_statistic
 from trueup.errors import TrueupError
+from trueup.inputs import by_statistic
 from trueup.inverse.closed_ends import ENDS
 from trueup.sql import glot, magnitudes
 from trueup.sql.dialects import dialect_of

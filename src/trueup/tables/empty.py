@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy
 
-from trueup.arguments import excludes
 from trueup.domain import Integers
 from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.formula.needs import denominators
 from trueup.formula.text import text
+from trueup.inputs import excludes
 from trueup.noise.discrete_laplace import DiscreteLaplace
 from trueup.tables.bounds import drawn_anew
 from trueup.tables.request import Request

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
-from trueup.arguments import read_arguments, read_known, used_conditions
 from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.formula.text import text
+from trueup.inputs import read_arguments, read_known, used_conditions
 from trueup.inverse.quotient import BOX, corners, directions, hull, linear
 from trueup.noise.cumulant_function import check_generating, cumulants, limit
 from trueup.noise.many import Summand, beyond, height, moments, region, spread

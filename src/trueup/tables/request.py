@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.arguments import by_statistic
 from trueup.confidence import NORMAL
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.estimator import Estimator
+from trueup.inputs import by_statistic
 from trueup.inverse.closed_ends import ENDS
 from trueup.inverse.component import Component
 from trueup.kernels.grid import columns
