@@ -139,8 +139,13 @@ class Bound:
 
 
 def _odds(found: int, count: int, p: float) -> float:
-    """Return the probability that at least so many of ``count`` draws have u ≤ p."""
-    return float(scipy.special.betainc(found, count - found + 1, p)) if found else 1.0
+    """Return the probability that at least so many of ``count`` draws have u ≤ p.
+
+    1 if they are no more than expected: half of the time there are at least as many.
+    """
+    if found <= p * count:
+        return 1.0
+    return float(scipy.special.betainc(found, count - found + 1, p))
 
 
 def _most_unlikely(u: Floats) -> tuple[float, int]:
