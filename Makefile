@@ -25,7 +25,8 @@ quick: $(VENV)/developed lint
 
 # Half an hour on two cores: 20,000 drawn cases against an oracle, a million texts; RELIABILITY.md
 prove: $(VENV)/developed
-	PYTHONPATH=src:tests $(BIN)/python -m prove --cases 20000 --processes 2 --write RELIABILITY.md
+	PYTHONPATH=src:tests $(BIN)/python -m prove --cases 20000 --processes 2 $(if $(SEED),--seed $(SEED)) \
+		--write RELIABILITY.md
 
 # Hours: 600 small faults of the library, one by one, and whether the tests notice; tests/mutants/TABLE.md
 mutants: $(VENV)/developed

@@ -1,4 +1,4 @@
-"""How much is tested: a part of the cases every day, all of them in ``make prove``.
+"""How much is tested: a part of the cases every day, all of them with ``TRUEUP_DEPTH=4``.
 
 A run without ``TRUEUP_DEPTH`` takes the same cases each time: it watches for what has changed. More
 cases make the net finer, which once before a release is enough.

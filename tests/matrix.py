@@ -28,6 +28,8 @@ from typing import Any, NamedTuple
 
 from packaging.requirements import Requirement
 
+from mutants.table import commit
+
 ROOT = Path(__file__).parents[1]
 FILE = Path(__file__).with_name("matrix.json")
 EXTRAS = ("fast", "tables", "near", "private", "plots", "explorer")
@@ -167,6 +169,7 @@ def tested(python: Path) -> dict[str, Any]:
     (python.parents[1] / "tests.log").write_text(answer.stdout + answer.stderr, "utf-8")
     last = answer.stdout.strip().splitlines()[-1] if answer.stdout.strip() else "no answer"
     return {
+        "commit": commit(),
         "versions": {name: versions[name] for name in SHOWN if name in versions},
         **{word: _count(last, word) for word in ("passed", "skipped", "failed", "error")},
         "failures": re.findall(r"^(?:FAILED|ERROR) (\S+)", answer.stdout, re.MULTILINE)[:20],

@@ -37,7 +37,8 @@ def written(mutants: list[Mutant], verdicts: dict[str, Any], seed: int) -> str:
     return "\n".join(
         [
             HEAD,
-            f"{drawn} mutants drawn from {_commit()}, seed {seed}; {len(mutants)} were tried.",
+            f"{drawn} mutants drawn from commit {commit()}, seed {seed}; "
+            f"{len(mutants)} were tried.",
             "",
             "| package | tried | killed | equivalent | other survivors | killed of those that "
             "are not equivalent |",
@@ -85,7 +86,8 @@ def _row(mutant: Mutant, verdicts: dict[str, Any], reasons: dict[str, str]) -> s
     return f"| {mutant.path}:{mutant.line} {mutant.scope} | {change} | {reason} |"
 
 
-def _commit() -> str:
+def commit() -> str:
+    """Return which commit this is."""
     asked = ["git", "rev-parse", "--short", "HEAD"]
     out = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
     return out.stdout.strip() or "an unknown commit"

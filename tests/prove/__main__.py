@@ -1,5 +1,7 @@
 """``python -m prove``: the deep run, which writes RELIABILITY.md and keeps what it finds.
 
+``--case N`` shows one case again, by the seed that stands behind a disagreement.
+
 On two cores: 20,000 cases in some twenty minutes, a million texts, privacy, old defects and growth
 in the rest of half an hour. Without ``--write`` only the cases are run, and nothing is kept. The
 exit code is not 0 if a case disagrees, or if a section has found a fault, which is **bold** there.
@@ -17,6 +19,7 @@ from typing import Any, TypeVar
 from mutants.table import counts
 from prove import growth, hygiene, inputs, kept, privacy, published, put_back
 from prove.faults import FAULT
+from prove.grammar import Case, draw
 from prove.reliability import written
 from prove.runner import Figures, examined, run, smallest
 
@@ -38,7 +41,12 @@ def main() -> None:
         help="run the other sections too and write the page, e.g. RELIABILITY.md; what is found is "
         "kept in tests/prove/kept.json and inputs.json",
     )
+    parser.add_argument("--case", type=int, metavar="N", help="ask one case everything, and stop")
     options = parser.parse_args()
+    if options.cases < 1 or options.processes < 1:
+        parser.error("--cases and --processes are at least 1")
+    if options.case is not None:
+        _show(draw(options.case))
     print(f"{options.cases} cases, seed {options.seed}", flush=True)
     figures = run(options.seed, options.cases, options.processes)
     print(f"cases: {figures.seconds / 60:.1f} minutes", flush=True)
@@ -64,6 +72,13 @@ def main() -> None:
         faults = [line for section in sections for line in section if FAULT in line]
     print("\n".join([*faults, f"{len(figures.findings)} disagreements in {figures.cases} cases"]))
     raise SystemExit(bool(figures.findings or faults))
+
+
+def _show(case: Case) -> None:
+    """Show a case with what comes of it, and end."""
+    report = examined(case)
+    print(case, report.outcome, *report.findings, sep="\n")
+    raise SystemExit(bool(report.findings))
 
 
 def _mutants() -> list[str]:

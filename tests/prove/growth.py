@@ -267,6 +267,7 @@ def written(steps: list[Step]) -> list[str]:
         f"Budget of processor time: {words}; memory {MEMORY >> 20} MiB. What would take more is",
         "refused, with the reason, before it is begun: work is counted, not timed. A call is the",
         "first one, of value and variance. Seconds, – where it is refused; most memory of all.",
+        f"Machines are busy and share their caches: up to {SLACK:g} times the budget is within it.",
         "",
         f"| question | size | {' | '.join(BUDGET)} | MiB |",
         f"| --- | --- |{' --- |' * (len(BUDGET) + 1)}",

@@ -20,8 +20,8 @@ def figures() -> list[str]:
         "`pyproject.toml` allows and with the newest there are. There it runs",
         f"{', '.join(f'`{t}`' for t in TESTS)}.",
         "",
-        "| Python and packages | passed | skipped | failed | versions |",
-        "| --- | --- | --- | --- | --- |",
+        "| Python and packages | commit | passed | skipped | failed | versions |",
+        "| --- | --- | --- | --- | --- | --- |",
         *(_row(name, result) for name, result in known.items()),
         "",
     ]
@@ -29,9 +29,8 @@ def figures() -> list[str]:
 
 def _row(name: str, result: dict[str, Any]) -> str:
     if result.get("missing"):
-        return f"| {name} | not run | | | this Python was not there |"
+        return f"| {name} | | not run | | | this Python was not there |"
     versions = ", ".join(f"{k} {v}" for k, v in result["versions"].items())
     failed = result["failed"] + result["error"]
-    return (
-        f"| {name} | {result['passed']:,} | {result['skipped']} | {number(failed)} | {versions} |"
-    )
+    counts = f"{result['passed']:,} | {result['skipped']} | {number(failed)}"
+    return f"| {name} | {result.get('commit', '')} | {counts} | {versions} |"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from mutants.table import commit
 from prove.checks import SHARES
 from prove.runner import Figures
 
@@ -73,8 +74,8 @@ def written(
             "every answer is compared with an oracle that shares no code with it (`tests/prove/`).",
             "What takes long is asked of a share of the cases, drawn with the case.",
             "",
-            f"{figures.cases:,} cases, seed {figures.seed}, {figures.seconds / 60:.0f} minutes on "
-            f"{figures.processes} processes.",
+            f"{figures.cases:,} cases on commit {commit()}, {figures.seconds / 60:.0f} minutes on "
+            f"{figures.processes} processes; `make prove SEED={figures.seed}` draws them again.",
             "",
             *_table("outcome", figures.outcomes),
             *_compared(figures),
