@@ -63,6 +63,26 @@ def test_wrong_usage_is_2_and_shows_usage(argv, capsys):
     assert "usage: trueup" in captured.err
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    {
+        "debais": "did you mean trueup debias?",
+        "Report": "did you mean trueup report?",
+        "total": "did you mean trueup debias … --total?",
+        "ratio": "did you mean trueup debias … --ratio?",
+        "plan": "did you mean trueup release … --plan?",
+        "nonsense": f"the commands are {', '.join(COMMANDS)}",
+        "explore --port abc": "trueup explore --help shows what it takes",
+        "debias": "trueup debias --help shows what it takes",
+        "debias a.csv b.csv --nonsense": "trueup debias --help shows what it takes",
+        "--nonsense": "trueup --help shows what it takes",
+    }.items(),
+)
+def test_wrong_usage_ends_with_a_hint(line, hint, capsys):
+    assert main(line.split()) == 2
+    assert capsys.readouterr().err.endswith(f"\nHint: {hint}\n")
+
+
 def test_our_errors_are_message_and_hint_without_traceback(monkeypatch, capsys):
     fail_with(monkeypatch, trueup.TrueupError("scale must be positive, got -1", "give e.g. 2"))
     assert main(["paper"]) == 1

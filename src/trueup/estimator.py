@@ -80,7 +80,8 @@ def unbiased(
         First and second derivative of a Python function.
     empty
         What f is, by convention, where its denominator is 0: the estimate is then unbiased for
-        empty cells too. For integer noise.
+        empty cells too. For integer noise. It is no bound: without ``n >= 0`` in the domain true
+        counts below 0 are taken to be possible, and errors are larger.
     prior
         Where conditions leave out finitely many points, weights of the true values over which the
         variance is to be least on average: a formula or a function of the statistics.

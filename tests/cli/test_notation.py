@@ -66,8 +66,10 @@ def test_every_family_can_be_written():
         ("", "expected a noise family"),
         ("2", "expected a noise family"),
         ("laplace(" + "9" * 1000 + ")", "a number of 1000 characters"),
+        ("laplace(2, epsilon=1)", "laplace: scale and epsilon exclude each other"),
+        ("laplace(2, sensitivity=3)", "laplace: scale and sensitivity exclude each other"),
     ],
-    ids=range(15),
+    ids=range(17),
 )
 def test_bad_noise_is_refused_at_its_place(text, problem):
     with pytest.raises(TrueupError, match=r"(?s)character.*Hint: ") as caught:

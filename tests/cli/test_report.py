@@ -84,3 +84,14 @@ def test_files_are_replaced_only_if_told(table, tmp_path, run):
     assert figures.read_text(encoding="utf-8") == "mine"
     assert run(*asked, "--force").code == 0
     assert figures.read_text(encoding="utf-8").startswith("estimate,sizes,")
+
+
+def test_a_value_in_empty_cells_is_no_bound_and_what_is_proposed_is_one(tmp_path, run):
+    pl.DataFrame({"s": [20, 3, 0, 41], "n": [7, 30, -9, 12]}).write_csv(tmp_path / "cells.csv")
+    asked = ["report", tmp_path / "cells.csv", "mean = s/n", "--noise", "discrete_laplace(2)"]
+    done = run(*asked, "--empty", "0")
+    assert (done.code, "\n-9 to -5 " in done.out) == (0, True)
+    assert 'if n is a count, --domain "n>=0" says so' in done.out
+    done = run(*asked, "--empty", "0", "--domain", "n>=0")
+    assert (done.code, " to -" in done.out, "--domain" in done.out) == (0, False, False)
+    assert "it is no bound" in " ".join(run("report", "--help").out.split())

@@ -265,3 +265,17 @@ def test_a_run_with_a_bias_says_how_large_it_is(tmp_path, capfd):
         assert float(mean) == pytest.approx(python(**given), rel=1e-9)
         assert float(stderr) == pytest.approx(python.stderr(**given), rel=1e-9)
     assert "mean: bias at most 50 % of the true value, certified" in capfd.readouterr().err
+
+
+def test_a_bad_formula_of_a_sidecar_is_named_with_file_and_key(tmp_path):
+    path = tmp_path / "release.toml"
+    path.write_text(SPEC.replace('"s/n"', '"s/(n"'))
+    with pytest.raises(TrueupError, match=r"release\.toml, estimate\.mean: .*\n  s/\(n\n"):
+        read_spec(path)
+
+
+@pytest.mark.parametrize("name", ["none.toml", "."], ids=["no file", "a folder"])
+def test_a_sidecar_that_is_not_there(name, tmp_path, capsys):
+    assert main(["explain", "n", "--spec", str(tmp_path / name)]) == 1
+    said = capsys.readouterr().err
+    assert said == f"trueup: there is no file {tmp_path / name}\nHint: check the path of the TOML\n"

@@ -34,6 +34,13 @@ def test_what_is_no_estimator(constructor, value):
     assert "m must be an estimator" in refusal(constructor, m=value)
 
 
+def test_a_misspelt_option_is_no_estimator(constructor):
+    for given, meant in (({"colums": {"s": "pay"}}, True), ({"mean": 3}, False)):
+        with pytest.raises(tu.TrueupError, match="must be an estimator") as caught:
+            tu.debias(constructor({"s": [1.0], "n": [2]}), **given)
+        assert caught.value.hint.startswith("did you mean columns?") == meant
+
+
 def test_unknown_statistics(constructor):
     assert "columns= names 'x'" in refusal(constructor, columns={"x": "pay"}, m=MEAN)
     assert "scales= names 'q'" in refusal(constructor, scales={"q": "pay"}, m=MEAN)

@@ -106,3 +106,28 @@ def test_garbage_under_a_null_is_not_looked_at():
     assert values.to_pylist() == [2.0, None, 4.0]
     out = tu.debias(pa.table({"n": values}), e=COUNT)
     assert out["e"].to_pylist() == [COUNT(2.0), None, COUNT(4.0)]
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Float64", "int64[pyarrow]", "double[pyarrow]"])
+@pytest.mark.parametrize("missing", [np.nan, None], ids=["NaN", "object"])
+def test_nan_of_numpy_beside_a_nullable_column_is_null_as_in_pandas(dtype, missing):
+    """Unmasked, a NaN would be no <NA> and spoil the mean of the column."""
+    pd, _ = needs("pandas"), needs("pyarrow")
+    s = pd.Series([1.0, missing, 3.0, 4.0], dtype=object if missing is None else float)
+    n = pd.array([10, 20, None, 30], dtype=dtype)
+    frame = pd.DataFrame({"s": s, "n": n, "t": s})
+    noise = {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2)}
+    mean = tu.unbiased("s/n", noise, {"n": (1, None)})
+    out = tu.debias(frame, mean=mean, plain=tu.unbiased("t**2", tu.Laplace(2)), interval=0.9)
+    for name in ("mean", "mean_stderr", "mean_low", "mean_high"):
+        assert out[name].isna().tolist() == [False, True, True, False], name
+        assert not np.isnan(out[name].to_numpy(float, na_value=0.0)).any(), name
+    assert out["mean"].mean() == pytest.approx((mean(s=1.0, n=10.0) + mean(s=4.0, n=30.0)) / 2)
+    assert out["plain"].dtype == np.float64
+    assert out["plain"].isna().tolist() == [False, True, False, False]
+    whole = frame.dropna().astype({"s": float})
+    for made in (tu.total, tu.ratio):
+        found = made(frame, missing="skip", mean=mean)
+        assert found.equals(made(whole, mean=mean))
+        with pytest.raises(tu.TrueupError, match="2 of 4 rows miss a number"):
+            made(frame, mean=mean)

@@ -25,6 +25,21 @@ from trueup.noise import (
 from trueup.noise.privacy import discrete_profile
 
 
+@pytest.mark.parametrize(
+    ("family", "given", "named", "both"),
+    [
+        (Laplace, (2,), {"epsilon": 1}, "scale and epsilon"),
+        (Laplace, (), {"scale": 2, "epsilon": 1}, "scale and epsilon"),
+        (DiscreteLaplace, (2,), {"sensitivity": 3}, "scale and sensitivity"),
+        (Gaussian, (2,), {"rho": 1}, "scale and rho"),
+    ],
+)
+def test_a_scale_and_a_budget_exclude_each_other(family, given, named, both):
+    with pytest.raises(TrueupError, match=f"{both} exclude each other") as caught:
+        family(*given, **named)
+    assert f"write {family.__name__}(scale), or the privacy budget" in caught.value.hint
+
+
 def test_pure_budgets_are_exact():
     assert Laplace.from_budget(3, 2) == Laplace(Fraction(2, 3))
     assert type(Laplace.from_budget(3, 2).scale) is Fraction
@@ -212,8 +227,6 @@ def test_a_budget_by_name_is_checked_like_any_other():
         Laplace(epsilon=-1)
     with pytest.raises(TrueupError, match=r"whole|integer"):
         DiscreteLaplace(epsilon=1, sensitivity=0.5)
-    with pytest.raises(TypeError):
-        Laplace(2, epsilon=1)
     with pytest.raises(TypeError):
         Laplace(epsilon=1, sensitvity=2)
     assert list(inspect.signature(Laplace).parameters) == ["scale"]

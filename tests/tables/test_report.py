@@ -375,6 +375,38 @@ def test_words_say_what_was_made_for_what():
     assert empty.rows[-1]["naive"] is not None
 
 
+def test_a_value_in_empty_cells_is_no_bound_and_the_report_says_so():
+    frame = pl.DataFrame({"s": [400, 7, 9, 0], "n": [10, 3, 0, -12]})
+    law = {"s": LAW, "n": LAW}
+    free = tu.report(frame, ratio=tu.unbiased("s/n", law, empty=0))
+    assert any(row["low"] < 0 for row in free.rows)
+    assert 'if n is a count, domain="n >= 0" says so' in str(free)
+    told = tu.report(frame, ratio=tu.unbiased("s/n", law, "n >= 0", empty=0))
+    assert all(row["low"] >= 0 for row in told.rows)
+    assert told.rows[-1]["unbiased"] < free.rows[-1]["unbiased"]
+    negative = tu.report(frame[["s"]], square=tu.unbiased("s**2", LAW))
+    for found in (told, negative):
+        assert "domain=" not in str(found)
+
+
+def test_where_no_bound_moves_a_value_nothing_is_called_clipped():
+    """The rival is the formula at published values, off by Var Z = 2·2² here."""
+    frame = pl.DataFrame({"n": [3.0, 30.0, -2.0, 411.0]})
+    found = tu.report(frame, square=tu.unbiased("n**2", tu.Laplace(2)))
+    every = found.rows[-1]
+    assert every["clipped"] is every["clipped_bias"] is None
+    assert every["naive_bias"] == pytest.approx(2 * 2**2)
+    assert every["break_even"] == 1
+    (errors, wins, *_) = found.conclusions["square"]
+    assert errors.endswith(" naive (n**2)")
+    assert "clipped" not in errors + wins
+    assert "–" not in errors
+    bounded = tu.report(frame, square=tu.unbiased("n**2", tu.Laplace(2), (0, None)))
+    (errors, wins, *_) = bounded.conclusions["square"]
+    assert errors.endswith(" clipped (max(0, n)**2)")
+    assert "clipped" in wins
+
+
 @pytest.mark.parametrize(
     ("frame", "given", "message"),
     [

@@ -24,11 +24,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import io
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from trueup._version import __version__
 from trueup.errors import TrueupError
@@ -51,6 +52,24 @@ examples:
   trueup paper                     the paper's figures and numbers, recomputed, in ./trueup-paper
   trueup debias --help             what a command takes
 """
+
+
+_ELSEWHERE = {
+    "total": "trueup debias … --total",
+    "ratio": "trueup debias … --ratio",
+    "plan": "trueup release … --plan",
+}
+"""What is no command, but an option of one."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors end with a hint, as all of ours do."""
+
+    def error(self, message: str, hint: str = "") -> NoReturn:
+        """Show the usage, what was wrong, and a hint."""
+        self.print_usage(sys.stderr)
+        hint = hint or f"{self.prog} --help shows what it takes"
+        self.exit(USAGE, f"{self.prog}: error: {message}\nHint: {hint}\n")
 
 
 class WrongUsage(TrueupError):
@@ -102,9 +121,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> _Parser:
     """Return the parser with every subcommand."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="trueup",
         description="Unbiased numbers from differentially private releases, and how sure they are.",
         epilog=_EXAMPLES,
@@ -122,17 +141,19 @@ def build_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.configure(sub)
-        sub.set_defaults(run=module.run)
+        sub.set_defaults(run=module.run, parser=sub)
     return parser
 
 
 def _run(argv: Sequence[str] | None) -> int:
     """Parse and run; argparse's own exits become exit codes."""
-    parser = build_parser()
+    parser, given = build_parser(), sys.argv[1:] if argv is None else argv
     try:
-        args, rest = parser.parse_known_args(_joined(sys.argv[1:] if argv is None else argv))
+        if given and given[0] not in COMMANDS and not given[0].startswith("-"):
+            parser.error(f"there is no command {given[0]!r}", _meant(given[0]))
+        args, rest = parser.parse_known_args(_joined(given))
         if rest and (not hasattr(args, "formulas") or any(r.startswith("-") for r in rest)):
-            parser.error(f"unrecognized arguments: {' '.join(rest)}")
+            getattr(args, "parser", parser).error(f"unrecognized arguments: {' '.join(rest)}")
         if rest:  # formulas after an option
             args.formulas += rest
     except SystemExit as stop:  # --help, --version, wrong usage
@@ -142,6 +163,20 @@ def _run(argv: Sequence[str] | None) -> int:
         return USAGE
     code: int = args.run(args)
     return code
+
+
+def _meant(word: str) -> str:
+    """Return a hint at the command that a word may stand for.
+
+    Examples
+    --------
+    >>> _meant("debais"), _meant("total")
+    ('did you mean trueup debias?', 'did you mean trueup debias … --total?')
+    """
+    near = difflib.get_close_matches(word.lower(), [*COMMANDS, *_ELSEWHERE], 1)
+    if near:
+        return f"did you mean {_ELSEWHERE.get(near[0], f'trueup {near[0]}')}?"
+    return f"the commands are {', '.join(COMMANDS)}"
 
 
 def _joined(argv: Sequence[str]) -> list[str]:

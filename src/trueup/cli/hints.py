@@ -2,7 +2,7 @@
 
 ::
 
-    domain={'n': (1, None)}         --domain "n>=1"
+    domain={'n': (1, None)}         --domain "n>=1", also of domain="n >= 1"
     DiscreteLaplace(2)              discrete_laplace(2)
     Fraction(1, 2)                  1/2
     sd(q) at …                      trueup explain --at …
@@ -33,6 +33,7 @@ _NAMED = "at_most|cells|interval|max_bias|missing|unit"  # spelt alike, but for 
 _WORDS: list[tuple[str, Callable[[str], str]]] = [
     (rf"nearly_unbiased{_NEST}", lambda _: "--max-bias 0.05"),
     (r"domain=\{[^{}]*\}", lambda text: _options(text.removeprefix("domain="))),
+    (r'domain="[^"]*"', lambda text: _domain(text[8:-1])),
     (r"\(low, high\) with low <= high; None on a side means", lambda _: _ENDS),
     (r"e\.g\. 0\.01 with relative=True; for none use unbiased\(\)", lambda _: _NO_BIAS),
     (r"use relative=False, or ", lambda _: "use "),
@@ -115,8 +116,19 @@ def _options(domain: str) -> str:
     '--domain "n>=1" --domain \'0<=`a b`<=2.5\''
     """
     bounds = ast.literal_eval(domain).items()
-    texts = [_bound(name, *pair) for name, pair in bounds]
-    return " ".join(f"--domain '{t}'" if "`" in t else f'--domain "{t}"' for t in texts)
+    return " ".join(_domain(_bound(name, *pair)) for name, pair in bounds)
+
+
+def _domain(bound: str) -> str:
+    """Return a bound as an option.
+
+    Examples
+    --------
+    >>> _domain("n >= 0"), _domain("`a b`>=0")
+    ('--domain "n>=0"', "--domain '`a b`>=0'")
+    """
+    bound = bound.replace(" >= ", ">=")
+    return f"--domain '{bound}'" if "`" in bound else f'--domain "{bound}"'
 
 
 def _bound(name: str, low: float | None, high: float | None) -> str:

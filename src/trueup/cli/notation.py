@@ -165,12 +165,14 @@ def make_noise(
     if found is None:
         hint = nearest(snake(family), known) or f"one of {', '.join(known)}"
         raise TrueupError(f"there is no noise family {quoted(family)}", hint)
-    own = {f.name for f in dataclasses.fields(found)}
+    fields = dataclasses.fields(found)
+    own = {f.name for f in fields}
+    mixed = not named.keys() <= own
     if scaled and "scale" in own and not positional and "epsilon" not in named:
         named = {"scale": _SOME_SCALE, **named}
     budget = getattr(found, "from_budget", None)
-    make: Any = budget if budget and named and not named.keys() <= own else found
-    _check_names(family, found, named)
+    make: Any = budget if budget and mixed else found
+    _check_names(family, found, [*[f.name for f in fields][: len(positional) * mixed], *named])
     try:
         inspect.signature(make).bind(*positional, **named)
     except TypeError as error:

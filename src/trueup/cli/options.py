@@ -26,7 +26,8 @@ bounds on the true value:
   --domain "0 <= s <= n"    --domain "a + b >= 1"    --domain "s <= 300*n"    between statistics
 
 cells that may be empty (integer noise):
-  --empty 0          what every quotient is where its denominator is 0; --empty mean=0 for one
+  --empty 0          what every quotient is where its denominator is 0; --empty mean=0 for one;
+                     with --domain "n>=0", or counts below 0 are taken to be possible
 
 less noise for some bias, which is certified (needs trueup[near]):
   --max-bias 0.2     of every quotient, relative to it; --max-bias mean=0.2 for one
@@ -68,7 +69,11 @@ def add_release(parser: argparse.ArgumentParser) -> None:
     for option, metavar, text in (
         ("--noise", "NAME=LAW", "noise of a statistic, e.g. 's=laplace(2)'"),
         ("--domain", "BOUND", "what is known of a true value, e.g. 'n>=1'"),
-        ("--empty", "VALUE", "what a quotient is where its denominator is 0, or 'mean=0' for one"),
+        (
+            *("--empty", "VALUE"),
+            "what a quotient is where its denominator is 0, or 'mean=0' for one; it is no bound: "
+            "say --domain 'n>=0', too, of a count",
+        ),
         ("--max-bias", "BIAS", "bias allowed, relative to the result, or 'mean=0.2' for one"),
         ("--cells", "COUNT", "choose the bias for sums of so many cells, or 'mean=400' for one"),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read, count, print."""
     from trueup.cli import WrongUsage
+    from trueup.cli.hints import reworded
     from trueup.cli.sidecar import read_release
     from trueup.files.job import report_job
 
@@ -68,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
     cells = release.cells.pop("", None)  # of the total: the estimator may be any
     job = release.job(args, release.estimators(), output="-", outputs=("value",))
     found = report_job(job, None if cells is None else float(cells))
+    own_words = [replace(d, notes=tuple(map(reworded, d.notes))) for d in found.decisions]
+    found = replace(found, decisions=tuple(own_words))
     print(found)
     if args.table is not None:
         with args.table.open("w", newline="", encoding="utf-8") as file:

@@ -359,6 +359,10 @@ def read_spec(path: Path) -> Release:
                 f"{path}, estimate.{name}: a formula is text, got {formula!r}",
                 f'write {name} = "s/n"',
             )
+        try:
+            parse(formula)
+        except TrueupError as error:
+            raise TrueupError(f"{path}, estimate.{name}: {error.message}", error.hint) from None
         release.estimates[name] = formula
     return release
 
@@ -394,6 +398,8 @@ def read_toml(path: Path, known: tuple[str, ...], hint: str) -> dict[str, Any]:
     """Return what is in a TOML file that may have these keys."""
     try:
         data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        raise TrueupError(f"there is no file {path}", "check the path of the TOML") from None
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, numbers or nests without end
         raise TrueupError(f"{path} is not TOML: {error}", hint) from None
     for key in data:

@@ -8,6 +8,7 @@ from typing import Any
 _BIAS = "the card “What a little bias buys”"
 _FIELDS = [
     (r",? e\.g\. (?:domain=\{[^}]*\}|domain=\([^)]*\)|--domain (?:\"[^\"]*\"|'[^']*'))", ""),
+    (r'domain="([^"]*)"', r"the bound \1"),
     (r"Fraction\((-?\d+), (\d+)\)", r"\1/\2"),
     (r"nearly_unbiased\((?:[^()]|\([^()]*\))*\)", _BIAS),
     (r"\bmax_bias=(\S+) works", r"a bias of \1 works"),

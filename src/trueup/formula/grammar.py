@@ -44,6 +44,9 @@ _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _POWER = range(1, 9)
 _BINDING = {"or": _OR, "and": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT}
 _BINDING |= {"**": _POWER, **dict.fromkeys(SIGNS, _COMPARISON)}
 
+_ELSEWHERE = {"ln": "log", "greatest": "max", "least": "min", "if": "where", "ifelse": "where"}
+"""What other languages call our functions, where that is spelt otherwise."""
+
 _COUNTED = {
     "nodes": (limits.NODES, "parts"),
     "extrema": (limits.EXTREMA, "calls of min and max"),
@@ -337,9 +340,11 @@ class _Parser:
 
     def unknown(self, token: Token) -> FormulaError:
         """Return the error for a function outside the grammar."""
-        close = difflib.get_close_matches(token.value.lower(), CALLABLE, 1)
+        word = token.value.lower()
+        close = [_ELSEWHERE.get(word), *difflib.get_close_matches(word, CALLABLE, 1)]
+        meant = next((name for name in close if name), None)
         known = f"the functions are {', '.join(CALLABLE)}; write * to multiply"
-        hint = f"did you mean {close[0]}? Otherwise, {known}" if close else known
+        hint = f"did you mean {meant}? Otherwise, {known}" if meant else known
         return refusal(self.text, token.start, f"unknown function {quoted(token.value)}", hint)
 
     def miscounted(self, token: Token, given: int) -> FormulaError:

@@ -24,8 +24,20 @@ def names(frame: Any) -> list[Any]:
 
 
 def pieces(frame: Any, names: Sequence[Any]) -> Iterator[Piece]:
-    """Yield the columns; NumPy ones are not copied."""
-    yield Piece(0, {name: column(frame[name], name) for name in names})
+    """Yield the columns; NumPy ones are not copied.
+
+    Beside a nullable or Arrow column the NaN of a NumPy one is null, as in pandas' own arithmetic.
+    """
+    columns = {name: column(frame[name], name) for name in names}
+    plain = [name for name in names if isinstance(frame[name].dtype, np.dtype)]
+    if len(plain) < len(names):
+        columns |= {name: _nan_is_null(columns[name]) for name in plain}
+    yield Piece(0, columns)
+
+
+def _nan_is_null(column: Column) -> Column:
+    missing = np.isnan(column.values)
+    return Column(column.values, missing if missing.any() else None)
 
 
 def column(series: Any, name: Any) -> Column:

@@ -75,10 +75,11 @@ def report(
     with its own share of the cells, and with the other statistics at the mean and spread that
     cells of the class have; errors of a class are their averages. "Clipped" is the formula at
     published values moved to the nearest bound, x/max(y, 1) for s/n with n ≥ 1; "naive" is the
-    formula where the published denominator is above 0, other cells being left out. Where bounds
-    say that no cell is empty but the table has empty cells, they are a class, with the value 0. A
-    cell is too noisy to use alone if the expected error of the estimator that was given is larger
-    than the true value.
+    formula where the published denominator is above 0, other cells being left out; without bounds
+    nothing is clipped, and it is the formula at all published values. Where bounds say that no cell
+    is empty but the table has empty cells, they are a class, with the value 0. A cell is too noisy
+    to use alone if the expected error of the estimator that was given is larger than the true
+    value.
 
     Examples
     --------
@@ -208,7 +209,7 @@ def _cells(decision: Decision) -> Iterator[tuple[str, ...]]:
     for line in (*decision.lines, decision.overall):
         errors = [*line.one.values(), *line.average.values()]
         numbers = [f"{line.cells:,}", short(line.value), *map(short, errors)]
-        never = "never" if line.compared else "–"
+        never = "never" if decision.compared(line) else "–"
         wins = never if line.break_even is None else f"{line.break_even:,}"
         yield (line.sizes, *numbers, wins, f"{line.too_noisy:,}")
 

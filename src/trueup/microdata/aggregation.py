@@ -428,8 +428,9 @@ def _no_column(name: str, columns: Sequence[str]) -> TrueupError:
     folded = {c.casefold(): c for c in columns}
     near = difflib.get_close_matches(name.casefold(), folded, 1)
     shown = ", ".join(columns[:12]) + (", …" if len(columns) > 12 else "")
-    hint = f"did you mean {folded[near[0]]}?" if near else f"it has {shown}"
-    return TrueupError(f"the data has no column {name!r}", f"{hint}; {SPENT}")
+    spent = f"? {SPENT.capitalize()}" if near else f"; {SPENT}"
+    hint = f"did you mean {folded[near[0]]}" if near else f"it has {shown}"
+    return TrueupError(f"the data has no column {name!r}", hint + spent)
 
 
 def _use(total: Total) -> Use:

@@ -209,10 +209,11 @@ def _take(
     named: dict[str, Any],
     needed: tuple[str, ...],
     also: tuple[str, ...] = (),
+    usage: str = "",
 ) -> list[Any]:
     """Return the arguments in order, None for those that may be left out."""
     names = (*needed, *also)
-    usage = f"write {kind}({', '.join(needed)})"
+    usage = usage or f"write {kind}({', '.join(needed)})"
     if len(values) > len(names):
         raise TrueupError(f"{kind} takes {', '.join(names)}, got {values!r}", usage)
     given = dict(zip(names, values, strict=False))
@@ -250,16 +251,31 @@ def _bounded(made: type[Mean] | type[Sum], values: list[Any], named: dict[str, A
 
 
 def _share(values: list[Any], named: dict[str, Any]) -> Share:
-    column, categories = _take("share", values, named, ("column", "categories"))
+    usage = f"list every possible value, e.g. {_example(values)}"
+    column, categories = _take("share", values, named, ("column", "categories"), usage=usage)
     listed = [] if not isinstance(categories, list) else [key_text(c) for c in categories]
     if any(not c.strip() for c in listed):
         raise TrueupError(f"a category is blank: {categories!r}", "blank values count as missing")
     if not 2 <= len(set(listed)) == len(listed) <= MAX_CATEGORIES:
         raise TrueupError(
             f"categories must be 2 to {MAX_CATEGORIES} different names, got {categories!r}",
-            "list every possible value, e.g. share(sex, ['f', 'm'])",
+            usage,
         )
     return Share(_column(column), tuple(listed))
+
+
+def _example(values: list[Any]) -> str:
+    """Return a share as it is written, with the column and the categories that were given.
+
+    Examples
+    --------
+    >>> _example(["union"]), _example(["tax band", "low", "high"])
+    ("share(union, ['yes', 'no'])", "share(`tax band`, ['low', 'high'])")
+    """
+    column, *given = values or ["union"]
+    loose = [str(v) for v in given if not isinstance(v, list)]
+    listed = loose if len(loose) > 1 else ["yes", "no"]
+    return f"share({column if _NAME.fullmatch(str(column)) else f'`{column}`'}, {listed!r})"
 
 
 def _per_record(values: list[Any], named: dict[str, Any]) -> PerRecord:

@@ -41,9 +41,19 @@ class Family(ABCMeta):
         """Return the noise with these parameters, or with those that a budget asks for."""
         budget = getattr(cls, "from_budget", None)
         own = inspect.signature(cls).parameters
-        if budget is None or given or not named or named.keys() <= own.keys():
+        if budget is None or not named or named.keys() <= own.keys():
             return super().__call__(*given, **named)
-        return budget(**named)
+        asked = inspect.signature(budget).parameters
+        stated = {*list(own)[: len(given)], *named} - asked.keys()
+        both = [name for name in own if name in stated]
+        for name in named:
+            if both and name in asked:
+                raise TrueupError(
+                    f"{cls.__name__}: {both[0]} and {name} exclude each other, each says how large "
+                    "the noise is",
+                    f"write {cls.__name__}({both[0]}), or the privacy budget alone",
+                )
+        return super().__call__(*given, **named) if given else budget(**named)
 
     @property
     def __signature__(cls) -> inspect.Signature:

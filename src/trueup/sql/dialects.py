@@ -7,6 +7,7 @@ infinities and NaN, some NULL, some stop the query. See :class:`Dialect`.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from typing import Literal
 
 from trueup.errors import TrueupError
@@ -102,8 +103,10 @@ def dialect_of(name: object) -> Dialect:
         return name
     known = _ALIASES.get(str(name).lower(), str(name).lower())
     if known not in DIALECTS:
+        words = sorted({*DIALECTS, *_ALIASES})
+        near = difflib.get_close_matches(known, words, 1)
         raise TrueupError(
             f"{name!r} is no SQL dialect that is known here",
-            f"known are {', '.join(sorted({*DIALECTS, *_ALIASES}))}",
+            f"did you mean {near[0]}?" if near else f"known are {', '.join(words)}",
         )
     return DIALECTS[known]

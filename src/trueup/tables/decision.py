@@ -65,11 +65,6 @@ class Line:
     too_noisy: int
 
     @property
-    def compared(self) -> bool:
-        """Whether there are both an unbiased and a clipped estimator."""
-        return self.one["unbiased"] is not None and self.one["clipped"] is not None
-
-    @property
     def row(self) -> dict[str, Any]:
         """The line as plain data, for tables and JSON."""
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
@@ -83,12 +78,16 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What speaks for which estimator of one formula, on one table."""
+    """What speaks for which estimator of one formula, on one table.
+
+    ``rivals`` says how the estimates are made that one would take otherwise, by kind; the
+    break-even is with the first of them.
+    """
 
     name: str
     formula: str
     size: str
-    clipped: str
+    rivals: dict[str, str]
     cells: int
     lines: tuple[Line, ...]
     overall: Line
@@ -102,17 +101,27 @@ class Decision:
         return [{"estimate": self.name} | line.row for line in (*self.lines, self.overall)]
 
     @property
+    def rival(self) -> str:
+        """What the unbiased estimate is compared with: the clipped one, or the naive."""
+        return next(iter(self.rivals))
+
+    def compared(self, line: Line) -> bool:
+        """Whether a line has errors of both the unbiased estimate and its rival."""
+        return line.one["unbiased"] is not None and line.one[self.rival] is not None
+
+    @property
     def conclusions(self) -> list[str]:
         """What follows, in words."""
         every, given = self.overall, self.near
-        named = {"clipped": f" ({self.clipped})", "naive": f" ({self.size} ≤ 0 left out)"}
-        errors = [f"{short(every.average[k])} {KINDS[k]}{named.get(k, '')}" for k in KINDS]
+        named = {kind: f" ({how})" for kind, how in self.rivals.items()}
+        known = {kind: error for kind, error in every.average.items() if error is not None}
+        errors = [f"{short(error)} {KINDS[k]}{named.get(k, '')}" for k, error in known.items()]
         said = [
             f"the expected error of the average of {every.average_of:,} such cells, about "
-            f"{short(every.value)}, is {', '.join(errors)}",
+            f"{short(every.value)}, is {', '.join(errors) or 'infinite'}",
         ]
-        if every.compared:
-            said.append(_winning(every.break_even))
+        if self.compared(every):
+            said.append(_winning(every.break_even, self.rival))
         if given is not None:
             said.append(f"nearly unbiased: {given.certified}{_made_for(given, every)}")
         share = f"{every.too_noisy:,} of {every.cells:,} cells are too noisy to use alone"
@@ -134,12 +143,12 @@ def _made_for(near: NearlyUnbiased, every: Line) -> str:
     return words
 
 
-def _winning(cells: int | None) -> str:
+def _winning(cells: int | None, rival: str) -> str:
     if cells is None:
-        return "there is no number of cells from which on unbiased estimates beat clipped ones"
+        return f"there is no number of cells from which on unbiased estimates beat {rival} ones"
     if cells <= 1:
-        return "unbiased estimates are as close as clipped ones from the first cell on"
-    return f"from about {cells:,} such cells on the unbiased average, or total, beats the clipped"
+        return f"unbiased estimates are as close as {rival} ones from the first cell on"
+    return f"from about {cells:,} such cells on the unbiased average, or total, beats the {rival}"
 
 
 def short(value: float | None) -> str:
@@ -167,17 +176,18 @@ def decide(name: str, estimator: Estimator, counts: Counts, cells: float | None)
     count = int(cells or getattr(estimator, "cells", None) or rows)
     errors = _Errors(estimator, size, known, count)
     lines = [errors.line(found, rows, k) for k in _held(found, rows)]
+    doubts = [*_doubts(size.name, found, rows), *_below_zero(estimator, size, lines)]
     return Decision(
         name,
         text(estimator.estimand),
         size.name,
-        text(Clipped(estimator).formula),
+        errors.rivals,
         rows,
         tuple(lines),
         errors.line(found, rows),
         errors.near,
         errors.own,
-        (*errors.notes, *_doubts(size.name, found, rows)),
+        (*errors.notes, *doubts),
     )
 
 
@@ -187,6 +197,17 @@ def _doubts(size: str, found: Shares, rows: int) -> list[str]:
     return [
         f"the stated bounds say that {size} is never 0, but about {found.shares[0] * rows:,.0f} of "
         f"{rows:,} cells look empty; they are counted with the value 0"
+    ]
+
+
+def _below_zero(estimator: Estimator, size: Size, lines: list[Line]) -> list[str]:
+    """Return what to say of negative sizes where a value in empty cells, but no bound, is given."""
+    if estimator._recipe[-1] is None or all(line.low >= 0 for line in lines):
+        return []
+    name = " + ".join(text(s.symbol) for s in estimator._statistics if s.symbol.name in size.parts)
+    return [
+        f"true sizes below 0 are taken to be possible: a value in empty cells is no bound; if "
+        f'{name} is a count, domain="{name} >= 0" says so, and errors are smaller'
     ]
 
 
@@ -216,10 +237,7 @@ class _Errors:
             exact, self.near = estimator, self._made("nearly_unbiased", near)
         given = {"unbiased": exact, "nearly_unbiased": self.near}
         self.moments = {k: self._made(k, partial(self._of, e)) for k, e in given.items() if e}
-        self.moments["clipped"] = self._made("clipped", partial(self._clipped, Clipped(estimator)))
-        naive = partial(naive_moments, estimator, size, known.truth)
-        counted = size.divides and size.low >= 0
-        self.left_out = self._made("naive", naive) if counted else None
+        self.rivals = self._compare(estimator, size)
         self.own = "nearly_unbiased" if self.near is estimator else "unbiased"
 
     def _made(self, kind: str, make: Any) -> Any:
@@ -229,6 +247,21 @@ class _Errors:
         except TrueupError as error:
             self.notes.append(f"{KINDS[kind]}: {error.message}")
             return None
+
+    def _compare(self, estimator: Estimator, size: Size) -> dict[str, str]:
+        """Compute the errors of estimates that one would take otherwise, and return how these are.
+
+        Where no bound moves a published value nothing is clipped: that is the naive estimate.
+        """
+        clipped, rivals = Clipped(estimator), {}
+        moves, counted = clipped.formula != estimator.estimand, size.divides and size.low >= 0
+        if moves or not counted:
+            kind = "clipped" if moves else "naive"
+            self.moments[kind] = self._made(kind, partial(self._clipped, clipped))
+            rivals[kind] = text(clipped.formula)
+        naive = partial(naive_moments, estimator, size, self.known.truth)
+        self.left_out = self._made("naive", naive) if counted else None
+        return rivals | ({"naive": f"{size.name} ≤ 0 left out"} if counted else {})
 
     def _near(self, estimator: Estimator, f: Any, noise: Any, domain: Any) -> NearlyUnbiased:
         if estimator._recipe[-1] is not None:
@@ -281,7 +314,7 @@ class _Errors:
             one,
             average,
             biases,
-            _break_even(*sums["unbiased"], *sums["clipped"]),
+            _break_even(*sums["unbiased"], *sums[next(iter(self.rivals))]),
             round(float(weight @ noisy) * cells),
         )
 
@@ -295,7 +328,7 @@ class _Errors:
         def mean(values: Floats) -> float:
             return float(weight @ np.where(weight > 0, values, 0.0))
 
-        if kind != "naive" and (found := self.moments.get(kind)):
+        if found := self.moments.get(kind):
             bias, square = map(mean, found)
             return bias, square, square - bias**2
         if kind != "naive" or self.left_out is None:
@@ -315,7 +348,7 @@ def _known(number: float) -> float | None:
 def _break_even(bias: float, spread: float, other: float, narrow: float) -> int | None:
     """Return from how many cells on the unbiased average wins, None if from none.
 
-    ``bias`` is not 0 where a bound is wrong; ``other`` and ``narrow`` are those of the clipped one.
+    ``bias`` is not 0 where a bound is wrong; ``other`` and ``narrow`` are those of the rival.
 
     Examples
     --------

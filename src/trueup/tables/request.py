@@ -255,8 +255,12 @@ def needs_variance(outputs: Iterable[str]) -> bool:
     return bool({"stderr", "variance"} & {*outputs})
 
 
-_OPTIONS = {"average", "by", "cells", "interval", "scales", "shared", "stderr", "weights"}
+_OPTIONS = {"average", "by", "cells", "interval", "shared", "stderr", "weights"}
+_OPTIONS |= {"columns", "empty", "missing", "scales"}
 """Of other functions of tables: where one has no such option it is no name of a new column."""
+
+
+_ALIKE = 0.8  # one letter of five left out or changed; mean is none of missing
 
 
 def check_estimators(estimators: Mapping[str, Any]) -> None:
@@ -266,8 +270,12 @@ def check_estimators(estimators: Mapping[str, Any]) -> None:
         raise TrueupError("no estimator is given", hint)
     for name, estimator in estimators.items():
         if not isinstance(estimator, (Estimator, Readable)):
-            option = f"{name} is no option here; " if name in _OPTIONS else ""
-            raise TrueupError(f"{name} must be an estimator, got {estimator!r}", option + hint)
+            near = difflib.get_close_matches(name, _OPTIONS, 1, _ALIKE)
+            if name in _OPTIONS:
+                hint = f"{name} is no option here; {hint}"
+            elif near:
+                hint = f"did you mean {near[0]}? If {name} is a new column, {hint}"
+            raise TrueupError(f"{name} must be an estimator, got {estimator!r}", hint)
 
 
 def check_known(given: Mapping[str, Any], what: str, statistics: set[str]) -> None:

@@ -22,9 +22,9 @@ export function showReport(report) {
   if (decisions.length) show(decisions[0]);
 }
 
-function show({ size, rows, conclusions }) {
+function show({ size, rows, rival, conclusions }) {
   const count = (n) => n.toLocaleString("en");
-  const wins = (row) => (row.break_even !== null ? count(row.break_even) : row.unbiased === null || row.clipped === null ? "–" : "never");
+  const wins = (row) => (row.break_even !== null ? count(row.break_even) : row.unbiased === null || row[rival] === null ? "–" : "never");
   $("#report-table").replaceChildren(table(
     [size, "cells", "value", ...Object.values(KINDS).map(([word]) => word), "unbiased wins from", "too noisy"],
     rows.map((row) => [row.sizes, count(row.cells), shown(row.value, 3), ...Object.keys(KINDS).map((kind) => shown(row[kind], 3)), wins(row), count(row.too_noisy)])));

@@ -221,6 +221,7 @@ def expected_errors(job: Job) -> dict[str, Any]:
         {
             "name": name,
             "size": decision.size,
+            "rival": decision.rival,
             "rows": [{key: plain(v) for key, v in row.items()} for row in decision.rows],
             "conclusions": [in_page(line) for line in decision.conclusions],
         }
