@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from trueup.enclosure.intervals import times
 from trueup.formula.opaque import Table
 from trueup.kernels.tape import BOOLEAN
 
@@ -134,13 +135,9 @@ def negative(a: Span) -> Span:
     return a._replace(low=-a.high, high=-a.low)
 
 
-def _times(x: float, y: float) -> float:
-    return 0.0 if x == 0 or y == 0 else x * y
-
-
 def mul(a: Span, b: Span) -> Span:
     """Return the span of a·b."""
-    corners = [_times(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    corners = [times(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     least = a.least * b.least
     zero = a.zero or b.zero or least < SMALL
     nan = (a.zero and math.isinf(b.top)) or (b.zero and math.isinf(a.top))
