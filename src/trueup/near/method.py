@@ -1,4 +1,7 @@
-"""Who answers a question: the programme, products of factors, or a polynomial."""
+"""Who answers a question: the programme, products of factors, or a polynomial.
+
+The answer's formula is here too, and its explanation in words.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from trueup.formula.linear import Condition
     from trueup.inverse.solve import Statistic
     from trueup.kernels.grid import Grid
-    from trueup.near.component import Factor, Term
     from trueup.near.estimator import NearlyUnbiased
     from trueup.near.question import Question, Wish
 
