@@ -25,9 +25,9 @@ from backends.kinds import kind as kind_of
 from extras import needs
 from trueup.kernels.grid import Grid
 from trueup.noise.extension import LaguerreExtension
-from trueup.sql import DIALECTS, MAX_LENGTH, render
-from trueup.sql.dialects import dialect_of
+from trueup.sql.dialects import DIALECTS, dialect_of
 from trueup.sql.glot import number
+from trueup.sql.statement import MAX_LENGTH, render
 
 sqlglot = needs("sqlglot")
 HOSTILE = [

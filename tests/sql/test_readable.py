@@ -9,7 +9,7 @@ import pytest
 import trueup as tu
 from backends.engines import engine
 from extras import needs
-from trueup.sql import DIALECTS
+from trueup.sql.dialects import DIALECTS
 
 needs("sqlglot")
 LAPLACE = {"s": tu.Laplace(3), "n": tu.Laplace(2)}
