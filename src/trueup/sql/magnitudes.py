@@ -85,6 +85,9 @@ def span(low: float, high: float, least: float = TINY, *, zero: bool = True) -> 
 LINE = Span(-math.inf, math.inf)
 """All doubles, the infinities among them."""
 
+ANYTHING = LINE._replace(null=True, nan=True)
+"""What is said of a function of which nothing is known."""
+
 
 NOTHING = Span(math.inf, -math.inf, math.inf, zero=False)
 """No value at all."""
@@ -362,7 +365,8 @@ def _span(node: Node, args: Sequence[Span], inputs: Sequence[Span]) -> Span:
         return _series(node.data, args[0])
     if node.op == "call":
         return _table(node.data, args[0])
-    return _RULES[node.op](*args)
+    rule = _RULES.get(node.op)
+    return ANYTHING if rule is None else rule(*args)
 
 
 def _series(coefficients: Sequence[float], t: Span) -> Span:
@@ -376,6 +380,6 @@ def _series(coefficients: Sequence[float], t: Span) -> Span:
 
 
 def _table(table: object, k: Span) -> Span:
-    if not isinstance(table, Table):  # of a Python function nothing is known
-        return LINE._replace(null=True, nan=True)
+    if not isinstance(table, Table):
+        return ANYTHING
     return hull(table.values).with_losses(k)

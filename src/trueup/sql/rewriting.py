@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from trueup.errors import TrueupError
+from trueup.formula.operations import FUNCTIONS
 from trueup.kernels.tape import Emitter, Node, Tape
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ class _Rewriting(Emitter):
         if node.op in ("add", "sub"):
             return self._sum(i)
         args = [self.register(a) for a in node.args]
-        if node.op in self.dialect.lacks:
+        if node.op in FUNCTIONS and node.op not in self.dialect.has:
             return self._composed(node.op, args[0])
         return self.emit(node.op, *args, data=node.data)
 
