@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import trueup
 from extras import needs
 
 ROOT = Path(__file__).parents[1]
@@ -107,3 +108,19 @@ def test_what_is_said_of_small_cells_is_in_the_benchmark():
     for name in ("naive", "clipped", "unbiased"):
         group, nation = found[name]
         assert f"| {group:.1f} % | {nation:.1f} % |" in guide
+
+
+def test_the_reference_has_every_public_name():
+    """But for the version, the two subpackages that have sections of their own, and Fraction."""
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    listed: dict[str, set[str]] = {}
+    module = ""
+    for directive, name in re.findall(r"^\.\. (\w+):: (\S+)", text, re.MULTILINE):
+        if directive == "currentmodule":
+            module = name
+        else:
+            listed.setdefault(module, set()).add(name)
+    elsewhere = {"Fraction", "__version__", "mechanisms", "plots"}
+    assert listed["trueup"] == {*trueup.__all__} - elsewhere
+    assert listed["trueup.mechanisms"] == {*trueup.mechanisms.__all__}
+    assert listed["trueup.plots"] == {*trueup.plots.__all__}

@@ -468,8 +468,8 @@ class Estimator:
         └───────┴─────────┘
         <BLANKLINE>
         """
-        from trueup.sql import text as written
         from trueup.sql.statement import statement
+        from trueup.sql.statement import text as written
 
         tree = statement(self, dialect, output, columns, scales, level)
         return written(tree, dialect, pretty=pretty)

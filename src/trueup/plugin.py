@@ -6,7 +6,6 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import sympy
 
 from trueup.domain import Interval
@@ -19,7 +18,7 @@ from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
 from trueup.inverse.quadrature import reach
 from trueup.inverse.regularity import Singularity, guards, singularities
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.evaluate import value_at
 from trueup.noise.operator import IDENTITY, Branch, Operator
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class PluginBias:
         for s in self._statistics:
             moved = None if moved is None else push_forward(moved, s.symbol, s.noise)
         if moved is not None:
-            return lambda truth: _value(moved - f, truth)
+            return lambda truth: value_at(moved - f, truth)
         if len(self._statistics) == 1 and self._statistics[0].noise.by_curvature:
             return _LaplaceBias(f, self._statistics[0])
         return _Difference(f, self._statistics)
@@ -117,7 +116,7 @@ class _LaplaceBias:
         """Return what the jumps of slope and value at one point add."""
         decay = math.exp(-abs(q - s.point) / b)
         if math.isclose(q, s.point, rel_tol=1e-14, abs_tol=1e-300):
-            here = _value(self.f, {self.statistic.symbol: s.point})
+            here = value_at(self.f, {self.statistic.symbol: s.point})
             value = s.middle - here if s.jump else 0.0
         else:
             value = math.copysign(0.5, s.point - q) * s.jump * decay
@@ -145,7 +144,7 @@ class _Difference:
         found = self.singular(truth)
         if found is None:
             return math.nan
-        return self.expect(self.f, truth, found) - _value(self.f, truth)
+        return self.expect(self.f, truth, found) - value_at(self.f, truth)
 
     def expect(self, expr: sympy.Expr, truth: Truth, found: list[Singularity]) -> float:
         """Return the expectation of an expression, NaN if it is not finite."""
@@ -209,7 +208,3 @@ class _Difference:
 def _fatal(p: Singularity) -> bool:
     """Whether E f(x) does not exist because of what happens at a point."""
     return p.kind == "undefined" or (p.kind == "pole" and p.exponent <= -1)
-
-
-def _value(expr: sympy.Expr, truth: Truth) -> float:
-    return float(evaluate(expr, {s: np.array([q]) for s, q in truth.items()})[0])

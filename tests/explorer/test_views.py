@@ -1,5 +1,6 @@
 """What the page computes, against independent references; and errors beside their fields."""
 
+import inspect
 import io
 import itertools
 import math
@@ -18,9 +19,12 @@ from scipy import integrate, stats
 
 import trueup as tu
 from explorer.cases import MEAN, RECIPROCAL
+from trueup.cli.notation import known_families
+from trueup.explorer.families import FAMILIES
 from trueup.explorer.refused import Refusal
 from trueup.explorer.views import code, overview
 from trueup.explorer.worker import answer
+from trueup.sql.dialects import DIALECTS
 
 
 def at(form, name, **fields):
@@ -414,9 +418,23 @@ def test_the_sql_gives_the_curve(form):
             assert value == pytest.approx(shown["curve"]["estimate"][i], rel=1e-4)
 
 
-def test_every_dialect_is_one_of_the_library():
-    from trueup.explorer.families import DIALECTS
+def test_the_page_offers_every_family_of_the_command_line():
+    known, by_lists = known_families(), {"mass", "moments", "scipy"}
+    assert FAMILIES.keys() == known.keys() - by_lists
+    for name, family in FAMILIES.items():
+        assert getattr(tu, family.constructor) is known[name]
+        for way, fields in family.ways.items():
+            made = (
+                known[name] if way == "scale" else getattr(known[name], "from_budget", known[name])
+            )
+            assert {f.name for f in fields} <= inspect.signature(made).parameters.keys()
+        example = known[name](
+            **{f.name: float(f.default) for f in next(iter(family.ways.values()))}
+        )
+        assert example.known or example.lattice == family.whole
 
+
+def test_every_dialect_of_the_library_is_on_the_page():
     for dialect in DIALECTS:
         assert "n" in answer("code", {**RECIPROCAL, "dialect": dialect})["sql"]
     wrong = answer("code", {**RECIPROCAL, "dialect": "cobol"})["error"]

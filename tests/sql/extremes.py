@@ -22,7 +22,8 @@ from trueup.kernels.evaluate import RepairedProgram
 from trueup.kernels.grid import Grid
 from trueup.kernels.interpreted import UFUNCS
 from trueup.noise.extension import LaguerreExtension
-from trueup.sql import dialect_of, render
+from trueup.sql.dialects import dialect_of
+from trueup.sql.statement import render
 
 sqlglot = needs("sqlglot")
 exp = sqlglot.exp

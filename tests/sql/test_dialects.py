@@ -23,11 +23,15 @@ from backends.engines import ENGINES, engine
 from backends.kinds import KINDS
 from backends.kinds import kind as kind_of
 from extras import needs
+from trueup.formula.operations import FUNCTIONS, Operation
 from trueup.kernels.grid import Grid
+from trueup.kernels.tape import Node, Tape
 from trueup.noise.extension import LaguerreExtension
-from trueup.sql import DIALECTS, MAX_LENGTH, render
-from trueup.sql.dialects import dialect_of
+from trueup.sql.dialects import DIALECTS, dialect_of
 from trueup.sql.glot import number
+from trueup.sql.magnitudes import ANYTHING, span, spans
+from trueup.sql.rewriting import rewrite
+from trueup.sql.statement import MAX_LENGTH, render
 
 sqlglot = needs("sqlglot")
 HOSTILE = [
@@ -177,15 +181,26 @@ def test_python_functions_are_refused_by_name() -> None:
 @pytest.mark.parametrize("f", [sympy.sinh, sympy.cosh, sympy.tanh], ids=["sinh", "cosh", "tanh"])
 def test_missing_hyperbolic_functions_are_composed(f: Any) -> None:
     """To the last digits, also where differences of exponentials would lose them."""
-    poor = dataclasses.replace(
-        DIALECTS["sqlite"], lacks=frozenset({"sinh", "cosh", "tanh"}), name="sqlite"
-    )
+    sqlite = DIALECTS["sqlite"]
+    poor = dataclasses.replace(sqlite, has=sqlite.has - {"sinh", "cosh", "tanh"})
     text = render(of(f(x), x), {}, poor)
     assert f.__name__.upper() not in text
     points = [s * p for p in np.geomspace(1e-9, 700, 200) for s in (-1.0, 1.0)] + [0.0, 1.0, -1.0]
     (got,) = engine("sqlite").select({"x": [float(p) for p in points]}, [text])
     exact = [float(getattr(mpmath, f.__name__)(mpmath.mpf(p))) for p in points]
     assert got == pytest.approx(exact, rel=2e-14)
+
+
+def test_an_engine_has_no_function_unless_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new function of the grammar is refused by name; stated, it may be of any size."""
+    assert all(dialect.has <= FUNCTIONS.keys() for dialect in DIALECTS.values())
+    monkeypatch.setitem(FUNCTIONS, "erf", Operation(sympy.erf, math.erf, None))
+    tape = Tape((x,), (Node("input", data=0), Node("erf", (0,))), 1)
+    for dialect in DIALECTS.values():
+        with pytest.raises(tu.TrueupError, match=f"{dialect.name} has no function erf"):
+            rewrite(tape, dialect)
+        rich = dataclasses.replace(dialect, has=dialect.has | {"erf"})
+        assert spans(rewrite(tape, rich), [span(0.0, 1.0)])[-1] == ANYTHING
 
 
 def laguerre(k: int, t: Fraction) -> list[Fraction]:

@@ -17,7 +17,7 @@ from backends.engines import ENGINES, Engine, engine
 from backends.kinds import Column
 from sql.extremes import NAMES, Question, problems, questions, table
 from trueup.kernels.grid import Grid
-from trueup.sql import render
+from trueup.sql.statement import render
 
 AT_ONCE = 12  # expressions in one query
 

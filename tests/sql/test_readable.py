@@ -1,4 +1,8 @@
-"""SQL that a person can read: short in every dialect, and the same numbers as in Python."""
+"""SQL that a person can read: short in every dialect, and the same numbers as in Python.
+
+The goal is a value of at most 350 characters and a standard error of at most 700, in every dialect.
+It is not met by all: ``MISSED`` says by which, and how long the longest text is.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import pytest
 import trueup as tu
 from backends.engines import engine
 from extras import needs
-from trueup.sql import DIALECTS
+from trueup.sql.dialects import DIALECTS
 
 needs("sqlglot")
 LAPLACE = {"s": tu.Laplace(3), "n": tu.Laplace(2)}
@@ -21,14 +25,30 @@ CASES = {
     "where": ("where(n > 0, s/n, 0)", LAPLACE, {"n": (1, None)}),
     "s/max": ("s/max(n, 1)", LAPLACE, {"n": (1, None)}),
     "b/total": ("b/total", {"b": tu.Laplace(3), "total": tu.Laplace(2)}, {"total": (5, None)}),
+    "b/(a + b)": (
+        "b/(a + b)",
+        dict.fromkeys("ab", tu.Laplace(2)),
+        {"a": (1, None), "b": (1, None)},
+    ),
     "1/n of counts": ("1/n", tu.DiscreteLaplace(2), (1, None)),
     "log(n) of counts": ("log(n)", tu.DiscreteLaplace(2), (1, None)),
     "s/n of counts": ("s/n", COUNTS, {"n": (1, None)}),
     "where of counts": ("where(n > 0, s/n, 0)", COUNTS, {"n": (0, None)}),
     "s/max of counts": ("s/max(n, 1)", COUNTS, {"n": (0, None)}),
 }
-LONGER = {"where of counts", "s/max of counts", "s/n of counts"}
-"""Three neighbours of n, each with its own number of 17 digits, and casts in some dialects."""
+GOALS = {"value": 350, "stderr": 700}
+MISSED = {
+    # three neighbours of n, each with its own number of 17 digits, and casts in some dialects:
+    ("s/n of counts", "stderr"): 703,  # in Snowflake alone
+    ("where of counts", "value"): 368,
+    ("where of counts", "stderr"): 872,
+    ("s/max of counts", "value"): 351,
+    ("s/max of counts", "stderr"): 841,
+    # four regions, and in each a formula of both statistics:
+    ("b/(a + b)", "value"): 855,
+    ("b/(a + b)", "stderr"): 2902,
+}
+"""The longest text over all dialects where it is longer than the goal."""
 
 
 def estimator(name: str) -> tu.Estimator:
@@ -37,12 +57,16 @@ def estimator(name: str) -> tu.Estimator:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_text_is_short_in_every_dialect(name: str) -> None:
+@pytest.mark.parametrize("output", GOALS)
+def test_the_text_is_short_in_every_dialect(name: str, output: str) -> None:
+    """Within the goal, or as long as is said; what comes within it is no longer missed."""
     est = estimator(name)
-    value, stderr = (400, 900) if name in LONGER else (350, 700)
-    for dialect in DIALECTS:
-        assert len(est.sql(dialect)) <= value, dialect
-        assert len(est.sql(dialect, "stderr")) <= stderr, dialect
+    longest = max(len(est.sql(dialect, output)) for dialect in DIALECTS)
+    missed = MISSED.get((name, output))
+    if missed is None:
+        assert longest <= GOALS[output]
+    else:
+        assert GOALS[output] < longest <= missed
 
 
 def test_products_are_written_as_products() -> None:
@@ -80,7 +104,7 @@ def test_the_results_are_those_of_python(name: str, types: str) -> None:
     for s, n in ROWS:
         columns["s"].append(s)
         columns["n"].append(n)
-    columns["b"], columns["total"] = columns["s"], columns["n"]
+    columns["b"], columns["total"], columns["a"] = columns["s"], columns["n"], columns["n"]
     stored = {k: [int(v) for v in c] if types == "integer" else c for k, c in columns.items()}
     asked = [(estimator(case), output) for case in CASES for output in ("value", "stderr")]
     texts = [est.sql(name, output) for est, output in asked]

@@ -1,7 +1,15 @@
 """Noise read out of other libraries' objects, or the reason why it cannot be.
 
 One file per library. None of them is imported: an adapter reads names and attributes, so an object,
-or a record of one, is enough. ``published`` knows public data sets by name.
+or a record of one, is enough.
+
+::
+
+    opendp, opendp_summary          measurements and their JSON · summaries of Polars queries
+    pydp, pipelinedp, diffprivlib   Google's library · what is built on it · IBM's
+    tumult                          what a session says of a query's noise
+    census, published               noisy measurement files · public data sets by name
+    attributes, clamping            what every adapter does · releases that stop at a bound
 """
 
 from trueup.adapters.census import from_census

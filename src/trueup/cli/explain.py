@@ -162,17 +162,16 @@ def _number(value: float) -> str:
 def _sql(release: Release, estimator: Estimator, dialect: str) -> str:
     """Return the SQL of the estimate and its error, or why there is none."""
     from trueup.errors import MissingExtra, TrueupError
+    from trueup.sql.dialects import dialect_of
 
-    try:
-        from trueup.sql import dialect_of
-    except MissingExtra as error:
-        return f"  none: {error.message}\n  {error.hint}"
     dialect_of(dialect)
     columns, scales = release.columns(estimator.statistics), release.scales(estimator.statistics)
     lines = []
     for output in ("value", "stderr"):
         try:
             sql = estimator.sql(dialect, output=output, columns=columns, scales=scales or None)
+        except MissingExtra as error:
+            return f"  none: {error.message}\n  {error.hint}"
         except TrueupError as error:
             sql = f"none: {error.message}"
         lines.append(f"  {output}:\n    {sql}")

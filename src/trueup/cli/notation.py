@@ -32,6 +32,7 @@ from trueup.formula.limits import CHARACTERS
 from trueup.formula.refusal import quoted, refusal
 from trueup.formula.tokens import word_end
 from trueup.noise import Noise, SumNoise
+from trueup.noise.record import snake
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,17 +66,6 @@ class Bound(NamedTuple):
     name: str
     low: Number | None
     high: Number | None
-
-
-def snake(name: str) -> str:
-    """Return a class name as the command line writes it.
-
-    Examples
-    --------
-    >>> snake("DiscreteLaplace"), snake("StudentT")
-    ('discrete_laplace', 'student_t')
-    """
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str:

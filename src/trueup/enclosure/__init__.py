@@ -2,6 +2,15 @@
 
 Every operation is interval arithmetic on arrays, rounded outwards, so what is proven stays proven
 in double precision.
+
+::
+
+    intervals   sums, products, powers and monotone functions of intervals
+    turning     functions that turn: waves, cosh, sign, x^a·log x
+    ranges      one walk over a formula: its range on many boxes
+    signs       its sign, also where values leave the doubles
+    search      branch and bound for zeros
+    roots       all zeros in one variable
 """
 
 from __future__ import annotations

@@ -123,6 +123,17 @@ def multiply(a: Range, b: Range) -> Range:
     return Range(low, np.where(unlike, np.minimum(high, 0.0), high), tame)
 
 
+def times(a: float, b: float) -> float:
+    """Return the product of two ends: 0·∞ is 0, for what is 0 is so however large the other gets.
+
+    Examples
+    --------
+    >>> times(0.0, float("inf")), times(-2.0, float("inf"))
+    (0.0, -inf)
+    """
+    return 0.0 if a == 0 or b == 0 else a * b
+
+
 def _is_short(values: Floats) -> Mask:
     """Tell numbers of at most 24 binary digits: their products are exact."""
     return np.equal(values.astype(np.float32).astype(np.float64), values)

@@ -1,8 +1,14 @@
-"""What the page offers: noise families, the ways to state them and their fields; SQL dialects."""
+"""What the page offers: noise families, the ways to state them and their fields; SQL dialects.
+
+The server reads this, and imports no NumPy: what it shows of a family stands here, not with the
+family. A test compares both.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+
+from trueup.sql.dialects import DIALECTS as SQL
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,19 +70,7 @@ FAMILIES = {
     "uniform": Family("uniform", "Uniform", {"scale": (Field("width", "width", "4"),)}),
     "noiseless": Family("none: published exactly", "Noiseless", {"scale": ()}),
 }
-"""The families by the name used on the command line."""
+"""By the names used on the command line: all families but those stated by lists of numbers."""
 
-DIALECTS = (
-    "duckdb",
-    "postgres",
-    "spark",
-    "snowflake",
-    "bigquery",
-    "sqlite",
-    "mysql",
-    "tsql",
-    "redshift",
-    "trino",
-    "clickhouse",
-)
+DIALECTS = tuple(SQL)
 OUTPUTS = ("value", "variance", "stderr")

@@ -1,9 +1,24 @@
-"""Formulas: read safely, and written down again.
+"""Formulas as data: read safely, written down again, and what is known of them without a noise.
 
 ::
 
-    grammar     parse: text to sympy        admission   admit: the user's sympy
-    text        text: sympy to text         limits      how large a formula may be
+    source              what may be given as f: text, sympy, polynomials, tables, functions
+    grammar             parse: text to sympy, by
+    tokens, nodes       its words · its parts, and what makes one unfit
+    arithmetic          numbers, sums, powers, functions
+    conditions, needs   values that depend on conditions · what is divided by
+    refusal             a refusal that points at the place
+    admission           admit: the user's sympy
+    text                text: sympy to text
+    limits              how large a formula may be
 
-    tokens, nodes, arithmetic, conditions, needs, refusal       parts of the grammar
+    operations          every elementary operation once, for every target
+    linear              conditions between statistics
+    opaque, spline      functions known by values · piecewise polynomials, as sympy sees them
+    given_derivatives   do those that came with a function fit it?
+
+    substitution        values in place of symbols
+    objections          what sympy cannot decide, as a reason
+    complex_values      a formula at complex numbers, with many digits
+    period, unkinked    does it repeat? · |·|, min, max and sign as cases
 """

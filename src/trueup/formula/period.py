@@ -5,6 +5,7 @@ from __future__ import annotations
 import sympy
 
 WAVES = (sympy.sin, sympy.cos, sympy.tan)
+"""Functions that repeat."""
 
 
 def period(f: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr | None:

@@ -48,6 +48,17 @@ def at(expr: sympy.Expr, values: Values) -> sympy.Expr:
         return sympy.nan
 
 
+def exact_numbers(expr: sympy.Expr) -> sympy.Expr:
+    """Return a formula with its doubles as the fractions that they are: sums lose no digits.
+
+    Examples
+    --------
+    >>> exact_numbers(sympy.Float(0.5) * sympy.Symbol("q"))
+    q/2
+    """
+    return expr.xreplace({x: sympy.Rational(x) for x in expr.atoms(sympy.Float)})
+
+
 def stepped(expr: sympy.Expr, values: Values) -> sympy.Expr:
     """Return an expression at places some whole steps away, small decimals as fractions.
 

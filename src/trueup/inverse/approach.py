@@ -14,6 +14,7 @@ from typing import NamedTuple
 import sympy
 
 from trueup.formula.complex_values import NotAnalyticError, real_value
+from trueup.formula.period import WAVES
 from trueup.formula.substitution import at, real_at
 from trueup.inverse.growth import Growth, growth
 
@@ -26,7 +27,6 @@ _SLOW = 0.02
 """Orders |q − a|^−e with a smaller e are not told from logarithms by values."""
 
 _T = sympy.Dummy("t", real=True)
-_WAVES = (sympy.sin, sympy.cos, sympy.tan)
 
 
 class Approach(NamedTuple):
@@ -86,7 +86,7 @@ def integrable(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: 
 
 def _oscillates(expr: sympy.Expr, symbol: sympy.Symbol, point: sympy.Expr, side: int) -> bool:
     """Whether the argument of a wave is unbounded beside a point."""
-    for wave in expr.atoms(*_WAVES):
+    for wave in expr.atoms(*WAVES):
         order = order_beside(wave.args[0], symbol, point, side)
         if order is not None and order.size > (0.0, 0.0):
             return True

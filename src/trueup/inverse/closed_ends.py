@@ -20,7 +20,6 @@ from trueup.inverse.projection import is_multiple, tail_of, unscaled
 from trueup.inverse.quotient import BOX, SLACK
 from trueup.kernels.grid import Grid
 from trueup.noise.half_planes import reach, region, with_quantiles
-from trueup.noise.noiseless import Noiseless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -193,7 +192,7 @@ class _Ratio:
         noisy = [
             s.symbol
             for s, *c in zip(ratio.statistics, ratio.top[1:], ratio.bottom[1:], strict=True)
-            if any(c) and not isinstance(s.noise, Noiseless)
+            if any(c) and not s.noise.known
         ]
         if len(noisy) > 2 and any(q in scales for q in noisy):
             raise TrueupError(

@@ -6,7 +6,6 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
@@ -29,7 +28,7 @@ from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.on_values import OnValues
 from trueup.inverse.regularity import Singularity, repeats, singularities
 from trueup.inverse.tied_law import TiedLaw
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.evaluate import value_at
 from trueup.kernels.tape import MAX_OPERATIONS
 
 if TYPE_CHECKING:
@@ -107,10 +106,6 @@ class ExactLaw:
             "the variance exists, but could not be computed: the formula overflows on the way",
             "use less noise, bound the domain, or write the formula in a stabler way",
         )
-
-
-def _value(f: sympy.Expr, truth: Truth) -> float:
-    return float(evaluate(f, {s: np.array([q]) for s, q in truth.items()})[0])
 
 
 def part_of(component: Component, unit: sympy.Expr = sympy.S.One) -> Part:
@@ -288,7 +283,7 @@ class TiedPart(Part):
     def _moments(self, truth: Truth) -> tuple[float, float]:
         at = tuple(truth.values())
         if self._known is None or self._known[0] != at:
-            f = _value(self.component.f, truth)
+            f = value_at(self.component.f, truth)
             found = self._tied.moments(truth, f if math.isfinite(f) else 0.0)
             self._known = at, found
         return self._known[1]

@@ -19,7 +19,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.nodes import is_long
-from trueup.formula.substitution import at
+from trueup.formula.substitution import at, exact_numbers
 from trueup.inverse import quadrature, spectral
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import Jet
@@ -66,7 +66,7 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
     """
     if symbol not in expr.free_symbols:
         return expr
-    modes = spectral.decompose(_rational(expr), [symbol])
+    modes = spectral.decompose(exact_numbers(expr), [symbol])
     if modes is None:
         return None
     result: dict[Frequencies, Complex] = {}
@@ -80,16 +80,11 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
         re, im = sympy.Integer(0), sympy.Integer(0)
         for j, moment in enumerate(moments):
             values = (jets[0][((j, 0),)], jets[1][((j, 0),)])
-            weight = (_rational(moment) / factorial(j)).as_real_imag()
+            weight = (exact_numbers(moment) / factorial(j)).as_real_imag()
             term = spectral.times(weight, values)
             re, im = re + term[0], im + term[1]
         result[frequency] = (re, im)
     return spectral.realise(result, [symbol])
-
-
-def _rational(expr: sympy.Expr) -> sympy.Expr:
-    """Return an expression with doubles as the fractions that they are: sums lose no digits."""
-    return expr.xreplace({x: sympy.Rational(x) for x in expr.atoms(sympy.Float)})
 
 
 class TooLargeError(TrueupError):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import sympy
 
+from trueup.enclosure.intervals import times
 from trueup.formula.period import WAVES
 from trueup.formula.substitution import at, holds, real_at
 from trueup.noise.extension import LaguerreExtension
@@ -48,7 +49,7 @@ class Growth(NamedTuple):
 
     def raised(self, exponent: float) -> Growth:
         """Return the order of a power."""
-        return self._replace(rate=_times(self.rate, exponent), power=_times(self.power, exponent))
+        return self._replace(rate=times(self.rate, exponent), power=times(self.power, exponent))
 
     def below(self, rate: float, power: float) -> bool:
         """Whether e^{rate·x}·x^power outgrows this order: strictly slower, or at par and below."""
@@ -59,10 +60,6 @@ class Growth(NamedTuple):
     def carried(self, rate: float) -> bool:
         """Whether e^{−rate·x} times this order has an integral: 1/(x·log x) has none."""
         return self.below(rate, -1 - 1.001 * _LOG)
-
-
-def _times(a: float, b: float) -> float:
-    return 0.0 if a == 0 or b == 0 else a * b
 
 
 def growth(expr: sympy.Expr, symbol: sympy.Symbol, direction: int) -> Growth:

@@ -22,10 +22,9 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.formula.linear import Condition
 from trueup.inverse.projection import unscaled
-from trueup.noise.gaussian import Gaussian
 from trueup.noise.half_planes import reach, region, with_quantiles
-from trueup.noise.laplace import Laplace
 from trueup.noise.noiseless import Noiseless
+from trueup.noise.sum import weighted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -285,6 +284,7 @@ def quotient(
     --------
     >>> from trueup.domain import Interval
     >>> from trueup.inverse.solve import Statistic
+    >>> from trueup.noise import Laplace
     >>> s, n = sympy.symbols("s n", real=True)
     >>> known = [Statistic(q, Laplace(1), Interval(1, None)) for q in (s, n)]
     >>> quotient(100 * s / n, known, ()).range, quotient(s**2 / n, known, ())
@@ -356,26 +356,7 @@ def directions(top: Floats, bottom: Floats, noises: Sequence[Noise]) -> list[Dir
             found.append((a, b, [(1.0, noise)]))
     if len(found) > 2:
         raise TrueupError(f"noises along {len(found)} directions", "two are possible")
-    made = [Direction(_merged(members), a, b) for a, b, members in found]
+    made = [Direction(weighted(members), a, b) for a, b, members in found]
     for direction in made:
         with_quantiles(direction.noise).quantile(0.5)  # refused if only moments are known
     return made + [Direction(Noiseless(), 0.0, 0.0)] * (2 - len(made))
-
-
-def _merged(members: Sequence[tuple[float, Noise]]) -> Noise:
-    """Return the noise of Σ cᵢZᵢ, c₁ = 1, where it is one of ours."""
-    noises = [noise for _, noise in members]
-    if len(noises) == 1:
-        return noises[0]
-    if all(isinstance(noise, Gaussian) for noise in noises):
-        return Gaussian(math.hypot(*(c * float(n.scale) for c, n in members)))  # type: ignore[attr-defined]
-    if all(isinstance(noise, Laplace) for noise in noises):
-        scaled = [Laplace(abs(c) * float(n.scale)) for c, n in members]  # type: ignore[attr-defined]
-    elif all(abs(c) == 1 and n.lattice and (c == 1 or n.symmetric) for c, n in members):
-        scaled = noises  # type: ignore[assignment]
-    else:
-        raise TrueupError("the law of a sum of these noises is not known", "give one noise for it")
-    total: Noise = scaled[0]
-    for other in scaled[1:]:
-        total = total + other
-    return total

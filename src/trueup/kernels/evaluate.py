@@ -63,6 +63,19 @@ def evaluate(expr: sympy.Expr, columns: Mapping[sympy.Symbol, Floats]) -> Floats
     return out
 
 
+def value_at(expr: sympy.Expr, truth: Mapping[sympy.Symbol, float]) -> float:
+    """Return an expression's value at one number for each symbol.
+
+    Examples
+    --------
+    >>> import sympy
+    >>> q = sympy.Symbol("q", real=True)
+    >>> value_at(1 / q, {q: 2.0})
+    0.5
+    """
+    return float(evaluate(expr, {s: np.array([q]) for s, q in truth.items()})[0])
+
+
 def roughly(expr: sympy.Expr, symbol: sympy.Symbol, x: Floats) -> Floats:
     """Return an expression's values in doubles alone, infinite or NaN where those run out.
 

@@ -83,6 +83,13 @@ class Emitter:
             self.nodes.append(node)
         return self.numbers[node]
 
+    def product(self, registers: list[int]) -> int:
+        """Return the register of a product, from the left to the right."""
+        total = registers[0]
+        for register in registers[1:]:
+            total = self.emit("mul", total, register)
+        return total
+
 
 class _Walk(Emitter):
     """The state of one lowering: nodes so far, and where each expression's value is."""
@@ -184,12 +191,6 @@ class _Walk(Emitter):
             return list(expr.args)
         one = sympy.Mul(*numbers, evaluate=False)
         return [one, *(f for f in expr.args if f not in numbers)]
-
-    def product(self, registers: list[int]) -> int:
-        total = registers[0]
-        for register in registers[1:]:
-            total = self.emit("mul", total, register)
-        return total
 
     def pow(self, expr: sympy.Pow) -> int:
         base, exponent = expr.args

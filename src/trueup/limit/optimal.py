@@ -126,19 +126,13 @@ class OptimalRelease:
         >>> round(best.ratio(lambda q: est.sd(q) ** 2), 3)
         3.102
         """
-        return self._over(variances, self.average_variance)
-
-    def ratio_bound(self, variances: Variances) -> float:
-        """Return a ratio that no unbiased ε-DP release at all can exceed."""
-        return self._over(variances, self.lower_bound)
-
-    def _over(self, variances: Variances, reference: float) -> float:
         given = [variances(q) for q in self.truths] if callable(variances) else variances
         hint = "give one variance for each true value"
         averaged = float(np.dot(self.prior, _per_truth(given, self.truths, "variances", hint)))
-        if reference <= 0:
+        least = self.average_variance
+        if least <= 0:
             return 1.0 if averaged <= 0 else math.inf
-        return averaged / reference
+        return averaged / least
 
     # -- releasing ---------------------------------------------------------------------------------
 

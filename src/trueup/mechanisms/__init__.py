@@ -1,4 +1,22 @@
-"""Mechanisms: data in, private and unbiased numbers out."""
+"""Mechanisms: data in, private and unbiased numbers out.
+
+::
+
+    means                       Mean, TwoTotalsMean, SmoothSensitivityMean: n is not public
+    quadrant, inverse_count     two totals, none negative · the unbiased 1/n
+    groups                      GroupMean, GroupShare: the empty group too
+    two_counts, corner          their inverse in fractions · what few records publish
+    shares                      Shares: k counts
+    many_counts, share_law      their inverse · their exact law
+    per_record                  PerRecordSum, Policy: privacy that depends on the record
+    transforms, concavity       its transforms, in whole numbers · proofs of their shape
+    planning                    plan: which of them, which split, which error
+    released                    what they publish
+
+    records, whole_numbers      records read exactly · added as whole numbers
+    sampling                    noise in whole steps, from OpenDP
+    lattice_sums, sum_quadrature   sums over many whole numbers · integrals over sums of noises
+"""
 
 from trueup.limit.few_records import OptimalMean
 from trueup.limit.optimal import OptimalRelease

@@ -17,7 +17,7 @@ import sympy
 from trueup.domain import Interval
 from trueup.enclosure.ranges import Walk
 from trueup.exact import symbolic
-from trueup.formula.substitution import at, real
+from trueup.formula.substitution import at, exact_numbers, real
 from trueup.inverse.definite import definite
 
 if TYPE_CHECKING:
@@ -78,17 +78,6 @@ def _is_simple(expr: sympy.Expr) -> bool:
     """Whether sympy rearranges a formula in well under a second."""
     powers = (abs(p.exp) for p in expr.atoms(sympy.Pow) if p.exp.is_Integer)
     return expr.count_ops() <= _SIMPLE and all(p <= _POWER for p in powers)
-
-
-def exact_numbers(expr: sympy.Expr) -> sympy.Expr:
-    """Return a formula with its floats as the rationals that they are.
-
-    Examples
-    --------
-    >>> exact_numbers(sympy.Float(0.5) * sympy.Symbol("q"))
-    q/2
-    """
-    return expr.xreplace({f: sympy.Rational(f) for f in expr.atoms(sympy.Float)})
 
 
 def _meant(expr: sympy.Expr) -> sympy.Expr:

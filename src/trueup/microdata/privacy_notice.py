@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from trueup.microdata.measures import Mean, PerRecord, Share, Sum
-from trueup.noise import Uniform
+from trueup.noise.record import snake
 
 if TYPE_CHECKING:
     from trueup.microdata.design import Design
     from trueup.microdata.noisy_totals import Sides, Statistic
-    from trueup.noise import DiscreteLaplace, Laplace
+    from trueup.noise import Noise
 
 SPENT = "nothing was released, no privacy was spent"
 """What a refusal ends with."""
@@ -145,12 +145,10 @@ def _noise(name: str, statistic: Statistic, bounds: Sides, about: str) -> list[s
     ]
 
 
-def _law(noise: Laplace | DiscreteLaplace | Uniform) -> list[str]:
-    """Return a noise as a sidecar writes it."""
-    if isinstance(noise, Uniform):
-        return ['family = "uniform"', f"width = {_number(noise.width)}"]
-    family = "discrete_laplace" if noise.lattice else "laplace"
-    return [f"family = {text(family)}", f"scale = {_number(noise.scale)}"]
+def _law(noise: Noise) -> list[str]:
+    """Return a noise, of one parameter, as a sidecar writes it."""
+    family = text(snake(type(noise).__name__))
+    return [f"family = {family}", f"{noise.scale_name} = {_number(noise.unit)}"]
 
 
 def _privacy(design: Design, privacy: Privacy) -> list[str]:

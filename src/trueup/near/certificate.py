@@ -4,7 +4,8 @@ Far from the zones the series' remainder is bounded analytically. Elsewhere E g(
 integrated: at every integer of the domain, or on a grid of the line. Between grid points a function
 with |B″| ≤ c stays within c·δ²/8 of its chord. B″ = E g″(q + Z) − f″(q) is computed at the grid
 points, B‴ is bounded between them by interval arithmetic, and cells that are not yet good enough
-are halved.
+are halved. :func:`least` is what a relative bias is divided by, :func:`distance` how far a
+polynomial is from f.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The estimator region by region: exact factors times nearly unbiased ones.
 
 It has the shape of :class:`trueup.inverse.component.Component`: cells with branches, and a formula
-for each region, so that kernels, tables and SQL take it like any other.
+for each region, so that kernels, tables and SQL take it like any other. :class:`NearLaw` is its
+law: expectation, bias and standard deviation at a true value.
 """
 
 from __future__ import annotations

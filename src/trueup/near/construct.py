@@ -1,4 +1,7 @@
-"""From a question to an estimator with a certificate."""
+"""From a question to an estimator with a certificate: by the programme, or exact if there is one.
+
+Also whether the bias can be bounded at all, and which bias is reachable.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,7 @@ from trueup.near.smoothing import Smoothing
 from trueup.near.spread import Profile
 
 if TYPE_CHECKING:
-    from trueup.near.certificate import Certificate
-    from trueup.near.curve import Curve
     from trueup.near.question import Question
-    from trueup.near.smoothing import Smoothing
 
 
 @dataclasses.dataclass(frozen=True)

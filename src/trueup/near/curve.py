@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import sympy
     from numpy.typing import NDArray
 
-    from trueup.formula.spline import Spline
     from trueup.near.series import Series
 
     Floats = NDArray[np.float64]

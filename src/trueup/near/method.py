@@ -1,4 +1,7 @@
-"""Who answers a question: the programme, products of factors, or a polynomial."""
+"""Who answers a question: the programme, products of factors, or a polynomial.
+
+The answer's formula is here too, and its explanation in words.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,6 @@ from trueup.near.polynomial import Polynomial, approximate
 from trueup.near.products import compose, question_of
 from trueup.near.series import Series
 from trueup.near.spread import Profile
-from trueup.noise.moments import Moments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from trueup.formula.linear import Condition
     from trueup.inverse.solve import Statistic
     from trueup.kernels.grid import Grid
-    from trueup.near.component import Factor, Term
     from trueup.near.estimator import NearlyUnbiased
     from trueup.near.question import Question, Wish
 
@@ -110,7 +111,7 @@ def answer(
         max_bias=wish.max_bias or 1.0,
         relative=bool(wish.relative),
     )
-    moments = isinstance(statistic.noise, Moments)
+    moments = statistic.noise.by_moments
     if wish.cells is not None:
         relative = never_zero(question) if wish.relative is None else wish.relative
         question = dataclasses.replace(question, relative=relative, cells=wish.cells)

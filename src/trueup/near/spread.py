@@ -2,7 +2,8 @@
 
 v(q) = Var g(q + Z) is a function of the true value that can be computed, so it has a nearly
 unbiased estimator of its own: the programme once more, now with a bias relative to v. Away from the
-bounds it joins the series of S[f]² − S[f²].
+bounds it joins the series of S[f]² − S[f²]. :class:`Profile` has the standard deviations over the
+whole domain.
 """
 
 from __future__ import annotations

@@ -1,4 +1,24 @@
-"""Noise families: what was added to a published number, as a value that states its formulas."""
+"""Noise families: what was added to a published number, as a value that states its formulas.
+
+::
+
+    base                            what every noise knows, and what a family states
+    laplace, discrete_laplace, gaussian, discrete_gaussian, rounded, staircase, student_t, uniform
+    mass, moments, scipy_noise      tables of masses · moments only · laws of scipy
+    noiseless, sum                  numbers published as they are · sums of noises
+
+    operator, deconvolution         the inverse as data · of Laplace and discrete Laplace noise
+    extension                       of degree k beyond a bound
+    rescaled                        a scale that differs from row to row
+    scale_families, budget, privacy   scales from budgets · exact profiles of Gaussian noises
+    record                          as JSON
+
+    half_planes, many               two noises for ratios · sums over many cells
+    cumulant_function, cumulants    log M and its slopes · of laws on the integers
+    closed_forms, theta, laplace_sums   sums and integrals that have a formula
+    integration, standard, tails    those that have none · scipy's laws · how fast tails fall
+    lattice, elementwise, fields    quantiles of integers · arrays · symbols or digits
+"""
 
 from trueup.noise.base import Noise
 from trueup.noise.discrete_gaussian import DiscreteGaussian

@@ -86,6 +86,9 @@ class Noise(metaclass=Family):
     known: ClassVar[bool] = False
     """Whether Z is always 0."""
 
+    by_moments: ClassVar[bool] = False
+    """Whether some moments are all that is known of Z."""
+
     by_curvature: ClassVar[bool] = False
     """Whether the inverse is f − b²·f″: beyond a bound a polynomial of any degree can extend it."""
 

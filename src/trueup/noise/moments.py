@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import sympy
@@ -42,6 +42,8 @@ class Moments(Noise):
     >>> Moments([0, 2, 0, 24]).variance
     2
     """
+
+    by_moments: ClassVar[bool] = True
 
     values: tuple[Exact, ...]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -48,6 +49,17 @@ def from_record(record: dict[str, Any]) -> Noise:
         return law
     result: Noise = family(**fields)
     return result
+
+
+def snake(name: str) -> str:
+    """Return the name of a family as sidecars and the command line write it.
+
+    Examples
+    --------
+    >>> snake("DiscreteLaplace"), snake("StudentT")
+    ('discrete_laplace', 'student_t')
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def _write(value: Any) -> Any:

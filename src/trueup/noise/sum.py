@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from functools import cached_property
+from functools import cached_property, reduce
 from math import comb
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,14 @@ from trueup.errors import TrueupError
 from trueup.exact import symbolic
 from trueup.noise import deconvolution
 from trueup.noise.base import Noise
+from trueup.noise.gaussian import Gaussian
 from trueup.noise.laplace import Laplace
 from trueup.noise.laplace_sums import LaplaceSum
 from trueup.noise.mass import Mass
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import sympy
 
     from trueup.domain import Interval
@@ -194,6 +197,29 @@ def add(left: Noise, right: Noise) -> Noise:
     """Return the noise of a sum, its summands sorted."""
     parts = [p for n in (left, right) for p in (n.parts if isinstance(n, SumNoise) else (n,))]
     return SumNoise(tuple(sorted(parts, key=repr)))
+
+
+def weighted(members: Sequence[tuple[float, Noise]]) -> Noise:
+    """Return the noise of Σ cᵢZᵢ, c₁ = 1, from pairs (cᵢ, Zᵢ), where its law is one of ours.
+
+    Examples
+    --------
+    >>> weighted([(1.0, Gaussian(3)), (-2.0, Gaussian(2))])
+    Gaussian(5)
+    """
+    noises = [noise for _, noise in members]
+    if len(noises) == 1:
+        return noises[0]
+    scales = [abs(c) * float(noise.unit) for c, noise in members]
+    if all(isinstance(noise, Gaussian) for noise in noises):
+        return Gaussian(math.hypot(*scales))
+    if all(isinstance(noise, Laplace) for noise in noises):
+        noises = [Laplace(scale) for scale in scales]
+    elif not all(
+        abs(c) == 1 and noise.lattice and (c == 1 or noise.symmetric) for c, noise in members
+    ):
+        raise TrueupError("the law of a sum of these noises is not known", "give one noise for it")
+    return reduce(add, noises)
 
 
 def _convolve(sequences: list[list[Any]]) -> list[Any]:

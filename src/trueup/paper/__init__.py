@@ -1,6 +1,12 @@
 """The paper reproduced: its figures and numbers, recomputed, and where they differ.
 
 ``trueup paper`` prints and draws what is computed here.
+
+::
+
+    curves, examples, skewed_sums   the mechanisms compared · Remark and Example · per-record sums
+    printed, excess                 what the paper prints · why small n differs
+    comparison, output              the report · figures and tables as files
 """
 
 from __future__ import annotations

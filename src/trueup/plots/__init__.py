@@ -1,6 +1,13 @@
 """Pictures: colour-blind safe, readable in grey, axes labelled.
 
 Every function returns the matplotlib axes that it drew on; pass ``ax=`` to draw on your own.
+
+::
+
+    estimate, risk, calibration   over published values · over true ones · by simulation
+    decision, trade, policy       which estimator for how many cells · bias bought · per record
+    paper_figures                 the paper's, redrawn
+    axis, style                   what runs along it · how pictures look
 """
 
 from trueup.plots.calibration import calibration

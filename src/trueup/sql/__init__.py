@@ -20,10 +20,3 @@ SQLite needs its mathematical functions, which nearly every build has since 3.35
 quotients and tables do without), MySQL 8.0.17, PostgreSQL 12 and, for GREATEST, SQL Server 2022.
 SQLite and MySQL read text as numbers, "abc" as 0: columns of text are for the caller to refuse.
 """
-
-from __future__ import annotations
-
-from trueup.sql.dialects import DIALECTS, Dialect, dialect_of
-from trueup.sql.statement import MAX_LENGTH, expression, render, text
-
-__all__ = ["DIALECTS", "MAX_LENGTH", "Dialect", "dialect_of", "expression", "render", "text"]

@@ -13,6 +13,7 @@ from typing import Literal
 from trueup.errors import TrueupError
 
 _HYPERBOLIC = frozenset({"sinh", "cosh", "tanh", "asinh", "acosh", "atanh"})
+_PLAIN = frozenset({"abs", "exp", "log", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +29,9 @@ class Dialect:
         ``stops`` (an error, or an engine not known well enough).
     underflow
         Whether a product that rounds to zero is an error.
-    lacks
-        Functions that the engine does not have.
+    has
+        Functions of the grammar that the engine has; one that is not stated is composed from others
+        or refused.
     literal
         How a double is written: ``point`` (1.0 is a double), ``exponent`` (1e0 is one, 1.0 is a
         decimal), ``decimal`` (both are decimals that turn into doubles beside one), ``text`` (so
@@ -53,7 +55,7 @@ class Dialect:
     name: str
     overflow: Literal["infinite", "stops"]
     underflow: bool = False
-    lacks: frozenset[str] = frozenset()
+    has: frozenset[str] = _PLAIN | _HYPERBOLIC
     literal: Literal["point", "exponent", "decimal", "text"] = "exponent"
     casts: Literal["beside", "comparisons"] = "beside"
     double: str = ""
@@ -73,17 +75,17 @@ _DIALECTS = (
     Dialect("spark", "infinite", floor="RINT"),
     Dialect("bigquery", "stops", literal="point"),
     Dialect("snowflake", "stops", literal="text"),
-    Dialect("trino", "infinite", lacks=frozenset({"sinh", "asinh", "acosh", "atanh"})),
+    Dialect("trino", "infinite", has=_PLAIN | {"cosh", "tanh"}),
     Dialect("clickhouse", "infinite", literal="point", casts="comparisons", double="toFloat64()"),
-    Dialect("mysql", "stops", lacks=_HYPERBOLIC),
+    Dialect("mysql", "stops", has=_PLAIN),
     Dialect(
         *("redshift", "stops"),
         underflow=True,
-        lacks=_HYPERBOLIC,
+        has=_PLAIN,
         literal="decimal",
         double="FLOAT8",
     ),
-    Dialect("tsql", "stops", lacks=_HYPERBOLIC, ln="LOG"),
+    Dialect("tsql", "stops", has=_PLAIN, ln="LOG"),
 )
 DIALECTS = {dialect.name: dialect for dialect in _DIALECTS}
 """The engines that SQL is written for."""

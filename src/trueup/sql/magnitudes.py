@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from trueup.enclosure.intervals import times
 from trueup.formula.opaque import Table
 from trueup.kernels.tape import BOOLEAN
 
@@ -84,6 +85,9 @@ def span(low: float, high: float, least: float = TINY, *, zero: bool = True) -> 
 LINE = Span(-math.inf, math.inf)
 """All doubles, the infinities among them."""
 
+ANYTHING = LINE._replace(null=True, nan=True)
+"""What is said of a function of which nothing is known."""
+
 
 NOTHING = Span(math.inf, -math.inf, math.inf, zero=False)
 """No value at all."""
@@ -134,13 +138,9 @@ def negative(a: Span) -> Span:
     return a._replace(low=-a.high, high=-a.low)
 
 
-def _times(x: float, y: float) -> float:
-    return 0.0 if x == 0 or y == 0 else x * y
-
-
 def mul(a: Span, b: Span) -> Span:
     """Return the span of a·b."""
-    corners = [_times(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    corners = [times(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
     least = a.least * b.least
     zero = a.zero or b.zero or least < SMALL
     nan = (a.zero and math.isinf(b.top)) or (b.zero and math.isinf(a.top))
@@ -365,7 +365,8 @@ def _span(node: Node, args: Sequence[Span], inputs: Sequence[Span]) -> Span:
         return _series(node.data, args[0])
     if node.op == "call":
         return _table(node.data, args[0])
-    return _RULES[node.op](*args)
+    rule = _RULES.get(node.op)
+    return ANYTHING if rule is None else rule(*args)
 
 
 def _series(coefficients: Sequence[float], t: Span) -> Span:
@@ -379,6 +380,6 @@ def _series(coefficients: Sequence[float], t: Span) -> Span:
 
 
 def _table(table: object, k: Span) -> Span:
-    if not isinstance(table, Table):  # of a Python function nothing is known
-        return LINE._replace(null=True, nan=True)
+    if not isinstance(table, Table):
+        return ANYTHING
     return hull(table.values).with_losses(k)

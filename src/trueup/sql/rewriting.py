@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from trueup.errors import TrueupError
+from trueup.formula.operations import FUNCTIONS
 from trueup.kernels.tape import Emitter, Node, Tape
 
 if TYPE_CHECKING:
@@ -120,12 +121,12 @@ class _Rewriting(Emitter):
         if product.c != 1 or not above:
             above.insert(0, self.number(product.c))
         below = [f for r, n in product.below.items() for f in self._repeated(r, n)]
-        top = self._chain(above)
+        top = self.product(above)
         if len(product.below) == 1:  # one after the other: every step is between first and last
             for factor in below:
                 top = self.emit("div", top, factor)
             return top
-        return self.emit("div", top, self._chain(below)) if below else top
+        return self.emit("div", top, self.product(below)) if below else top
 
     def _repeated(self, register: int, n: int) -> list[int]:
         """Return the factors of a power: a column a few times, or one power."""
@@ -135,12 +136,6 @@ class _Rewriting(Emitter):
 
     def _power(self, register: int, n: int) -> int:
         return register if n == 1 else self.emit("power", register, data=n)
-
-    def _chain(self, registers: list[int]) -> int:
-        total = registers[0]
-        for register in registers[1:]:
-            total = self.emit("mul", total, register)
-        return total
 
     # -- sums ----------------------------------------------------------------------------------
 
@@ -229,7 +224,7 @@ class _Rewriting(Emitter):
         if node.op in ("add", "sub"):
             return self._sum(i)
         args = [self.register(a) for a in node.args]
-        if node.op in self.dialect.lacks:
+        if node.op in FUNCTIONS and node.op not in self.dialect.has:
             return self._composed(node.op, args[0])
         return self.emit(node.op, *args, data=node.data)
 

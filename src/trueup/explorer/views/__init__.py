@@ -1,4 +1,14 @@
-"""What a worker computes: one module for each view, plain data in, plain data out."""
+"""What a worker computes: one module for each view, plain data in, plain data out.
+
+::
+
+    form                    what the form says, each field checked by itself
+    overview, axis, mathml  the estimator: formula, words, curve · where to draw · as MathML
+    risk, small_bias        bias and sd by true value · what a little bias buys
+    code                    Python, command line and SQL to copy
+    file, preview           an uploaded file: asked, looked at, debiased · its first rows
+    mean_plan, table_plan   a private mean, a private table, before any data
+"""
 
 from __future__ import annotations
 
