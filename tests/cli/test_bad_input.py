@@ -342,6 +342,14 @@ def test_estimators_too_long_for_sql(text, refused, monkeypatch):
     assert "add --no-stderr" in message
 
 
+def test_a_line_that_cannot_be_read_after_a_value_that_is_no_number(text, refused):
+    rows = ["3;,1", *["2,1"] * 3000, "3"]
+    message = refused(
+        text("\n".join(["s,n", *rows])), noise=("--noise", "s=laplace(1)"), formulas=["x = s**2"]
+    )
+    assert "line 3003: Expected Number of Columns: 2 Found: 1" in message
+
+
 @pytest.mark.parametrize("module", ["duckdb", "pyspark.sql"])
 def test_missing_extra(module, text, refused, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)

@@ -20,10 +20,13 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+import sympy
 
 import oracle
 import trueup as tu
 from oracle import Axis, expect
+from trueup.formula.grammar import parse
+from trueup.inverse.regularity import polish
 
 SCALE = 0.7
 PLACES = ("low", "high", "inside", "beside low", "beside high", "away")
@@ -557,3 +560,8 @@ def test_a_pole_of_rounded_decimals_proves_nothing(f: str) -> None:
     with pytest.raises(tu.NoUnbiasedEstimator) as error:
         tu.unbiased("0.7 + 1e-9/(q - 0.3)", tu.Laplace(0.5), (0, 2))
     assert error.value.proved
+
+
+@pytest.mark.parametrize(("guard", "start"), [("exp(q)", -30.0), ("q**2 + 1", 0.5)])
+def test_what_newton_runs_away_from_is_no_zero(guard, start):
+    assert polish(parse(guard), sympy.Symbol("q", real=True), start) is None

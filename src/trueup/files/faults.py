@@ -46,10 +46,12 @@ def translated(
     if code := _system_code(message):
         return OSError(code, os.strerror(code), None if code == errno.EPIPE else out)
     if statement is not None and (MARK in message or "Conversion Error" in message):
-        for check in statement.checks():
-            found = _search(duck, source, statement, check)
-            if found is not None:
+        try:
+            searched = (_search(duck, source, statement, c) for c in statement.checks())
+            if found := next(filter(None, searched), None):
                 return found
+        except duck.errors as other:  # a line further on cannot be read at all
+            return translated(other, duck, source, None, out)
     if "Out of Memory Error" in message:
         return TrueupError(
             f"the memory limit is too small: {_first(message)}", "raise it, e.g. --memory 4GB"
