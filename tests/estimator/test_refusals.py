@@ -68,6 +68,7 @@ def test_conditions_between_statistics_count() -> None:
 
 REASONS = [
     ("sqrt(q)**2", tu.Laplace(1), (-1, None), r"as it is written.* q must not be negative"),
+    ("log(where(q == -2, q, 1))", tu.Laplace(1), None, r"not a real number at q = -2"),
     ("sqrt(q)**2", tu.DiscreteLaplace(1), (-3, 0), r"not a real number at q = -3"),
     ("sin(asin(q))", tu.Laplace(1), (-2, 3), r"1 - q\*\*2 must not be negative"),
     ("cosh(acosh(q))", tu.Laplace(1), (0, None), r"q - 1 must not be negative"),

@@ -74,8 +74,10 @@ LIMITS = (
     "products of derivatives and differences",
     "has a point in every period that an integral must break at",
     "unit cells is too long",
+    "could not be summed with 64 terms and a series",
+    "beyond 1.8e308, the largest double",
 )
-"""What is said of what is too long to be written down or integrated, when it is first needed."""
+"""What is said of what is too long to be written down, integrated or held, when first needed."""
 
 
 @contextlib.contextmanager

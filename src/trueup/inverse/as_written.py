@@ -115,11 +115,12 @@ def _marks(need: Need) -> list[sympy.Expr]:
 def _values(
     marks: Sequence[sympy.Expr], symbol: sympy.Symbol, domain: Interval
 ) -> Iterator[sympy.Expr]:
-    """Yield values of a statistic between the zeros of some expressions, and integer bounds."""
+    """Yield values of a statistic at and between zeros of some expressions, and integer bounds."""
     low, high = float(domain.low), float(domain.high)
     own = {mark for mark in marks if mark.free_symbols == {symbol}}
     found = sorted({point for mark in own for point in zeros(mark, symbol, low, high).points})
     yield from (sympy.Integer(int(b)) for b in domain.bounds if b is not None and b == int(b))
+    yield from (sympy.Rational(*p.as_integer_ratio()) for p in found if low <= p <= high)
     between = integers_between if domain.lattice else reals_between
     for a, b in pairwise([low, *found, high]):
         if b - a > _NARROW * max(1.0, min(abs(a), abs(b))) or math.isinf(b - a):
