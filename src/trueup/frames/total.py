@@ -144,9 +144,11 @@ def keys_of(
     if missing not in ("raise", "skip"):
         raise TrueupError(f"missing must be 'raise' or 'skip', got {missing!r}", "see its help")
     keys = tuple(by) if isinstance(by, (list, tuple)) else () if by is None else (by,)
+    once: dict[Any, Any] = {}
     for column in keys:
         check_column(column, present, "by", "by=…", fold)
-    return keys
+        once.setdefault(fold(column), column)
+    return tuple(once.values())
 
 
 # -- cells in memory -------------------------------------------------------------------------------
@@ -348,12 +350,10 @@ def _in_engine(engine: Engine, frame: Any, requests: Sequence[Request], totals: 
     new: dict[str, tuple[Request, str]] = {}
     taken = list(engine.names(frame))
     for what in totals.summed(requests):
-        name = nw.generate_temporary_column_name(8, taken)
-        taken.append(name)
-        new[name] = what
+        new[new_name(taken)] = what
     known = totals.weights is not None
     weight = nw.col(totals.weights).cast(nw.Float64()) if known else nw.lit(1.0)
-    count = nw.generate_temporary_column_name(8, taken)
+    count = new_name(taken)
     summands = {
         name: nw.col(name) * (weight if output == "value" else weight * weight)
         for name, (_, output) in new.items()
@@ -372,6 +372,13 @@ def _in_engine(engine: Engine, frame: Any, requests: Sequence[Request], totals: 
             root = nw.col(name).abs().sqrt() / over.abs()
             results[f"{w.name}_stderr"] = nw.when(*every, nw.col(name) >= 0).then(root)
     return summed.select(*totals.by, **results).to_native()
+
+
+def new_name(taken: list[str]) -> str:
+    """Return the name of a new column, and add it to those that are taken."""
+    name: str = nw.generate_temporary_column_name(8, taken)
+    taken.append(name)
+    return name
 
 
 def present_cells(cells: Any, names: Sequence[str]) -> Any:
