@@ -17,7 +17,7 @@ from trueup.frames import of_narwhals
 from trueup.frames.columns import Column
 from trueup.frames.debias import eager_backend, engine_of, names_of
 from trueup.frames.eager import WHOLE, check_whole, not_positive, warn
-from trueup.frames.total import Cells, engine_sums, keys_of, new_name, present_cells
+from trueup.frames.total import Cells, engine_sums, keys_of, new_name, present_cells, within
 from trueup.tables.ratios import SHOWN, RatioOfSums, RatioRequest, computed, too_small
 from trueup.tables.request import level_of, outputs_of, read_requests
 from trueup.tables.totals import ROWS, Totals
@@ -65,7 +65,8 @@ def ratio(
         What is known of the statistics of formulas given as text, as for :func:`trueup.unbiased`.
     missing
         What to do with rows that miss a number: ``"raise"``, or ``"skip"`` them. An engine cannot
-        raise: without ``"skip"`` the ratio of their group is null.
+        raise: without ``"skip"`` the ratio of their group is null. A number beyond ±1e100 counts as
+        missing.
     stderr
         False leaves out the standard errors.
     interval
@@ -185,12 +186,13 @@ def _in_engine(engine: Engine, frame: Any, requests: Sequence[RatioRequest], tot
     own = {n: new_name(taken) for n in names}
     broken = {c for r in requests for s, c in r.columns.items() if r.ratio.noise[s].lattice}
     mark = {n: new_name(taken) for n in names if n in broken}
-    numbers = {own[n]: nw.col(n).cast(nw.Float64()) for n in names}
+    numbers = {own[n]: nw.when(within(n)).then(nw.col(n).cast(nw.Float64())) for n in names}
     marks = {name: _broken(numbers[own[n]]) for n, name in mark.items()}
     cells = nw.from_native(frame).lazy().select(*keys, **numbers, **marks)
     cells = present_cells(cells, list(numbers)) if totals.skip else cells
     any_broken = (nw.col(name).max() for name in marks)
-    table = engine_sums(cells, keys, list(numbers), *any_broken).collect("pyarrow")
+    table = engine_sums(cells, keys, list(numbers), *any_broken, skip=totals.skip)
+    table = table.collect("pyarrow")
     table = table.sort(*keys) if keys else table  # engines return groups in any order
     groups = {name: table[name].to_list() for name in table.columns}
     order = {_key(key): i for i, key in enumerate(zip(*(groups[k] for k in keys), strict=True))}
