@@ -1,12 +1,14 @@
 """Calculating with published values: the whole formula is debiased, identity is remembered."""
 
 import math
+import operator
 import pickle
 
 import numpy as np
 import pytest
 
 import trueup as tu
+from extras import needs
 
 
 @pytest.fixture
@@ -93,6 +95,40 @@ def test_known_arrays_take_part(n):
     assert np.allclose((weights * n).estimate, weights * n.estimate)
     assert np.allclose((n / weights).variance, n.variance / weights**2)
     assert np.allclose(np.multiply(weights, n).estimate, (n * weights).estimate)
+
+
+KNOWN = {
+    "float": lambda: np.float64(2.0),
+    "array of no dimension": lambda: np.array(2.0),
+    "array": lambda: np.array([2.0, 3.0, 5.0]),
+    "other shape": lambda: np.array([[2.0], [3.0]]),
+    "masked": lambda: np.ma.array([2.0, 3.0, 5.0], mask=[False, True, False]),
+    "masked of other shape": lambda: np.ma.array([[2.0], [3.0]], mask=[[True], [False]]),
+    "series": lambda: needs("pandas").Series([2.0, 3.0, 5.0]),
+    "frame": lambda: needs("pandas").DataFrame([[2.0, 3.0, 5.0]]),
+}
+
+
+@pytest.mark.parametrize("op", [operator.add, operator.sub, operator.mul, operator.pow], ids=str)
+@pytest.mark.parametrize("make", KNOWN.values(), ids=KNOWN)
+def test_known_numbers_on_the_left(make, op):
+    """They leave the operation to the noisy value, and a mask stays."""
+    known, x = make(), tu.noisy([0.4, 0.3, 0.1], tu.Laplace(0.1), (0, 1))
+    array = np.ma.asarray(known)
+    got = op(known, x)
+    assert isinstance(got, tu.values.Noisy)
+    want = np.ma.array(np.broadcast_to(array.data, got.shape))
+    want = op(want, x.estimate) * (1 - np.log(want) ** 2 / 100 if op is operator.pow else 1)
+    assert got.shape == np.broadcast_shapes(array.shape, (3,))
+    hidden = np.broadcast_to(np.ma.getmaskarray(array), got.shape)
+    assert np.array_equal(np.ma.getmaskarray(got.estimate), hidden)
+    assert np.allclose(np.asarray(got.estimate)[~hidden], np.asarray(want)[~hidden], rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [KNOWN[k] for k in KNOWN if "masked" not in k])
+def test_known_numbers_on_the_left_of_a_comparison(make, n):
+    found = tu.where(make() < n, 1, 0)
+    assert np.array_equal(found.estimate, np.broadcast_to(1.0, found.shape))
 
 
 def test_other_numpy_functions_are_refused(n):

@@ -153,9 +153,11 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 class _Formula:
     """An expression in published values; the base of numbers and of conditions."""
 
-    __array_priority__ = 1000  # a known array or series on the left leaves the operation to us
+    __array_priority__ = 1000  # a known array on the left leaves the operation to us,
+    __pandas_priority__ = 5000  # and so does a frame of pandas, which has 4000, or a series
 
     def __init__(self, expr: Any, leaves: Leaves, shape: tuple[int, ...] = ()) -> None:
+        vars(self)["__array_ufunc__"] = None  # masked arrays ask the object, functions its class
         self.expr = expr
         self.leaves = {s: leaf for s, leaf in leaves.items() if s in expr.free_symbols}
         self.shape = shape
@@ -441,6 +443,7 @@ def _lift(operand: Any) -> _Formula:
     """Return an operand as a formula: noisy values as they are, plain numbers as known ones."""
     if isinstance(operand, _Formula):
         return operand
+    operand = operand[()] if isinstance(operand, np.ndarray) and not operand.ndim else operand
     if isinstance(operand, (bool, np.bool_)):
         return Condition(sympy.true if operand else sympy.false, {})
     if np.ndim(operand):

@@ -74,3 +74,9 @@ def test_small_powers_are_products():
     assert layers == [{"p1": "x + 1e0"}, {"p2": '("p1") * ("p1")'}]
     assert final == {"a": '("p2")', "b": '("p2" * ("p1"))'}
     assert layered({"a": "POWER(x, 5)"}, "p") == ([], {"a": "POWER(x, 5)"})
+
+
+@pytest.mark.parametrize("power", ["-2", "- 3", "'2'", "(2)", "2e0", '"2"'])
+def test_only_a_plain_small_number_makes_a_product(power):
+    found = layered({"a": f"POWER(x, {power})"}, "p")
+    assert found == ([], {"a": sqlglot.transpile(f"POWER(x, {power})", "duckdb", "duckdb")[0]})

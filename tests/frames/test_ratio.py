@@ -241,6 +241,29 @@ def test_missing_numbers(constructor):
         assert constructor.read(tu.ratio(frame, noise=LAPLACE, pay="s/n"))["pay"] == [None]
 
 
+@pytest.mark.parametrize("huge", [1e200, math.inf, None])
+def test_numbers_beyond_the_limit_are_missing_and_every_group_stays(constructor, huge):
+    frame = constructor({"g": ["a", "a", "b"], "s": [huge, 51.0, huge], "n": [900, 800, 900]})
+    found = constructor.read(tu.ratio(frame, "g", noise=LAPLACE, missing="skip", pay="s/n"))
+    got = sorted(zip(*found.values(), strict=True))
+    value, error = under_laplace(51, 800, 1, (2, 3))
+    assert got[0] == ("a", 1, pytest.approx(value, rel=1e-9), pytest.approx(error, rel=1e-6))
+    assert got[1] == ("b", 0, None, None)
+    if constructor.eager:
+        with pytest.raises(tu.TrueupError, match="2 of 3 rows miss a number"):
+            tu.ratio(frame, "g", noise=LAPLACE, pay="s/n")
+    else:
+        found = constructor.read(tu.ratio(frame, "g", noise=LAPLACE, pay="s/n"))
+        assert found["pay"] == [None, None]
+
+
+def test_a_ratio_whose_square_is_beyond_the_range_of_floats():
+    noise = {"s": tu.Laplace(1e88), "n": tu.Laplace(1e-83)}
+    found = tu.ratio(pl.DataFrame({"s": [1e90], "n": [1e-80]}), noise=noise, pay="s/n")
+    assert found["pay"].item() == pytest.approx(1e170, rel=1e-3)
+    assert found["pay_stderr"].item() is None
+
+
 @pytest.mark.parametrize("scale", [None, math.nan, 0.0])
 def test_a_scale_that_is_missing_or_not_positive(constructor, scale):
     frame = constructor(DATA | {"b": [3.0, 3.0, scale, 3.0, 3.0, 3.0, 3.0]})

@@ -128,6 +128,36 @@ def test_groups_without_numbers_stay():
     assert out.rows() == [("a", 0, 0.0, 0.0), ("b", 1, COUNT(4.0), COUNT.stderr(4.0))]
 
 
+@pytest.mark.parametrize("huge", [1e200, -math.inf, None])
+def test_numbers_beyond_the_limit_are_missing_and_every_group_stays(constructor, huge):
+    data = {"g": ["a", "a", "b"], "s": [huge, 1.0, huge], "n": [20, 21, 30]}
+    frame, cell = constructor(data), {"s": 1.0, "n": 21.0}
+    out = constructor.read(tu.total(frame, by="g", missing="skip", pay=MEAN))
+    got = sorted(zip(*out.values(), strict=True))
+    assert [row[:2] for row in got] == [("a", 1), ("b", 0)]
+    assert got[0][2:] == pytest.approx((MEAN(**cell), MEAN.stderr(**cell)), rel=1e-12)
+    assert got[1][2:] == (0, 0)
+    if constructor.eager:
+        beyond = "" if huge is None else rf" has {huge:g}: beyond ±1e100".replace("+", r"\+")
+        with pytest.raises(tu.TrueupError, match=rf"2 of 3 rows miss.*row 0 .column 's'{beyond}"):
+            tu.total(frame, by="g", pay=MEAN)
+    else:
+        assert constructor.read(tu.total(frame, by="g", pay=MEAN))["pay"] == [None, None]
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_mean_over_no_weight(constructor, rows):
+    """It is refused in memory, and null where nothing can be refused."""
+    data = {"s": [1.0, 2.0], "n": [20.0, 21.0], "w": [1.0, -1.0]}
+    frame = constructor({name: np.array(values[:rows]) for name, values in data.items()})
+    if constructor.eager:
+        with pytest.raises(tu.TrueupError, match="add up to 0"):
+            tu.total(frame, weights="w", average=True, m=MEAN)
+    else:
+        found = constructor.read(tu.total(frame, weights="w", average=True, m=MEAN))
+        assert found == {"rows": [rows], "m": [None], "m_stderr": [None]}
+
+
 def test_negative_variance_is_null(constructor):
     product = tu.unbiased("a*b", {"a": tu.Laplace(2), "b": tu.Laplace(2)})
     frame = constructor({"g": [1, 2], "a": [0.1, 9.0], "b": [0.1, 9.0]})

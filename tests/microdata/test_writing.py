@@ -1,11 +1,14 @@
 """A released table and its sidecar in files: those of one run, whatever others do at once."""
 
+import os
 import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from trueup.files import targets
 from trueup.files.targets import Target
 from trueup.microdata import writing
 from trueup.microdata.design import Design
@@ -48,3 +51,43 @@ def test_two_runs_at_once_do_not_mix_a_table_with_the_sidecar_of_the_other(tmp_p
     run_of(tmp_path, 1).write()
     other.join(60)
     assert [(tmp_path / name).read_text() for name in NAMES] == alone
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("broken", NAMES)
+@pytest.mark.parametrize("renamed", [True, False])
+def test_a_run_that_fails_halfway_leaves_what_was_there(
+    tmp_path, monkeypatch, links, before, broken, renamed
+):
+    """Both old files or neither: a rename fails, or what comes after it, of either file."""
+    (tmp_path / "people.csv").write_text("x\n" + "1\n" * 50)
+    if before:
+        run_of(tmp_path, 2).write()
+    there = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    replace, link = Path.replace, os.link
+
+    def failing(part, path):
+        fails = part.suffix == ".part" and path.name == broken
+        if renamed or not fails:
+            replace(part, path)
+        if fails and renamed:
+            monkeypatch.setattr(targets, "_flush", refused)
+        elif fails:
+            raise OSError(13, "no")
+
+    def refused(*_):
+        raise OSError(13, "no")
+
+    monkeypatch.setattr(Path, "replace", failing)
+    monkeypatch.setattr(os, "link", link if links else refused)
+    with pytest.raises(OSError, match="no"):
+        run_of(tmp_path, 1).write()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == there
+
+
+def test_what_is_replaced_leaves_nothing_behind(tmp_path):
+    (tmp_path / "people.csv").write_text("x\n" + "1\n" * 50)
+    run_of(tmp_path, 2).write()
+    run_of(tmp_path, 1).write()
+    assert {path.name for path in tmp_path.iterdir()} == {"people.csv", *NAMES}

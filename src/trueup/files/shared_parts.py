@@ -88,12 +88,17 @@ class _Sharing:
     def multiplied(self, node: Any) -> Any:
         """Return a small power as a product, anything else as it is."""
         exp = self.sqlglot.exp
-        if not isinstance(node, exp.Pow) or node.expression.name not in _PRODUCTS:
+        if not isinstance(node, exp.Pow) or not self.is_small(node.expression):
             return node
         base, product = exp.Paren(this=node.this), None
         for _ in range(int(node.expression.name)):
             product = exp.Mul(this=product, expression=base.copy()) if product else base.copy()
         return exp.Paren(this=product)
+
+    def is_small(self, power: Any) -> bool:
+        """Whether a power is written as a small whole number: -2 has the name of 2, and a sign."""
+        literal = isinstance(power, self.sqlglot.exp.Literal) and not power.is_string
+        return literal and power.name in _PRODUCTS
 
     def children(self, node: Any) -> list[Any]:
         return [] if isinstance(node, self.leaves) else list(node.iter_expressions())

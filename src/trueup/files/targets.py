@@ -47,6 +47,7 @@ class Target:
         self.path = Path(text)
         self.format = form
         self.force, self.folder = force, folder
+        self.placed = False
 
     def __enter__(self) -> Self:
         remove_leftovers(self.path.parent)
@@ -84,7 +85,25 @@ class Target:
             self.part.replace(self.path)
         else:
             self._link()
+        self.placed = True
         _flush(self.path.parent)
+
+    def keep(self) -> None:
+        """Keep the file that is to be replaced, until :meth:`settle`."""
+        if self.force and os.path.lexists(self.path):
+            try:
+                os.link(self.path, self.old)
+            except OSError:  # a file system without hard links
+                shutil.copy2(self.path, self.old, follow_symlinks=False)
+
+    def settle(self, *, whole: bool) -> None:
+        """Forget the file that was kept; put it back unless all files of the run are in place."""
+        if self.placed and not whole:
+            if os.path.lexists(self.old):
+                self.old.replace(self.path)
+            else:
+                self.path.unlink(missing_ok=True)
+        _remove(self.old)
 
     def _link(self) -> None:
         """Rename without replacing a file that has come into being meanwhile."""

@@ -95,20 +95,42 @@ def codes(frame: Any, names: Sequence[str]) -> NDArray[np.intp]:
         values = frame.column(name)
         if hasattr(values, "combine_chunks"):
             values = values.combine_chunks()
-        if not hasattr(values, "indices"):
-            values = values.dictionary_encode(null_encoding="encode")
-        own = values.indices.fill_null(len(values.dictionary)).to_numpy(zero_copy_only=False)
+        own = numbered(values)
         total = total * (int(own.max(initial=0)) + 1) + own
         total = pa.array(total).dictionary_encode().indices.to_numpy().astype(np.intp)
     return total
 
 
+def numbered(array: Any) -> NDArray[np.intp]:
+    """Return a number for each entry, the same where entries are equal; null has 0.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> numbered(pa.array([0.0, -0.0, None]))
+    array([1, 1, 0])
+    >>> numbered(pa.DictionaryArray.from_arrays([2, 1, 0, None], ["A", "A", None]))
+    array([0, 1, 1, 0])
+    """
+    pa = get_pyarrow()
+    if pa.types.is_dictionary(array.type):  # which may hold a value twice, or null
+        entries = np.append(numbered(array.dictionary), 0)
+        where = array.indices.cast(pa.int64()).fill_null(len(array.dictionary))
+        return np.asarray(entries[where.to_numpy(zero_copy_only=False)])
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.intp)
+    if pa.types.is_floating(array.type):
+        x = array.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0  # -0 becomes 0
+        null = array.is_null().to_numpy(zero_copy_only=False)
+        array = pa.array(np.where(np.isnan(x), np.nan, x), mask=null)  # NaN has many patterns
+    found = array.dictionary_encode().indices.cast(pa.int64()).fill_null(-1)
+    return np.asarray(found.to_numpy(zero_copy_only=False) + 1, np.intp)
+
+
 def make(frame: Any, names: Sequence[str], rows: Any, new: dict[str, Column]) -> Any:
     """Return a table of some rows of some columns, with others added."""
     pa = get_pyarrow()
-    table = frame.select(list(names)).take(pa.array(rows))
-    if isinstance(table, pa.RecordBatch):
-        table = pa.Table.from_batches([table])
-    fields = dict(zip(table.schema.names, table.columns, strict=True))
-    made = pa.table(fields | {name: array(column) for name, column in new.items()})
-    return made if isinstance(frame, pa.Table) else made.combine_chunks().to_batches()[0]
+    kept = frame.select(list(names)).take(pa.array(rows))
+    fields = dict(zip(names, kept.columns, strict=True))
+    made = pa.table if isinstance(frame, pa.Table) else pa.record_batch
+    return made(fields | {name: array(column) for name, column in new.items()})

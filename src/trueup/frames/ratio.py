@@ -17,7 +17,7 @@ from trueup.frames import of_narwhals
 from trueup.frames.columns import Column
 from trueup.frames.debias import eager_backend, engine_of, names_of
 from trueup.frames.eager import WHOLE, check_whole, not_positive, warn
-from trueup.frames.total import Cells, engine_sums, keys_of, present_cells
+from trueup.frames.total import Cells, engine_sums, keys_of, new_name, present_cells, within
 from trueup.tables.ratios import SHOWN, RatioOfSums, RatioRequest, computed, too_small
 from trueup.tables.request import level_of, outputs_of, read_requests
 from trueup.tables.totals import ROWS, Totals
@@ -65,7 +65,8 @@ def ratio(
         What is known of the statistics of formulas given as text, as for :func:`trueup.unbiased`.
     missing
         What to do with rows that miss a number: ``"raise"``, or ``"skip"`` them. An engine cannot
-        raise: without ``"skip"`` the ratio of their group is null.
+        raise: without ``"skip"`` the ratio of their group is null. A number beyond ±1e100 counts as
+        missing.
     stderr
         False leaves out the standard errors.
     interval
@@ -181,26 +182,32 @@ def _warn(
 def _in_engine(engine: Engine, frame: Any, requests: Sequence[RatioRequest], totals: Totals) -> Any:
     arrow = optional("pyarrow", "tables", "ratios of a lazy frame")
     names, keys = list(dict.fromkeys(c for r in requests for c in r.inputs)), totals.by
-    numbers = {f"{n}#": nw.col(n).cast(nw.Float64()) for n in names}
+    taken = list(engine.names(frame))
+    own = {n: new_name(taken) for n in names}
     broken = {c for r in requests for s, c in r.columns.items() if r.ratio.noise[s].lattice}
-    marks = {f"{n}#~": _broken(numbers[f"{n}#"]) for n in names if n in broken}
+    mark = {n: new_name(taken) for n in names if n in broken}
+    numbers = {own[n]: nw.when(within(n)).then(nw.col(n).cast(nw.Float64())) for n in names}
+    marks = {name: _broken(numbers[own[n]]) for n, name in mark.items()}
     cells = nw.from_native(frame).lazy().select(*keys, **numbers, **marks)
     cells = present_cells(cells, list(numbers)) if totals.skip else cells
     any_broken = (nw.col(name).max() for name in marks)
-    table = engine_sums(cells, keys, list(numbers), *any_broken).collect("pyarrow")
+    table = engine_sums(cells, keys, list(numbers), *any_broken, skip=totals.skip)
+    table = table.collect("pyarrow")
     table = table.sort(*keys) if keys else table  # engines return groups in any order
     groups = {name: table[name].to_list() for name in table.columns}
     order = {_key(key): i for i, key in enumerate(zip(*(groups[k] for k in keys), strict=True))}
-    _check_broken([n for n in names if any(groups.get(f"{n}#~", ()))], requests)
+    _check_broken([n for n, name in mark.items() if any(groups[name])], requests)
     counts = np.array(groups[ROWS], float)
-    total = {n: np.array(groups[f"{n}#"], float) for n in names}  # None becomes NaN
-    whole = {n: (np.array(groups[f"{n}##"], float) == counts) & ~np.isnan(total[n]) for n in names}
+    total = {n: np.array(groups[own[n]], float) for n in names}  # None becomes NaN
+    known = {n: np.array(groups[f"{own[n]}#"], float) for n in names}
+    whole = {n: (known[n] == counts) & ~np.isnan(total[n]) for n in names}
     native = table.to_native()
     made = {k: native[k] for k in keys} | {ROWS: arrow.array(counts.astype(np.int64))}
     for r in requests:
         usable = np.logical_and.reduce([whole[column] for column in r.inputs])
         published = {s: np.where(usable, total[c], math.nan) for s, c in r.columns.items()}
-        levels = {s: _engine_levels(cells, keys, (s, c), order) for s, c in r.scales.items()}
+        scales = {s: (s, column, own[column]) for s, column in r.scales.items()}
+        levels = {s: _engine_levels(cells, keys, scale, order) for s, scale in scales.items()}
         found = computed(r, counts, published, levels)
         _warn(r, found, counts * usable, lambda few: [[*order][i] for i in few])
         for name, output in r.written.items():
@@ -229,11 +236,10 @@ def _key(values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _engine_levels(
-    cells: Any, keys: Sequence[str], scaled: tuple[str, str], order: Mapping[Any, int]
+    cells: Any, keys: Sequence[str], scaled: tuple[str, str, str], order: Mapping[Any, int]
 ) -> Any:
     """Return the scales in each group, and how many cells have each; missing ones are left out."""
-    statistic, column = scaled
-    scale = f"{column}#"
+    statistic, column, scale = scaled
     table = engine_sums(cells, [*keys, scale], []).collect("pyarrow")
     found: list[list[tuple[float, int]]] = [[] for _ in range(max(1, len(order)))]
     columns = [table[name].to_list() for name in (*keys, scale, ROWS)]

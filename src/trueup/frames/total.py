@@ -22,7 +22,7 @@ from trueup.frames.eager import compute, read, warn_beyond
 from trueup.inverse.sharing import sharing
 from trueup.kernels.grid import columns as evaluate
 from trueup.tables.request import check_column, check_known, outputs_of, read_requests
-from trueup.tables.totals import ROWS, Totals, check_copies, check_weights, missing_numbers
+from trueup.tables.totals import LARGEST, ROWS, Totals, check_copies, check_weights, missing_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -74,10 +74,12 @@ def total(
         ``{"n": "state"}``: rows with the same state hold one and the same noisy n, drawn once.
         Such cells are correlated, and their covariances are added. For tables in memory.
     average
-        Divide by Σ w, or by the number of rows: weighted means, or means, of cells.
+        Divide by Σ w, or by the number of rows: weighted means, or means, of cells. Where Σ w is 0
+        a mean is undefined: refused in memory, null in an engine.
     missing
         What to do with rows that miss a number: ``"raise"``, or ``"skip"`` them. An engine cannot
-        raise: without ``"skip"`` the total of their group is null.
+        raise: without ``"skip"`` the total of their group is null. A number beyond ±1e100 counts as
+        missing. A group whose rows are all skipped stays, with 0 rows and a sum of 0.
     stderr
         False leaves out the standard errors, which do not exist where a variance is infinite.
     **estimators
@@ -144,9 +146,11 @@ def keys_of(
     if missing not in ("raise", "skip"):
         raise TrueupError(f"missing must be 'raise' or 'skip', got {missing!r}", "see its help")
     keys = tuple(by) if isinstance(by, (list, tuple)) else () if by is None else (by,)
+    once: dict[Any, Any] = {}
     for column in keys:
         check_column(column, present, "by", "by=…", fold)
-    return keys
+        once.setdefault(fold(column), column)
+    return tuple(once.values())
 
 
 # -- cells in memory -------------------------------------------------------------------------------
@@ -164,12 +168,12 @@ class Cells:
         names = dict.fromkeys(c for r in requests for c in r.inputs)
         self.inputs = {name: whole(self.pieces, name) for name in names}
         size = len(next(iter(self.inputs.values())))
-        self.weight, named = np.ones(size), self.inputs
+        self.weight, named = np.ones(size), {}
         if weights is not None:
             self.weight = whole(list(backend.pieces(frame, [weights])), weights).astype(float)
             check_copies(weights, self.weight, self.inputs, requests)
-            named = self.inputs | {weights: self.weight}
-        self.kept = present_rows(named, skip=totals.skip)
+            named = {weights: self.weight}
+        self.kept = present_rows(self.inputs, named, skip=totals.skip)
         self.codes = backend.codes(frame, list(keys)) if keys else np.zeros(size, np.intp)
         self.groups = int(self.codes.max(initial=-1)) + 1 if keys else 1
         self.rows = np.bincount(self.codes[self.kept], minlength=self.groups)
@@ -201,15 +205,22 @@ class Cells:
         return self.backend.make(self.frame, list(self.totals.by), self.first, {**rows, **new})
 
 
-def present_rows(named: Mapping[Any, NDArray[Any]], *, skip: bool) -> NDArray[np.intp]:
+def present_rows(
+    inputs: Mapping[Any, NDArray[Any]], weight: Mapping[Any, NDArray[Any]], *, skip: bool
+) -> NDArray[np.intp]:
     """Return the rows where no number is missing; refuse others unless they are to be skipped."""
-    absent = either([np.isnan(v) for v in named.values() if v.dtype.kind == "f"])
+    largest = np.float64(LARGEST)  # single precision is compared in double
+    gone = {n: ~(np.abs(v) <= largest) for n, v in inputs.items() if v.dtype.kind == "f"}
+    gone |= {n: np.isnan(v) for n, v in weight.items()}
+    absent = either(list(gone.values()))
     if absent is None:
-        return np.arange(len(next(iter(named.values()))))
+        return np.arange(len(next(iter(inputs.values()))))
     if absent.any() and not skip:
         row = int(np.flatnonzero(absent)[0])
-        name = next(n for n, v in named.items() if v.dtype.kind == "f" and np.isnan(v[row]))
-        first = f", the first is row {row} (column {name!r})"
+        name = next(n for n, missing in gone.items() if missing[row])
+        value = {**inputs, **weight}[name][row]
+        beyond = "" if np.isnan(value) else f" has {value:g}: beyond ±1e100 it counts as missing"
+        first = f", the first is row {row} (column {name!r}{beyond})"
         raise missing_numbers(int(absent.sum()), len(absent), "missing='skip'", first)
     return np.flatnonzero(~absent)
 
@@ -348,39 +359,56 @@ def _in_engine(engine: Engine, frame: Any, requests: Sequence[Request], totals: 
     new: dict[str, tuple[Request, str]] = {}
     taken = list(engine.names(frame))
     for what in totals.summed(requests):
-        name = nw.generate_temporary_column_name(8, taken)
-        taken.append(name)
-        new[name] = what
-    known = totals.weights is not None
-    weight = nw.col(totals.weights).cast(nw.Float64()) if known else nw.lit(1.0)
-    count = nw.generate_temporary_column_name(8, taken)
-    summands = {
-        name: nw.col(name) * (weight if output == "value" else weight * weight)
-        for name, (_, output) in new.items()
-    }
+        new[new_name(taken)] = what
+    weighed = totals.weights is not None
+    weight = nw.col(totals.weights).cast(nw.Float64()) if weighed else nw.lit(1.0)
+    count = new_name(taken)
+    summands = {}
+    for name, (w, output) in new.items():
+        summand = nw.col(name) * (weight if output == "value" else weight * weight)
+        summands[name] = nw.when(*(within(column) for column in w.inputs)).then(summand)
     cells = nw.from_native(engine.extend(frame, new))
     cells = cells.select(*totals.by, **summands, **{count: weight})
     cells = present_cells(cells, [*new, count]) if totals.skip else cells
-    summed = engine_sums(cells, totals.by, [*new, count])
+    summed = engine_sums(cells, totals.by, [*new, count], skip=totals.skip)
     over = nw.col(count) if totals.average else nw.lit(1.0)
     results = {ROWS: nw.col(ROWS).cast(nw.Int64())}
     for name, (w, output) in new.items():
-        every = [nw.col(f"{n}#") == nw.col(ROWS) for n in (name, count)]
+        known = [*(nw.col(f"{n}#") == nw.col(ROWS) for n in (name, count)), over != 0]
         if output == "value":
-            results[w.name] = nw.when(*every).then(nw.col(name) / over)
+            results[w.name] = nw.when(*known).then(nw.col(name) / over)
         else:
             root = nw.col(name).abs().sqrt() / over.abs()
-            results[f"{w.name}_stderr"] = nw.when(*every, nw.col(name) >= 0).then(root)
+            results[f"{w.name}_stderr"] = nw.when(*known, nw.col(name) >= 0).then(root)
     return summed.select(*totals.by, **results).to_native()
 
 
+def new_name(taken: list[str]) -> str:
+    """Return the name of a new column, and add it to those that are taken."""
+    name: str = nw.generate_temporary_column_name(8, taken)
+    taken.append(name)
+    return name
+
+
+def within(column: str) -> nw.Expr:
+    """Return whether a number is there, and none that counts as missing."""
+    return nw.col(column).cast(nw.Float64()).abs() <= LARGEST
+
+
 def present_cells(cells: Any, names: Sequence[str]) -> Any:
-    """Return the rows in which no number is missing."""
-    return cells.drop_nulls(names).filter(*(~nw.col(name).is_nan() for name in names))
+    """Return all rows, without any number where one is missing: so every group stays."""
+    there = [~nw.col(name).is_null() & ~nw.col(name).is_nan() for name in names]
+    return cells.with_columns(**{n: nw.when(*there).then(nw.col(n)) for n in names})
 
 
-def engine_sums(cells: Any, keys: Sequence[str], names: Sequence[str], *more: nw.Expr) -> Any:
-    """Return by group the rows, sums NAME, how many numbers NAME# they have, and what more is."""
+def engine_sums(
+    cells: Any, keys: Sequence[str], names: Sequence[str], *more: nw.Expr, skip: bool = False
+) -> Any:
+    """Return by group the rows, sums NAME, how many numbers NAME# they have, and what more is.
+
+    With ``skip`` rows without numbers, as :func:`present_cells` leaves them, are not counted.
+    """
     made = [nw.len().alias(ROWS), *(nw.col(name).sum() for name in names)]
     made += [nw.col(name).count().alias(f"{name}#") for name in names]
-    return cells.group_by(*keys).agg(*made, *more) if keys else cells.select(*made, *more)
+    summed = cells.group_by(*keys).agg(*made, *more) if keys else cells.select(*made, *more)
+    return summed.with_columns(nw.col(f"{names[0]}#").alias(ROWS)) if skip else summed

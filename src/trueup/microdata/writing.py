@@ -88,19 +88,20 @@ class Release:
         return [self.sidecar, *([] if self.page is None else [self.page])]
 
     def _commit(self, written: list[targets.Target]) -> None:
-        """Put all files in their places, the table last, or none of them."""
-        done: list[Path] = []
+        """Put all files in their places, the table last, or leave there what was there before."""
         try:
             for target in written:
+                target.keep()
                 target.commit()
-                done.append(target.path)
         except BaseException as error:
-            for path in done:  # another run may have written the others meanwhile
-                path.unlink(missing_ok=True)
+            for target in written:
+                target.settle(whole=False)
             if isinstance(error, TrueupError) and self.ledger is not None:
                 spent = f"the budget of this release, {self.design.epsilon}, was spent"
                 raise TrueupError(error.message, f"{error.hint}; {spent}") from None
             raise
+        for target in written:
+            target.settle(whole=True)
 
     def _spend(self) -> None:
         if self.ledger is not None:

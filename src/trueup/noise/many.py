@@ -53,8 +53,8 @@ def spread(summands: tuple[Summand, ...], u: tuple[float, float]) -> float:
     >>> spread((Summand(Laplace(1), 1.0, 0.0, 8),), (1.0, 0.0))
     4.0
     """
-    parts = (n * moments(z)[1] * (u[0] * a + u[1] * b) ** 2 for z, a, b, n in summands)
-    return math.sqrt(sum(parts))
+    parts = (math.sqrt(n * moments(z)[1]) * (u[0] * a + u[1] * b) for z, a, b, n in summands)
+    return math.hypot(*parts)
 
 
 @lru_cache(maxsize=4096)

@@ -110,7 +110,9 @@ def estimate(summands: tuple[Summand, ...], a: float, b: float) -> Estimate:
         log, shift, curve = log - count * k0, shift - count * top * k1, curve + count * top**2 * k2
     kernel = weight * np.exp(log)
     value = float(kernel @ shift)
-    return Estimate(value, value**2 - float(kernel @ (t * (shift**2 - curve))))
+    with np.errstate(over="ignore"):
+        square = float(kernel @ (t * (shift**2 - curve)))
+    return Estimate(value, value * value - square)  # infinite beyond the range of floats
 
 
 @lru_cache(maxsize=4096)
