@@ -532,6 +532,23 @@ class TestContinuous:
         mean = law(1, 45) @ (w * values.reshape(n.shape)).sum(axis=1)
         assert mean == pytest.approx(truth(3, 2.5), abs=1e-9)
 
+    def test_a_bound_given_by_a_count_is_bent_all_the_same(self):
+        noise = {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2)}
+        est = tu.unbiased("s/(n + 1)", noise, "0 <= s <= n")
+        box = tu.unbiased("s/(n + 1)", noise, "s >= 0, n >= 0")
+        assert est.sd(s=9, n=9) < 0.8 * box.sd(s=9, n=9)
+        assert est.bias(s=9, n=9) == pytest.approx(0, abs=1e-9)
+
+    @pytest.mark.parametrize("below", ["n**5 + n + 3", "n**3 + n + 3"])
+    def test_an_integral_without_a_short_formula_leaves_the_box_alone(self, below):
+        noise = {"s": tu.Laplace(1), "n": tu.Laplace(1)}
+        with pytest.warns(tu.BoundWarning, match="no short integral"):
+            est = tu.unbiased(f"s/({below})", noise, "s >= 0, n >= 0, s + n >= 1")
+        box = tu.unbiased(f"s/({below})", noise, "s >= 0, n >= 0")
+        grid = np.linspace(-1, 3, 9)
+        s, n = (m.ravel() for m in np.meshgrid(grid, grid))
+        np.testing.assert_array_equal(est(s=s, n=n), box(s=s, n=n))
+
     def test_a_refusal_of_the_box_alone_is_no_proof(self):
         noise = {"s": tu.DiscreteLaplace(1), "n": tu.Laplace(1)}
         domain = {"s": (0, None), "n": (0, None), "s - n": (0, None)}

@@ -121,9 +121,12 @@ class Additive(Extended):
         (on_line,) = sympy.solve(self.tied[0].excess(terms), second)
         (back,) = sympy.solve(self.tied[0].excess(terms), first)
         slope = sympy.together(_exact(w.diff(first).xreplace({second: on_line})))
-        u = sympy.integrate(sympy.apart(slope, first), first)
+        _, factors = sympy.factor_list(sympy.fraction(slope)[1], first)
+        u = sympy.nan
+        if all(sympy.degree(p, first) <= 2 for p, _ in factors):  # else roots of cubics and more
+            u = sympy.integrate(sympy.apart(slope, first), first)
         if u.has(sympy.Integral, sympy.RootSum, sympy.I, sympy.nan, sympy.zoo):
-            raise Unextended(self.f, self.tied, "its slopes along the bound have no integral")
+            raise Unextended(self.f, self.tied, "its slopes along the bound have no short integral")
         u = u.replace(sympy.log, lambda z: sympy.log(self._positive(z, back)))
         return u + (w - u).xreplace({first: back})
 

@@ -167,7 +167,8 @@ def _size(joint: Joint, side: Side) -> sympy.Expr:
         least += c * int(symbol == joint.count)  # f goes on as if there were no empty cells
     if least >= 1:
         return side.bound
-    if least >= 0 and not joint.is_whole:  # max(b, 1) would be a kink
+    if least >= 0 and not all(joint.statistics[g.name].noise.lattice for g in poly.gens):
+        # max(b, 1) would be a kink
         raise Unextended(joint.f, joint.tied, f"{text(side.bound)} may be below 1")
     return sympy.Max(side.bound, 1) if least >= 0 else sympy.oo
 
