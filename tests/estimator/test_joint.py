@@ -482,7 +482,7 @@ class TestContinuous:
                 lambda s, n: (s - n) / (s + n),
                 *((1, 0.5), ((0, 3), (0, INF)), 2, 3, [(1, 1), (3, 0.5)]),
             ),
-            ("1/(s + n)", lambda s, n: 1 / (s + n), (1, 1), ((1, 6), (0, 3)), 2, 3, [(3, 0.5)]),
+            ("1/(s + n)", lambda s, n: 1 / (s + n), (1, 0.5), ((1, 6), (0, 3)), 2, 3, [(3, 0.5)]),
         ],
     )
     def test_beyond_any_bound_it_is_a_number_and_unbiased(
