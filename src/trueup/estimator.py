@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from statistics import NormalDist
@@ -14,7 +15,7 @@ import sympy
 
 from trueup.confidence import NORMAL, Intervals
 from trueup.domain import Interval
-from trueup.errors import InfiniteVariance, TrueupError
+from trueup.errors import BoundWarning, InfiniteVariance, TrueupError
 from trueup.formula.needs import denominators
 from trueup.formula.objections import objections
 from trueup.formula.text import text
@@ -36,7 +37,7 @@ from trueup.inverse.as_written import check_as_written
 from trueup.inverse.exact_law import ExactLaw
 from trueup.inverse.grids import grid
 from trueup.inverse.scaled import Scaled, check_names
-from trueup.inverse.solve import Inverse, invert, on_the_line
+from trueup.inverse.solve import Inverse, invert_within, on_the_line
 from trueup.kernels.grid import Grid, columns, common_dtype
 from trueup.noise.base import Noise
 from trueup.noise.elementwise import with_mask
@@ -134,7 +135,15 @@ class Estimator:
         f, empty = self._source.expr, self._recipe[-1] is not None
         with objections(f):
             tied = helpful_conditions(f, self._tied, self._statistics, empty=empty)
-            return invert(f, self._statistics, checked, tied, self._prior)
+            found, left = invert_within(f, self._statistics, checked, tied, self._prior)
+        for unused in left:
+            warnings.warn(
+                f"the condition {', '.join(map(str, unused.tied))} is not used by the estimate: "
+                f"{unused.reason}",
+                BoundWarning,
+                stacklevel=4,  # unbiased() is called by the user
+            )
+        return found
 
     # -- what was asked ----------------------------------------------------------------------------
 

@@ -428,7 +428,159 @@ def quotient(s, n, a=2.0, b=3.0, low=1.0):
     return s / n - 2 * b**2 * s / n**3
 
 
+def panels(breaks, truth, scale, reach=40):
+    """Return nodes and weights of a Laplace law, no panel across a break; rows are rules."""
+    steps = np.concatenate([-np.geomspace(reach, 0.5, 14), [0], np.geomspace(0.5, reach, 14)])
+    breaks = np.atleast_2d(breaks)
+    fixed = np.broadcast_to(truth + scale * steps, (len(breaks), len(steps)))
+    inside = np.clip(breaks, fixed[:, :1], fixed[:, -1:])
+    edges = np.sort(np.concatenate([fixed, inside], axis=1), axis=1)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    half, middle = np.diff(edges)[..., None] / 2, (edges[:, 1:] + edges[:, :-1])[..., None] / 2
+    x = (middle + half * nodes).reshape(len(breaks), -1)
+    w = (half * weights).reshape(len(breaks), -1)
+    return x, w * np.exp(-np.abs(x - truth) / scale) / (2 * scale)
+
+
+def mean_over_the_plane(g, truth, scales, bounds, slope, low):
+    """Return E g of two Laplace statistics that break at their bounds and where s + slope·n = low.
+
+    Bounds are (low, high) of s and of n, infinite ones included.
+    """
+    (s0, s1), (n0, n1) = bounds
+    ends = [e for e in (n0, n1) if math.isfinite(e)]
+    crossing = [(low - e) / slope for e in (s0, s1, truth[0]) if math.isfinite(e)]
+    n, v = (a[0] for a in panels([*ends, *crossing], truth[1], scales[1]))
+    line = low - slope * np.clip(n, n0, n1)
+    own = [np.full_like(n, e) for e in (s0, s1) if math.isfinite(e)]
+    s, w = panels(np.stack([line, *own], axis=1), truth[0], scales[0])
+    values = g(s=s.ravel(), n=np.repeat(n, s.shape[1])).reshape(s.shape)
+    return float(v @ (w * values).sum(axis=1))
+
+
+INF = math.inf
+REAL, QUADRANT = (-INF, INF), ((0, INF), (0, INF))
+
+
 class TestContinuous:
+    @pytest.mark.parametrize(
+        ("f", "exact", "scales", "bounds", "slope", "low", "truths"),
+        [
+            ("s/n", lambda s, n: s / n, (1, 1), (REAL, (1, INF)), 1, 2, [(3, 2), (-2, 4)]),
+            ("s/(n + 1)", lambda s, n: s / (n + 1), (1, 1), QUADRANT, 1, 1, [(0.2, 0.9)]),
+            ("s*n/(n + 1)", lambda s, n: s * n / (n + 1), (1, 1), QUADRANT, 1, 1, [(0.2, 0.9)]),
+            ("s/max(n, 1)", lambda s, n: s / n, (1, 1), (REAL, (1, INF)), 1, 2, [(0.5, 1.6)]),
+            ("where(n > 0, s/n, 0)", lambda s, n: s / n, (1, 1), (REAL, (1, INF)), 1, 2, [(1, 1)]),
+            (
+                "(2*s + 3*n)/(s + 4*n)",
+                lambda s, n: (2 * s + 3 * n) / (s + 4 * n),
+                *((1, 1), QUADRANT, 2, 3, [(3, 0), (0.5, 1.5)]),
+            ),
+            ("s**2/n", lambda s, n: s**2 / n, (1, 0.5), (REAL, (1, INF)), 1, 2, [(-1, 3.5)]),
+            (
+                "(s - n)/(s + n)",
+                lambda s, n: (s - n) / (s + n),
+                *((1, 0.5), ((0, 3), (0, INF)), 2, 3, [(1, 1), (3, 0.5)]),
+            ),
+            ("1/(s + n)", lambda s, n: 1 / (s + n), (1, 0.5), ((1, 6), (0, 3)), 2, 3, [(3, 0.5)]),
+        ],
+    )
+    def test_beyond_any_bound_it_is_a_number_and_unbiased(
+        self, f, exact, scales, bounds, slope, low, truths
+    ):
+        """E g and E V̂ by a quadrature laid by hand, V̂ against E g² − f²."""
+        noise = {"s": tu.Laplace(scales[0]), "n": tu.Laplace(scales[1])}
+        est = tu.unbiased(
+            f, noise, dict(zip("sn", bounds, strict=True)) | {f"s + {slope}*n": (low, None)}
+        )
+        for truth in truths:
+            around, value = (truth, scales, bounds, slope, low), exact(*truth)
+            assert mean_over_the_plane(est, *around) == pytest.approx(value, abs=1e-9)
+            square = mean_over_the_plane(lambda **x: est(**x) ** 2, *around)
+            spread = mean_over_the_plane(est.variance, *around)
+            assert spread == pytest.approx(square - value**2, rel=1e-9)
+
+    @pytest.mark.parametrize("f", ["log(s)*n", "sqrt(s)*n"])
+    def test_a_fraction_in_a_bound_is_no_obstacle(self, f):
+        """E g by sums over s and panels along n that break at s + 2·n = 3."""
+        noise = {"s": tu.DiscreteLaplace(2), "n": tu.Laplace(0.5)}
+        est = tu.unbiased(f, noise, {"s": (1, None), "s + 2*n": (3, None)})
+        s = 2.0 + np.arange(-80, 81)
+        n, w = panels((3 - np.maximum(s[:, None], 1) + [-1, 0, 1]) / 2, 1.5, 0.5)
+        values = est(s=np.repeat(s, n.shape[1]), n=n.ravel()).reshape(n.shape)
+        truth = {"log(s)*n": math.log(2), "sqrt(s)*n": math.sqrt(2)}[f] * 1.5
+        assert law(2, 80) @ (w * values).sum(axis=1) == pytest.approx(truth, abs=1e-9)
+
+    @pytest.mark.parametrize(
+        ("f", "low", "truth"),
+        [
+            ("s*exp(-n)", 0, lambda s, n: s * math.exp(-n)),
+            ("s*n/(n + 1)", 0, lambda s, n: s * n / (n + 1)),
+            ("(s - n)/(s + n)", 1, lambda s, n: (s - n) / (s + n)),
+        ],
+    )
+    def test_where_the_bend_would_be_a_kink_the_box_alone_is_used(self, f, low, truth):
+        noise = {"s": tu.DiscreteLaplace(1), "n": tu.Laplace(1)}
+        box = {"s": (low, None), "n": (0, None)}
+        with pytest.warns(tu.BoundWarning, match="n <= s is not used by the estimate: n may be"):
+            est = tu.unbiased(f, noise, {**box, "s - n": (0, None)})
+        plain = tu.unbiased(f, noise, box)
+        s = 3.0 + np.arange(-45, 46)
+        n, w = panels(np.zeros((len(s), 1)), 2.5, 1)
+        values = est(s=np.repeat(s, n.shape[1]), n=n.ravel())
+        np.testing.assert_array_equal(values, plain(s=np.repeat(s, n.shape[1]), n=n.ravel()))
+        mean = law(1, 45) @ (w * values.reshape(n.shape)).sum(axis=1)
+        assert mean == pytest.approx(truth(3, 2.5), abs=1e-9)
+
+    def test_a_bound_given_by_a_count_is_bent_all_the_same(self):
+        noise = {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2)}
+        est = tu.unbiased("s/(n + 1)", noise, "0 <= s <= n")
+        box = tu.unbiased("s/(n + 1)", noise, "s >= 0, n >= 0")
+        assert est.sd(s=9, n=9) < 0.8 * box.sd(s=9, n=9)
+        assert est.bias(s=9, n=9) == pytest.approx(0, abs=1e-9)
+
+    @pytest.mark.parametrize("below", ["n**5 + n + 3", "n**3 + n + 3"])
+    def test_an_integral_without_a_short_formula_leaves_the_box_alone(self, below):
+        noise = {"s": tu.Laplace(1), "n": tu.Laplace(1)}
+        with pytest.warns(tu.BoundWarning, match="no short integral"):
+            est = tu.unbiased(f"s/({below})", noise, "s >= 0, n >= 0, s + n >= 1")
+        box = tu.unbiased(f"s/({below})", noise, "s >= 0, n >= 0")
+        grid = np.linspace(-1, 3, 9)
+        s, n = (m.ravel() for m in np.meshgrid(grid, grid))
+        np.testing.assert_array_equal(est(s=s, n=n), box(s=s, n=n))
+
+    def test_a_refusal_of_the_box_alone_is_no_proof(self):
+        noise = {"s": tu.DiscreteLaplace(1), "n": tu.Laplace(1)}
+        domain = {"s": (0, None), "n": (0, None), "s - n": (0, None)}
+        with pytest.raises(tu.NoUnbiasedEstimator, match="was found") as refused:
+            tu.unbiased("n/(s + 1/2 - n)", noise, domain)
+        assert not refused.value.proved
+
+    @pytest.mark.parametrize(
+        ("f", "noise", "domain"),
+        [
+            (
+                "(s/n)**2",
+                {"s": tu.Laplace(1), "n": tu.DiscreteLaplace(1)},
+                {"s": (0, None), "n": (0, None), "s + n": (2, None)},
+            ),
+            (
+                "s*n/(n + 1)",
+                {"s": tu.Laplace(0.5), "n": tu.DiscreteLaplace(1)},
+                {"s": (0, 3), "s + n": (1, None)},
+            ),
+            (
+                "sqrt(s)/n",
+                {"s": tu.DiscreteLaplace(1), "n": tu.Laplace(1)},
+                {"n": (1, None), "s + n": (2, None)},
+            ),
+        ],
+        ids=["pole", "pole at a bound", "undefined"],
+    )
+    def test_a_pole_far_along_a_real_statistic_is_found(self, f, noise, domain):
+        with pytest.raises(tu.NoUnbiasedEstimator, match="not a finite number at s = "):
+            tu.unbiased(f, noise, domain)
+
     def test_a_corner_has_the_closed_form(self):
         noise = {"a": tu.Laplace(1), "b": tu.Laplace(1)}
         est = tu.unbiased("b/(a + b)", noise, "a >= 0, b >= 0, a + b >= 1")

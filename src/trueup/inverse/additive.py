@@ -19,7 +19,7 @@ from trueup.exact import symbolic
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse.component import Region
-from trueup.inverse.extended import Extended, first_that_holds
+from trueup.inverse.extended import Extended, Unextended, first_that_holds
 
 if TYPE_CHECKING:
     from trueup.inverse.component import Cell
@@ -120,9 +120,30 @@ class Additive(Extended):
         terms = {first.name: first, second.name: second}
         (on_line,) = sympy.solve(self.tied[0].excess(terms), second)
         (back,) = sympy.solve(self.tied[0].excess(terms), first)
-        slope = sympy.together(w.diff(first).xreplace({second: on_line}))
-        u = sympy.integrate(sympy.apart(slope, first), first)
+        slope = sympy.together(_exact(w.diff(first).xreplace({second: on_line})))
+        _, factors = sympy.factor_list(sympy.fraction(slope)[1], first)
+        u = sympy.nan
+        if all(sympy.degree(p, first) <= 2 for p, _ in factors):  # else roots of cubics and more
+            u = sympy.integrate(sympy.apart(slope, first), first)
+        if u.has(sympy.Integral, sympy.RootSum, sympy.I, sympy.nan, sympy.zoo):
+            raise Unextended(self.f, self.tied, "its slopes along the bound have no short integral")
+        u = u.replace(sympy.log, lambda z: sympy.log(self._positive(z, back)))
         return u + (w - u).xreplace({first: back})
+
+    def _positive(self, z: sympy.Expr, back: sympy.Expr) -> sympy.Expr:
+        """Return ±z, positive on the part of the line that is in the box."""
+        first, second = self.cells
+        across = sorted(at(back, {second.symbol: end}) for end in _bounds(second))
+        (low, other_low), (high, other_high) = zip(_bounds(first), across, strict=True)
+        value = sympy.N(at(z, {first.symbol: _between(max(low, other_low), min(high, other_high))}))
+        if not value.is_real or value == 0:
+            raise Unextended(self.f, self.tied, f"{text(z)} has no sign along the bound")
+        return z if value > 0 else -z
+
+    def check_beyond(self) -> None:
+        """Raise Unextended unless f and f² have extensions that can be evaluated."""
+        for part in (self, self._square):
+            part._sum  # noqa: B018
 
     def _sign(self, symbol: sympy.Symbol) -> sympy.Expr:
         return sympy.sign(dict(self.tied[0].terms)[symbol.name])
@@ -138,3 +159,21 @@ class Additive(Extended):
 
 def _scale(cell: Cell) -> sympy.Expr:
     return symbolic(cell.noise.unit)
+
+
+def _bounds(cell: Cell) -> tuple[sympy.Expr, sympy.Expr]:
+    return cell.operator.low, cell.operator.high
+
+
+def _between(low: sympy.Expr, high: sympy.Expr) -> sympy.Expr:
+    """Return a number between two others, of which one or both may be infinite."""
+    if low.is_finite and high.is_finite:
+        return (low + high) / 2
+    if low.is_finite or high.is_finite:
+        return low + 1 if low.is_finite else high - 1
+    return sympy.Integer(0)
+
+
+def _exact(expr: sympy.Expr) -> sympy.Expr:
+    """Return an expression with fractions for its decimals: integrals of polynomials need them."""
+    return expr.xreplace({x: sympy.Rational(repr(float(x))) for x in expr.atoms(sympy.Float)})

@@ -32,9 +32,13 @@ from trueup.kernels.evaluate import evaluate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from trueup.formula.linear import Condition
     from trueup.inverse.component import Component, Coordinate
     from trueup.noise.base import Noise
+
+    Floats = NDArray[np.float64]
 
 _REASONS = {
     "pole": "pole at {a} inside the domain: {f} is unbounded near {s} = {a}",
@@ -416,11 +420,10 @@ def _finite(
         points += _integer_zeros(guard.expr, points, box, free)
     columns = {s: np.array([p[i] for p in points]) for i, s in enumerate(box)}
     if isinstance(component, Extended):
-        allowed = component.holds(columns)
-        columns = {s: column[allowed] for s, column in columns.items()}
-        points = [p for p, allow in zip(points, allowed, strict=True) if allow]
+        columns = _allowed(component, box, free, columns)
+        points = list(zip(*columns.values(), strict=True))
     others = component.f.free_symbols - set(box)
-    columns |= {s: np.full(len(points), 1.2345) for s in others}
+    columns |= {s: np.full(len(points), _INNER) for s in others}
     values, undefined = values_of(component.f, columns)
     names = [_name(s) for s in box]
     if undefined.any():
@@ -429,6 +432,29 @@ def _finite(
     if beyond.any():
         list(_tails(component))  # that f outgrows the noise says more
         raise too_large_at(component.f, place(names, points[int(np.argmax(beyond))]))
+
+
+def _allowed(
+    component: Extended,
+    box: dict[sympy.Symbol, Interval],
+    free: set[sympy.Symbol],
+    columns: dict[sympy.Symbol, Floats],
+) -> dict[sympy.Symbol, Floats]:
+    """Return the points that fulfil the conditions, real statistics moved to where they do."""
+    columns = dict(columns)
+    for condition in component.tied:
+        for name, c in condition.terms:
+            symbol = sympy.Symbol(name, real=True)
+            if symbol in free:
+                named = {s.name: column for s, column in columns.items()}
+                lacking = float(condition.low) - sum(
+                    float(k) * named[n] for n, k in condition.terms
+                )
+                step = np.where(lacking > 0, lacking / float(c) + np.sign(float(c)) * _INNER, 0.0)
+                ends = float(box[symbol].low), float(box[symbol].high)
+                columns[symbol] = np.clip(columns[symbol] + step, *ends)
+    allowed = component.holds(columns)
+    return {s: column[allowed] for s, column in columns.items()}
 
 
 _WHOLE = 2.0**53  # from here on doubles skip integers, and zeros are those of rounded formulas
@@ -492,11 +518,14 @@ def _probes(domain: Interval, marks: list[float]) -> list[float]:
     return sorted(k for k in near if k in domain)
 
 
+_INNER = 1.2345  # from a bound: a number at which nothing special happens
+
+
 def _inner(domain: Interval) -> float:
     low, high = domain.bounds
     if low is None:
-        return 1.2345 if high is None else float(high) - 1.2345
-    return float(low) + (1.2345 if high is None else 0.617 * float(high - low))
+        return _INNER if high is None else float(high) - _INNER
+    return float(low) + (_INNER if high is None else 0.617 * float(high - low))
 
 
 # -- growth on unbounded sides ---------------------------------------------------------------------

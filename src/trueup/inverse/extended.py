@@ -14,8 +14,10 @@ import numpy as np
 import sympy
 
 from trueup.domain import Interval
+from trueup.errors import NoUnbiasedEstimator
 from trueup.formula.opaque import Table, known_values, opaque
 from trueup.formula.substitution import at
+from trueup.formula.text import text
 from trueup.inverse.component import Component, Region
 from trueup.inverse.holes import inverted, neighbours
 from trueup.kernels.grid import piece
@@ -32,6 +34,19 @@ _SMALL = 64  # counts up to which a table is read: it stays within the cache
 
 DIGITS = 60
 """With which tables are computed: differences of neighbours lose some, times λ more."""
+
+
+class Unextended(NoUnbiasedEstimator):
+    """No extension of f beyond conditions was found: the bounds alone still give an estimator."""
+
+    def __init__(self, f: sympy.Expr, tied: Sequence[Condition], reason: str) -> None:
+        super().__init__(
+            f"no unbiased estimator of {text(f)} that uses {', '.join(map(str, tied))} was found: "
+            f"{reason}",
+            "leave the condition out",
+            proved=False,
+        )
+        self.tied, self.reason = tuple(tied), reason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +106,9 @@ class Extended(Component):
         for c in self.tied:
             allowed &= sum(float(k) * named[n] for n, k in c.terms) >= float(c.low)
         return allowed
+
+    def check_beyond(self) -> None:
+        """Raise Unextended where f has no extension that can be evaluated."""
 
     def quick(self, region: Region, what: str) -> sympy.Expr | None:
         """Return the formula with a table of small counts in place of the long one near a bound."""

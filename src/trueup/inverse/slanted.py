@@ -24,6 +24,7 @@ from trueup.errors import NoUnbiasedEstimator
 from trueup.exact import symbolic
 from trueup.formula.substitution import at
 from trueup.formula.text import text
+from trueup.inverse.extended import Unextended
 from trueup.inverse.tidy import is_tidy
 from trueup.kernels.evaluate import evaluate
 
@@ -163,9 +164,12 @@ def _size(joint: Joint, side: Side) -> sympy.Expr:
     for symbol in poly.gens:
         c, domain = poly.coeff_monomial(symbol), joint.statistics[symbol.name].domain
         least += c * symbolic(domain.low if c > 0 else domain.high)
-        least += c * (symbol == joint.count)  # f goes on as if there were no empty cells
+        least += c * int(symbol == joint.count)  # f goes on as if there were no empty cells
     if least >= 1:
         return side.bound
+    if least >= 0 and not all(joint.statistics[g.name].noise.lattice for g in poly.gens):
+        # max(b, 1) would be a kink
+        raise Unextended(joint.f, joint.tied, f"{text(side.bound)} may be below 1")
     return sympy.Max(side.bound, 1) if least >= 0 else sympy.oo
 
 

@@ -26,6 +26,7 @@ from trueup.inverse.existence import (
     refusal,
     unproved,
 )
+from trueup.inverse.extended import Extended, Unextended
 from trueup.inverse.inside import inside
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.removable import Steady, steadied
@@ -95,6 +96,31 @@ def invert(
     return Inverse(f, tuple(parts), unique, infinite[0] if infinite else None)
 
 
+def invert_within(
+    f: sympy.Expr,
+    statistics: Sequence[Statistic],
+    extension: object,
+    tied: Sequence[Condition],
+    prior: object,
+) -> tuple[Inverse, list[Unextended]]:
+    """Return the inverse under the conditions that can be used, and why the others are not.
+
+    What is unbiased on the whole box is so on a part of it.
+    """
+    left: list[Unextended] = []
+    while True:
+        try:
+            return invert(f, statistics, extension, tied, prior), left
+        except Unextended as error:
+            left.append(error)
+            fewer = [c for c in tied if c not in error.tied]
+            tied = fewer if len(fewer) < len(tied) else []  # one with a known number in it
+        except NoUnbiasedEstimator as error:
+            if left and error.proved:
+                raise unproved(error) from None
+            raise
+
+
 def _checked(part: Component, known: Mapping[sympy.Symbol, Statistic]) -> str | None:
     """Check a component; an integer taken for a real number proves nothing."""
     try:
@@ -106,6 +132,8 @@ def _checked(part: Component, known: Mapping[sympy.Symbol, Statistic]) -> str | 
             raise unproved(error) from None
         raise
     _check_bounds(part)
+    if isinstance(part, Extended):
+        part.check_beyond()
     return reason
 
 
