@@ -393,3 +393,14 @@ def test_conditions_end_the_interval() -> None:
     assert est.interval(s=-9.0, n=-9.0) == pytest.approx((math.sqrt(2),) * 2, rel=1e-14)
     with pytest.raises(tu.TrueupError, match=r"ends .* has no formula"):
         est.sql(output="low")
+
+
+def test_at_a_corner_where_f_has_only_a_limit_the_interval_ends_in_a_number() -> None:
+    """n²·log(n) falls from its limit 0 at 0; each noise keeps within its side with √0.9."""
+    noise = {"s": tu.Laplace(1), "n": tu.Laplace(1)}
+    est = tu.unbiased("n**2*log(n) - s", noise, {"s": (0, None), "n": (0, 0.5)})
+    wide = -math.log(1 - math.sqrt(0.9))
+    low, high = est.interval(s=np.array([5.0, np.nan]), n=np.array([0.3, 0.3]), level=0.9)
+    assert low[0] == pytest.approx(0.25 * math.log(0.5) - 5 - wide, rel=1e-12)
+    assert high[0] == pytest.approx(wide - 5, rel=1e-12)
+    assert np.isnan([low[1], high[1]]).all()

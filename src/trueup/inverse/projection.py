@@ -249,17 +249,35 @@ def image(
     """Return the least and the largest value of f on boxes, or numbers beyond them.
 
     ``whole`` are the statistics that are whole numbers; points outside the conditions of ``tied``
-    do not count, unless the box has no others.
+    do not count, unless the box has no others. At a corner where f has only a limit, as n²·log(n)
+    has at 0, the end is that of the cells.
     """
-    if signs is not None:
-        corners = [
+    if signs is None:
+        return _enclosed(f, ranges, whole, tied)
+    low, high = (
+        evaluate(
+            f,
             {
                 q: ends[(sign < 0) ^ side]
                 for (q, ends), sign in zip(ranges.items(), signs, strict=True)
-            }
-            for side in (False, True)
-        ]
-        return evaluate(f, corners[0]), evaluate(f, corners[1])
+            },
+        )
+        for side in (False, True)
+    )
+    known = np.logical_and.reduce([~np.isnan(end) for ends in ranges.values() for end in ends])
+    lost = known & (np.isnan(low) | np.isnan(high))
+    if lost.any():
+        there = {q: (a[lost], b[lost]) for q, (a, b) in ranges.items()}
+        low, high = low.copy(), high.copy()
+        for end, found in zip((low, high), _enclosed(f, there, whole, tied), strict=True):
+            end[lost] = np.where(np.isnan(end[lost]), found, end[lost])
+    return low, high
+
+
+def _enclosed(
+    f: sympy.Expr, ranges: Box, whole: Collection[sympy.Symbol], tied: Sequence[Condition]
+) -> tuple[Floats, Floats]:
+    """Return numbers around the values of f on boxes, cell by cell."""
     pieces = round(_CELLS ** (1 / len(ranges)))
     shape = np.shape(next(iter(ranges.values()))[0])
     low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
