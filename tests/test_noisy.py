@@ -264,3 +264,23 @@ def test_a_function_of_plain_numbers_is_pointed_to_numpy():
     with pytest.raises(tu.TrueupError, match=r"np\.sqrt\(n\)"):
         math.sqrt(n)
     assert np.sqrt(n).estimate == tu.unbiased("sqrt(n)", tu.DiscreteLaplace(2), (1, None))(103)
+
+
+def test_numbers_before_an_operator():
+    """5 − x, 5/x and 0.5**x under Laplace noise: g = f − b²·f″, V̂ = g² − (f² − b²·(f²)″)."""
+    x, log2 = 9.0, math.log(2)
+    n = tu.noisy(x, tu.Laplace(1), domain=(1, None), name="n")
+    free = tu.noisy(x, tu.Laplace(0.5), name="x")
+    inverse = 5 / x - 10 / x**3
+    power, damped = 2**-x, 2**-x * (1 - log2**2)
+    for value, estimate, squared in (
+        (5 - free, 5 - x, (5 - x) ** 2 - 0.5),
+        (5 / n, inverse, 25 / x**2 - 150 / x**4),
+        (0.5**n, damped, power**2 * (1 - 4 * log2**2)),
+    ):
+        assert value.estimate == pytest.approx(estimate, rel=1e-13)
+        variance = estimate**2 - squared
+        assert value.variance == pytest.approx(variance, rel=1e-11)
+        assert value.stderr == pytest.approx(math.sqrt(variance), rel=1e-11)
+    assert (5 + free).estimate == 5 + x
+    assert (5 * free).stderr == pytest.approx(5 * math.sqrt(0.5), rel=1e-13)

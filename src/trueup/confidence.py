@@ -106,7 +106,9 @@ class Intervals:
         if self.method == "ratio" and self._quotient is not None:
             low, high = self._quotient.under(statistics).interval(x, level)
         else:
-            low, high = image(self._completed, box(statistics, x, level), self._slopes)
+            whole = [s.symbol for s in statistics if s.domain.lattice]
+            at = box(statistics, x, level)
+            low, high = image(self._completed, at, self._slopes, whole, self.tied)
         for v in x:
             missing = np.isnan(v)
             if missing.any():

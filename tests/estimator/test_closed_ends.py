@@ -99,3 +99,11 @@ def test_noise_that_is_no_multiple_of_a_scale_has_no_ends_in_it(noise: tu.Noise)
     for end in ("low", "high"):
         with pytest.raises(tu.TrueupError, match="no scale that could differ from row to row"):
             est.sql("sqlite", end, scales={"s": "b"})
+
+
+@pytest.mark.parametrize(
+    ("formula", "domain"), [("3", {}), ("s - s + 3", {}), ("s + n", {"s": (1, 1), "n": (2, 2)})]
+)
+def test_a_known_number_is_both_ends(formula: str, domain: Any) -> None:
+    est = tu.unbiased(formula, {"s": tu.Laplace(1), "n": tu.Laplace(1)}, domain)
+    assert ends(est, s=8.0, n=-4.0) == est.interval(s=8.0, n=-4.0) == (3, 3)

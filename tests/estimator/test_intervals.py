@@ -309,3 +309,98 @@ def test_cases_on_whole_numbers_have_an_interval() -> None:
     domain = {"b": (101, 105), "c": tu.Integers(0, 1)}
     low, high = tu.unbiased(f, noise, domain).interval(b=103, c=1)
     assert low <= 1.5 <= high
+
+
+COMPARED = {
+    "where(s > n, 0, 1)": lambda s, n: 0 if s > n else 1,
+    "where(s > n, s, n**2)": lambda s, n: s if s > n else n**2,
+    "where(s > n, s, n + 10)": lambda s, n: s if s > n else n + 10,
+    "where(s == n, 100, s + n)": lambda s, n: 100 if s == n else s + n,
+    "where(s > n, -1, 0)*n": lambda s, n: -n if s > n else 0,
+    "where(s > n, s, n)": max,
+    "where(s > n and s > 2, 0, n)": lambda s, n: 0 if s > n and s > 2 else n,
+    "tan(s + n)": lambda s, n: math.tan(s + n),
+    "(s + n - 1/2)**(-3)": lambda s, n: (s + n - 0.5) ** -3,
+}
+
+
+@pytest.mark.parametrize("f", COMPARED)
+def test_what_breaks_where_statistics_meet_is_covered(f: str) -> None:
+    """Jumps along s = n and poles along s + n = 1/2 are seen along no axis; exact sums."""
+    noise = {name: tu.DiscreteLaplace(1) for name in "sn"}
+    est = tu.unbiased(f, noise, {"s": (0, 9), "n": (0, 9)})
+    assert est.interval_method == "projection"
+    k, p = masses(1)
+    for s in range(1, 7):
+        for n in range(4):
+            low, high = est.interval(s=s + k[:, None], n=n + k[None, :], level=0.9)
+            assert (low <= high).all()
+            true = COMPARED[f](s, n)
+            slack = 1e-12 * abs(true)
+            inside = (low <= true + slack) & (true - slack <= high)
+            assert np.sum(np.outer(p, p)[inside]) >= 0.9 - LEFT_OUT
+
+
+def test_both_cases_of_a_comparison_are_in_the_interval() -> None:
+    noise = {name: tu.DiscreteLaplace(1) for name in "sn"}
+    est = tu.unbiased("where(s > n, 0, 1)", noise, {"s": (0, 9), "n": (0, 9)})
+    assert est.interval(s=3.0, n=3.0) == (0, 1)
+    assert est.interval(s=9.0, n=0.0) == (0, 0)
+    with pytest.raises(tu.TrueupError, match="jumps") as refusal:
+        est.sql(output="low")
+    assert "\nHint: " in str(refusal.value)
+
+
+@pytest.mark.parametrize("f", ["min(s, n)", "max(s, n)", "where(s > n, s, n)", "max(0, s + n)"])
+def test_kinks_between_statistics_are_read_at_two_corners(f: str) -> None:
+    """They are continuous: each corner is 4 from the published value, P(|Z| > 4) < 1 − √0.95."""
+    noise = {name: tu.DiscreteLaplace(1) for name in "sn"}
+    est = tu.unbiased(f, noise)
+    assert est.interval(s=20.0, n=30.0) == (truth(f, s=16, n=26), truth(f, s=24, n=34))
+    assert "CASE" in est.sql(output="low")
+
+
+TIED = {
+    "sqrt(s + n)": ({"s": (0, None), "s + n": (2, None)}, lambda s, n: math.sqrt(s + n)),
+    "sqrt(s - n)": ({"s": (0, None), "s - n": (0, None)}, lambda s, n: math.sqrt(s - n)),
+    "(s - n)**(-3)": ({"n": (0, None), "s - n": (1, None)}, lambda s, n: (s - n) ** -3.0),
+    "s*log(s + n)": ({"s": (1, 9), "s + n": (1, 40)}, lambda s, n: s * math.log(s + n)),
+}
+
+
+@pytest.mark.parametrize("f", TIED)
+def test_a_box_that_leaves_the_conditions_has_numbers_for_ends(f: str) -> None:
+    noise = {name: tu.DiscreteLaplace(1) for name in "sn"}
+    domain, function = TIED[f]
+    est = tu.unbiased(f, noise, domain)
+    assert est.interval_method == "projection"
+    k, p = masses(1)
+    for s, n in ((3, 2), (1, 1), (2, 0), (6, 5), (2, 1)):
+        if f != "sqrt(s + n)" and s == n:
+            continue
+        low, high = est.interval(s=s + k[:, None], n=n + k[None, :], level=0.9)
+        assert (low <= high).all()  # so neither is NaN
+        true = function(s, n)
+        slack = 1e-12 * abs(true)
+        inside = (low <= true + slack) & (true - slack <= high)
+        assert np.sum(np.outer(p, p)[inside]) >= 0.9 - LEFT_OUT
+
+
+def test_conditions_end_the_interval() -> None:
+    noise = {name: tu.DiscreteLaplace(1) for name in "sn"}
+    est = tu.unbiased("sqrt(s + n)", noise, {"s": (0, None), "s + n": (2, None)})
+    assert est.interval(s=1.0, n=1.0) == pytest.approx((math.sqrt(2), math.sqrt(10)), rel=1e-14)
+    assert est.interval(s=-9.0, n=-9.0) == pytest.approx((math.sqrt(2),) * 2, rel=1e-14)
+    with pytest.raises(tu.TrueupError, match=r"ends .* has no formula"):
+        est.sql(output="low")
+
+
+def test_at_a_corner_where_f_has_only_a_limit_the_interval_ends_in_a_number() -> None:
+    """n²·log(n) falls from its limit 0 at 0; each noise keeps within its side with √0.9."""
+    noise = {"s": tu.Laplace(1), "n": tu.Laplace(1)}
+    est = tu.unbiased("n**2*log(n) - s", noise, {"s": (0, None), "n": (0, 0.5)})
+    wide = -math.log(1 - math.sqrt(0.9))
+    low, high = est.interval(s=np.array([5.0, np.nan]), n=np.array([0.3, 0.3]), level=0.9)
+    assert low[0] == pytest.approx(0.25 * math.log(0.5) - 5 - wide, rel=1e-12)
+    assert high[0] == pytest.approx(wide - 5, rel=1e-12)
+    assert np.isnan([low[1], high[1]]).all()

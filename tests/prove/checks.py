@@ -827,8 +827,8 @@ def _jointly_covered(
     x = {n: q[n] + some.ravel() for n, some in zip(cells, z, strict=True)}
     with np.errstate(all="ignore"):
         low, high = est.interval(**x, level=level)
-    outside = (low > f + slack) | (high < f - slack)  # an end that is not a number excludes nothing
-    return 1 - float(mass[outside].sum() / mass.sum())
+    inside = (low <= f + slack) & (high >= f - slack)  # an end that is not a number covers nothing
+    return float(mass[inside].sum() / mass.sum())
 
 
 def _cells(noise: Law) -> tuple[Any, Any]:

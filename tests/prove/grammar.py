@@ -39,6 +39,9 @@ _CASES_PER_SEED = 10_000_000  # more than any run draws, so that two seeds share
 TIES = 0.15
 """The part of the cases in several statistics that have a condition between two of them."""
 
+COMPARED = 0.2
+"""The part of the conditions in several statistics that compare two of them."""
+
 Number = int | float
 Bounds = tuple[Any, ...]
 
@@ -190,6 +193,9 @@ class _Writer:
     def condition(self, depth: int) -> str:
         """Return a condition: mostly one comparison at an anchor."""
         kind = self.rng.random()
+        if len(self.anchors) > 1 and kind < COMPARED:
+            one, two = self.rng.sample(list(self.anchors), 2)
+            return f"{one} {self.rng.choice(_COMPARISONS)} {two}"
         if kind < 0.6:
             name = self.name()
             return f"{name} {self.rng.choice(_COMPARISONS)} {self.at(name)}"
@@ -237,6 +243,7 @@ _FEATURES = (
     *("where({q} > {c}, abs({o}), {o})", "where(log({q}) <= 1, {q}, 0)", "{q}/{q}"),
     *("where({q} > {a} and {o} > {c}, {q}, {o})", "where({d} > 0, {o}, {q})"),
     *("where({q} >= {a}, max({o}, {p}), {o})", "where({q} > {a}, sqrt({o} - {p}), {o})"),
+    *("where({q} > {o}, {c}, {q})", "where({q} == {o}, {c}, {q} + {o})"),
     # limited domains and infinite slopes
     *("sqrt({d})", "log({d})", "{d}*log({d})", "{d}**1.5", "log({q} + 1)", "asin({q})"),
     *("acosh({q})", "{q}*(-log({q}))**0.1", "sqrt({q})/{c}", "sqrt({d}**2)", "sqrt(4 - {q}**2)"),

@@ -17,6 +17,7 @@ from prove.grammar import Case
 from prove.reliability import COMPARED
 from prove.runner import certain, examined
 from trueup.formula import given_derivatives, source
+from trueup.inverse import projection
 
 INVERSE = Case("1/q", {"q": "Laplace(2)"}, {"q": (1, None)}, 1)
 COUNT = Case("sqrt(n)", {"n": "DiscreteLaplace(2)"}, {"n": (0, None)}, 2)
@@ -228,6 +229,25 @@ def test_an_interval_from_two_statistics_for_another_level(
     """That of a ratio has little to spare, a box around both much."""
     fault = {"interval": lambda est, level, **x: est.interval(level=level - less, **x)}
     assert planted(case, monkeypatch, **fault) == {"joint coverage"}
+
+
+@pytest.mark.parametrize("formula", ["where(s > n, 0, 1)", "where(s == n, 100, s + n)"])
+def test_a_jump_between_statistics_that_is_taken_for_none(
+    formula: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noises = {"s": "DiscreteLaplace(1)", "n": "DiscreteLaplace(1)"}
+    case = Case(formula, noises, {"s": (0, None), "n": (0, None)}, 7)
+    assert not checks.examine(case).findings
+    monkeypatch.setattr(projection, "_joins", lambda *_: True)
+    assert {f.check for f in checks.examine(case).findings} == {"joint coverage"}
+
+
+def test_an_end_of_an_interval_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interval(est: Any, level: float, **x: Any) -> Any:
+        low, high = est.interval(level=level, **x)
+        return low * math.nan, high
+
+    assert planted(RATIO, monkeypatch, interval=interval) == {"joint coverage"}
 
 
 def test_a_standard_error_that_is_a_variance(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,11 @@ def projected(
     2*Max(1, q - 1.0)
     """
     if signs is None:
-        raise TrueupError("the interval of a function that goes up and down has no formula", _HINT)
+        raise TrueupError(
+            "the interval of a function that jumps, ends or goes up and down inside its bounds has "
+            "no formula",
+            _HINT,
+        )
     tail = tail_of(level, len(statistics))
     ends: list[tuple[sympy.Expr, sympy.Expr]] = []
     for statistic in statistics:
@@ -222,6 +226,8 @@ class _Ratio:
 
     def upwards(self, d: int, start: float, end: float) -> sympy.Expr:
         """Return the first ratio d·A/B from ``start`` on that is not excluded."""
+        if start == end:
+            return _number(start)
         tops, bottoms = [d * t for t in self.tops], self.bottoms
         if math.isinf(start) and not any(bottoms):
             return (d * self.top - self.most(tops)) / self.bottom

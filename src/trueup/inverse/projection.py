@@ -2,37 +2,42 @@
 
 Each published number is undone by itself, at a level that gives all of them together the level
 wanted; the box of true values is cut by the domain, and its image under f covers f(q) at least as
-often. Where f rises or falls along every axis the image lies between two corners; elsewhere it is
-enclosed by interval arithmetic on a few cells of the box.
+often. Where f is continuous and rises or falls along every axis the image lies between two corners;
+elsewhere it is enclosed by interval arithmetic on a few cells of the box, those that meet the
+conditions between the statistics.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
+from sympy.core.relational import Relational
 
-from trueup.enclosure import enclose
+from trueup.enclosure.intervals import Range
+from trueup.enclosure.ranges import Walk, constant_bounds
 from trueup.errors import TrueupError
 from trueup.exact import symbolic
 from trueup.formula.opaque import Opaque
-from trueup.formula.substitution import rational
+from trueup.formula.substitution import at, rational
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.approach import approach
 from trueup.inverse.definite import definite
 from trueup.inverse.jets import derivative
-from trueup.inverse.regularity import singularities
+from trueup.inverse.regularity import Guard, guards_of, singularities
 from trueup.kernels.evaluate import evaluate
 from trueup.noise.half_planes import reach
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from trueup.domain import Interval
+    from trueup.formula.linear import Condition
     from trueup.inverse.solve import Statistic
     from trueup.noise.base import Noise
 
@@ -167,6 +172,8 @@ def slopes(f: sympy.Expr, statistics: Sequence[Statistic]) -> tuple[int, ...] | 
 
 def _slopes(f: sympy.Expr, statistics: Sequence[Statistic]) -> tuple[int, ...] | None:
     domain = {s.symbol: s.domain for s in statistics}
+    if not _joins(f, domain):
+        return None
     found = []
     for s in statistics:
         if any(p.kind not in ("mild", "kink") for p in singularities(f, s.symbol, s.domain)):
@@ -179,25 +186,141 @@ def _slopes(f: sympy.Expr, statistics: Sequence[Statistic]) -> tuple[int, ...] |
     return tuple(found) if all(found) else None
 
 
-def image(f: sympy.Expr, ranges: Box, signs: tuple[int, ...] | None) -> tuple[Floats, Floats]:
-    """Return the least and the largest value of f on boxes, or numbers beyond them."""
-    if signs is not None:
-        corners = [
+def _joins(f: sympy.Expr, domain: Mapping[sympy.Symbol, Interval]) -> bool:
+    """Whether f is continuous wherever several statistics together could make it break.
+
+    Along s = n it may jump, along s + n = 1 have a pole: along an axis neither is seen.
+    """
+    for node in sympy.preorder_traversal(f):
+        if isinstance(node, (sympy.Abs, sympy.Min, sympy.Max)):
+            continue
+        if isinstance(node, sympy.Piecewise):
+            tests = [t for _, test in node.args for t in test.atoms(Relational)]
+            crossed = [
+                t for t in tests if len(t.free_symbols) > 1 and not definite(t.lhs - t.rhs, domain)
+            ]
+            if crossed and not _agree(node):
+                return False
+        elif not isinstance(node, Relational):
+            for guard in guards_of(node):
+                if len(guard.expr.free_symbols) > 1 and not _kept(node, guard, domain):
+                    return False
+    return True
+
+
+def _kept(node: sympy.Basic, guard: Guard, domain: Mapping[sympy.Symbol, Interval]) -> bool:
+    """Whether a guard keeps its sign on the domain; where a root begins, it may be zero."""
+    if not guard.signed:
+        return definite(guard.expr, domain) != 0
+    begins = isinstance(node, (sympy.asin, sympy.acos, sympy.acosh)) or (
+        isinstance(node, sympy.Pow) and node.exp.is_positive
+    )
+    return definite(guard.expr, domain, strict=not begins) > 0
+
+
+def _agree(cases: sympy.Piecewise) -> bool:
+    """Whether two cases have the same value where the sides of their comparison are equal.
+
+    Examples
+    --------
+    >>> s, n = sympy.symbols("s n", real=True)
+    >>> [_agree(sympy.Piecewise((s, s > 2 * n), (x, True))) for x in (2 * n, n)]
+    [True, False]
+    """
+    (value, test), *rest = cases.args
+    if len(rest) != 1 or rest[0].cond != sympy.true or not isinstance(test, Relational):
+        return False
+    difference = sympy.expand(test.lhs - test.rhs)
+    for q in sorted(difference.free_symbols, key=str):
+        slope = difference.diff(q)
+        if slope.is_number and slope.is_nonzero:
+            apart = at(value - rest[0].expr, {q: sympy.expand(q - difference / slope)})
+            return bool(sympy.expand(apart) == 0)
+    return False
+
+
+def image(
+    f: sympy.Expr,
+    ranges: Box,
+    signs: tuple[int, ...] | None,
+    whole: Collection[sympy.Symbol] = (),
+    tied: Sequence[Condition] = (),
+) -> tuple[Floats, Floats]:
+    """Return the least and the largest value of f on boxes, or numbers beyond them.
+
+    ``whole`` are the statistics that are whole numbers; points outside the conditions of ``tied``
+    do not count, unless the box has no others. At a corner where f has only a limit, as n²·log(n)
+    has at 0, the end is that of the cells.
+    """
+    if signs is None:
+        return _enclosed(f, ranges, whole, tied)
+    low, high = (
+        evaluate(
+            f,
             {
                 q: ends[(sign < 0) ^ side]
                 for (q, ends), sign in zip(ranges.items(), signs, strict=True)
-            }
-            for side in (False, True)
-        ]
-        return evaluate(f, corners[0]), evaluate(f, corners[1])
+            },
+        )
+        for side in (False, True)
+    )
+    known = np.logical_and.reduce([~np.isnan(end) for ends in ranges.values() for end in ends])
+    lost = known & (np.isnan(low) | np.isnan(high))
+    if lost.any():
+        there = {q: (a[lost], b[lost]) for q, (a, b) in ranges.items()}
+        low, high = low.copy(), high.copy()
+        for end, found in zip((low, high), _enclosed(f, there, whole, tied), strict=True):
+            end[lost] = np.where(np.isnan(end[lost]), found, end[lost])
+    return low, high
+
+
+def _enclosed(
+    f: sympy.Expr, ranges: Box, whole: Collection[sympy.Symbol], tied: Sequence[Condition]
+) -> tuple[Floats, Floats]:
+    """Return numbers around the values of f on boxes, cell by cell."""
     pieces = round(_CELLS ** (1 / len(ranges)))
     shape = np.shape(next(iter(ranges.values()))[0])
     low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-    steps = np.linspace(0.0, 1.0, pieces + 1)
-    cuts = {q: [lo + (hi - lo) * t for t in steps] for q, (lo, hi) in ranges.items()}
-    cuts = {q: [*c[:-1], ranges[q][1]] for q, c in cuts.items()}
+    least, most = low.copy(), high.copy()
+    cuts = {q: _cut(*ends, pieces, whole=q in whole) for q, ends in ranges.items()}
     for choice in product(range(pieces), repeat=len(ranges)):
-        cell = {q: (cuts[q][i], cuts[q][i + 1]) for q, i in zip(ranges, choice, strict=True)}
-        least, most = enclose(f, cell)
-        low, high = np.minimum(low, least), np.maximum(high, most)
-    return low, high
+        walk = Walk({q: cuts[q][i] for q, i in zip(ranges, choice, strict=True)})
+        allowed = _told(walk, tied)
+        below, above, _ = walk.range(f)
+        low = np.where(allowed, np.minimum(low, below), low)
+        high = np.where(allowed, np.maximum(high, above), high)
+        least, most = np.minimum(least, below), np.maximum(most, above)
+    outside = low > high
+    return np.where(outside, least, low), np.where(outside, most, high)
+
+
+def _cut(low: Floats, high: Floats, pieces: int, *, whole: bool) -> list[tuple[Floats, Floats]]:
+    """Return cells that hold all of an interval, or all of its whole numbers.
+
+    Examples
+    --------
+    >>> [(int(a), int(b)) for a, b in _cut(np.array(3.0), np.array(7.0), 3, whole=True)]
+    [(3, 3), (4, 5), (6, 7)]
+    """
+    steps = np.linspace(0.0, 1.0, pieces + 1)
+    if whole:
+        starts = [low + np.floor((high - low + 1) * t) for t in steps[:-1]]
+        ends = [np.maximum(a, b - 1) for a, b in pairwise(starts)]
+    else:
+        starts = [low + (high - low) * t for t in steps[:-1]]
+        ends = starts[1:]
+    return list(zip(starts, [*ends, high], strict=True))
+
+
+def _told(walk: Walk, tied: Sequence[Condition]) -> Any:
+    """Tell a walk over boxes what conditions say of sums, and return which boxes meet them all."""
+    allowed = walk.all
+    for condition in tied:
+        total = sympy.Add(*(c * sympy.Symbol(name, real=True) for name, c in condition.terms))
+        low, high, tame = walk.range(total)
+        bound, _ = constant_bounds(condition.low) or (-np.inf, np.inf)
+        allowed = allowed & (high >= bound)
+        low, high = np.maximum(low, bound), np.maximum(high, bound)
+        walk.memo[total] = Range(low, high, tame)
+        walk.memo[-total] = Range(-high, -low, tame)
+    return allowed

@@ -60,13 +60,14 @@ def guards(f: sympy.Expr) -> list[Guard]:
     """
     found: dict[Guard, None] = {}
     for node in sympy.preorder_traversal(f):
-        for guard in _guards_of(node):
+        for guard in guards_of(node):
             if guard.expr.free_symbols:
                 found[guard] = None
     return list(found)
 
 
-def _guards_of(node: sympy.Basic) -> Iterator[Guard]:
+def guards_of(node: sympy.Basic) -> Iterator[Guard]:
+    """Yield the guards of the outermost operation of an expression."""
     if isinstance(node, sympy.Pow) and not (node.exp.is_Integer and node.exp >= 0):
         yield Guard(node.base, signed=not node.exp.is_Integer, divides=bool(node.exp.is_Integer))
     elif isinstance(node, sympy.log):
