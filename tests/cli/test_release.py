@@ -179,7 +179,7 @@ REFUSED = {
     "no format": (["t.xlsx", "--spec", "plan.toml"], "format of t.xlsx cannot be told"),
     "a plan with a wrong key": (["t.csv", "--spec", "wrong.toml"], "no key 'epsilom'"),
     "a damaged plan": (["t.csv", "--spec", "damaged.toml"], "damaged.toml is not TOML"),
-    "no plan": (["t.csv", "--spec", "nowhere.toml"], "nowhere.toml: No such file"),
+    "no plan": (["t.csv", "--spec", "nowhere.toml"], "there is no file nowhere.toml"),
     "a measure without a name": (["t.csv", "count"], "the measure 'count' has no name"),
     "a seed with a ledger": (
         ["t.csv", "n=count", "--epsilon", "1", "--seed", "1", "--ledger", "l.toml"],
