@@ -27,6 +27,7 @@ import trueup as tu
 from oracle import Axis, expect
 from trueup.formula.grammar import parse
 from trueup.inverse.regularity import polish
+from work import at_most
 
 SCALE = 0.7
 PLACES = ("low", "high", "inside", "beside low", "beside high", "away")
@@ -565,3 +566,8 @@ def test_a_pole_of_rounded_decimals_proves_nothing(f: str) -> None:
 @pytest.mark.parametrize(("guard", "start"), [("exp(q)", -30.0), ("q**2 + 1", 0.5)])
 def test_what_newton_runs_away_from_is_no_zero(guard, start):
     assert polish(parse(guard), sympy.Symbol("q", real=True), start) is None
+
+
+def test_zeros_that_only_doubles_see_are_not_looked_at():
+    with at_most(2_000_000), pytest.raises(tu.NoUnbiasedEstimator, match="could not be shown"):
+        tu.unbiased("asin((n - 0.1)/n)", tu.Laplace(1.7), (1.1, None))

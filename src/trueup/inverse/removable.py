@@ -83,7 +83,10 @@ def _suspects(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> dict[flo
     low, high = float(domain.low) - _BEYOND, float(domain.high) + _BEYOND
     for guard in guards(f):
         if _divides(guard) and guard.expr.free_symbols == {symbol}:
-            for point in zeros(guard.expr, symbol, low, high).points:
+            points, complete = zeros(guard.expr, symbol, low, high)
+            if not (complete or guard.divides):  # 1 − (1 − 1/q)² is 0 in doubles far out
+                continue
+            for point in points:
                 exact = polish(guard.expr, symbol, point)
                 if exact is not None:
                     found[point] = exact
