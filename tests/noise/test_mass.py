@@ -10,7 +10,6 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import trueup as tu
 from trueup.errors import TrueupError
 from trueup.noise import (
     DiscreteGaussian,
@@ -229,12 +228,3 @@ def test_a_negative_mass_is_named(masses):
     """Also where all of them sum to 1."""
     with pytest.raises(TrueupError, match=r"the mass at [14] is negative, got -0\.5"):
         Mass(masses)
-
-
-def test_a_mass_far_from_0_that_is_nearly_a_point_keeps_the_digits_of_a_variance():
-    p, x = 2.0**-50, 4
-    est = tu.unbiased("exp(q)", tu.Mass({3: 1 - p, 4: p}))
-    with mpmath.workdps(50):
-        one, two = (1 + p * mpmath.expm1(c) for c in (1, 2))
-        expected = float(mpmath.exp(2 * (x - 3)) * (1 / one**2 - 1 / two))
-    assert est.variance(x) == pytest.approx(expected, rel=1e-9)
