@@ -24,7 +24,6 @@ from trueup.inputs import (
     at_truth,
     broadcast,
     check_extension,
-    check_prior,
     helpful_conditions,
     read_arguments,
     read_known,
@@ -55,7 +54,6 @@ def unbiased(
     derivatives: Sequence[Callable[..., Any]] | None = None,
     *,
     empty: object = None,
-    prior: object = None,
 ) -> Estimator:
     """Return the unbiased estimator of f(q) from x = q + noise.
 
@@ -83,9 +81,6 @@ def unbiased(
         What f is, by convention, where its denominator is 0: the estimate is then unbiased for
         empty cells too. For integer noise. It is no bound: without ``n >= 0`` in the domain true
         counts below 0 are taken to be possible, and errors are larger.
-    prior
-        Where conditions leave out finitely many points, weights of the true values over which the
-        variance is to be least on average: a formula or a function of the statistics.
 
     Examples
     --------
@@ -96,7 +91,7 @@ def unbiased(
     >>> est.expectation(5.0), est.bias(5.0)
     (0.2, 0.0)
     """
-    return Estimator(f, noise, domain, extension, derivatives, prior, empty)
+    return Estimator(f, noise, domain, extension, derivatives, empty)
 
 
 class Estimator:
@@ -113,16 +108,14 @@ class Estimator:
         domain: object = None,
         extension: str | int = "optimal",
         derivatives: Sequence[Callable[..., Any]] | None = None,
-        prior: object = None,
         empty: object = None,
     ) -> None:
-        self._recipe = (f, noise, domain, extension, derivatives, prior, empty)
+        self._recipe = (f, noise, domain, extension, derivatives, empty)
         box, tied = read_known(domain, noise)
         self._source, self._statistics = read_arguments(f, noise, box, derivatives)
         if empty is not None:
             self._source = with_convention(self._source, empty, self._statistics, tied)
         self._tied = used_conditions(tied, self._statistics)
-        self._prior = check_prior(prior, self._tied)
         self._inverse: Inverse = self._invert(extension)
         check_as_written(self._source, {s.symbol: s.domain for s in self._statistics}, self._tied)
         self.extension = extension
@@ -135,7 +128,7 @@ class Estimator:
         f, empty = self._source.expr, self._recipe[-1] is not None
         with objections(f):
             tied = helpful_conditions(f, self._tied, self._statistics, empty=empty)
-            found, left = invert_within(f, self._statistics, checked, tied, self._prior)
+            found, left = invert_within(f, self._statistics, checked, tied)
         for unused in left:
             warnings.warn(
                 f"the condition {', '.join(map(str, unused.tied))} is not used by the estimate: "
@@ -493,10 +486,10 @@ class Estimator:
         >>> unbiased("s/n", noise, "s >= 0, n >= 0", empty=1).with_empty(0).estimand
         Piecewise((0, Eq(n, 0)), (s/n, True))
         """
-        f, noise, domain, extension, derivatives, prior, _ = self._recipe
+        f, noise, domain, extension, derivatives, _ = self._recipe
         if not denominators(self._source.expr):
             return self
-        return Estimator(f, noise, domain, extension, derivatives, prior, empty)
+        return Estimator(f, noise, domain, extension, derivatives, empty)
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {sympy.latex(self.formula)}$"
@@ -523,11 +516,6 @@ class Estimator:
                 "an estimator made from a Python function or from noisy values has no JSON form",
                 "write it as a formula, or as a table {k: value}",
             )
-        if not (self._prior is None or isinstance(self._prior, str)):
-            raise TrueupError(
-                "an estimator whose prior is a Python function has no JSON form",
-                "write the prior as a formula",
-            )
         record = {
             "trueup": 1,
             "formula": self._source.record,
@@ -537,7 +525,6 @@ class Estimator:
         }
         if self._tied:
             record["domain"] |= {c.key: [str(c.low), None] for c in self._tied}
-            record["prior"] = self._prior
         return json.dumps(record)
 
     @classmethod
@@ -551,8 +538,7 @@ class Estimator:
                 formula = {low + i: v for i, v in enumerate(values)}
             noise = {name: from_record(n) for name, n in record["noise"].items()}
             domain = {name: Interval.from_record(b) for name, b in record["domain"].items()}
-            prior = record.get("prior")
-            return cls(formula, noise, domain, record["extension"], prior=prior)
+            return cls(formula, noise, domain, record["extension"])
         except TrueupError:
             raise
         except (

@@ -404,17 +404,6 @@ def helpful_conditions(
     return tuple(found)
 
 
-def check_prior(prior: object, tied: Sequence[Condition]) -> object:
-    """Return the prior if there are conditions that leave something to it."""
-    if prior is not None and not tied:
-        raise TrueupError(
-            "prior= has no effect: no condition between statistics leaves out points of their "
-            "bounds",
-            'leave it out, or give a condition such as "a + b >= 1"',
-        )
-    return prior
-
-
 def with_convention(
     src: source.Source,
     empty: object,

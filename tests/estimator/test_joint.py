@@ -13,7 +13,7 @@ import pytest
 import trueup as tu
 from estimator import drawn
 from trueup.inputs import read_known
-from trueup.inverse.holes import Axis, best_extended, extended, holes_of, inverted
+from trueup.inverse.holes import Axis, extended, holes_of, inverted
 
 HALF = 1 / math.log(2)
 """The scale at which α = ½, so that estimators of fractions are fractions."""
@@ -183,16 +183,6 @@ class TestHoles:
             assert est(a=a, b=b) == pytest.approx(float(Fraction(value)), rel=1e-13)
             assert est(a=a - 3 * (a == 0), b=b) == est(a=a, b=b)
 
-    def test_a_prior_on_the_edge_moves_the_value_in_the_hole(self):
-        half = [Axis(Fraction(1, 2), 0, None)] * 2
-        f = best_extended(
-            lambda s: Fraction(s[1], sum(s)), half, {(0, 0)}, lambda a, b: (a == 0) * (b == 3)
-        )
-        assert f((0, 0)) == pytest.approx(27 / 40, rel=1e-12)
-        est = binary(HALF, prior="where(a == 0 and b == 3, 1, 0)")
-        assert est.expectation(a=0, b=0) == pytest.approx(27 / 40, rel=1e-12)
-        assert est.bias(a=0, b=1) == pytest.approx(0, abs=1e-13)
-
     @pytest.mark.parametrize(
         ("scale", "at_least", "sds"),
         [
@@ -257,10 +247,10 @@ class TestSlanted:
 
     def test_the_standard_deviations_are_small_on_both_sides(self, part):
         for (s, n), sd in {
-            (0, 10): 0.421,
-            (5, 10): 0.427,
-            (10, 10): 0.393,
-            (40, 40): 0.091,
+            (0, 10): 0.415,
+            (5, 10): 0.425,
+            (10, 10): 0.413,
+            (40, 40): 0.097,
         }.items():
             _, variance = moments(part, {"s": s, "n": n}, (2, 2), 80)
             assert math.sqrt(variance) <= sd * 1.005
@@ -300,9 +290,9 @@ class TestSlanted:
     @pytest.mark.parametrize(
         ("of_s", "of_n", "n", "part"),
         [
-            (12, 12, 300, 0.98),
-            (5, 30, 800, 0.9),
-            (30, 5, 300, 0.93),
+            (12, 12, 300, 1.0),
+            (5, 30, 800, 1.0),
+            (30, 5, 300, 1.0),
             (10, 60, 1500, 1.0),
             (60, 6, 600, 1.0),
             (2, 200, 4000, 1.0),
@@ -649,7 +639,7 @@ class TestReading:
         assert "known:      a + b >= 1" in text.explain()
 
     def test_json_and_pickle_keep_conditions(self):
-        est = tu.unbiased("b/(a + b)", self.NOISE, "0 <= a, 0 <= b, a + b >= 2", prior="1/(1 + a)")
+        est = tu.unbiased("b/(a + b)", self.NOISE, "0 <= a, 0 <= b, a + b >= 2")
         for copy in (type(est).from_json(est.to_json()), pickle.loads(pickle.dumps(est))):  # noqa: S301
             assert copy(a=1, b=0) == est(a=1, b=0)
             assert copy.conditions == est.conditions
@@ -800,10 +790,6 @@ class TestReading:
             assert tu.unbiased("b", self.NOISE, "0 <= a <= b").domain["b"].low == 0
         with pytest.raises(tu.NoUnbiasedEstimator, match="a <= b was found under Gaussian"):
             tu.unbiased("a*exp(b)", {"a": tu.Gaussian(1), "b": tu.Gaussian(1)}, "a <= b")
-        with pytest.raises(tu.TrueupError, match="prior= is for finitely many"):
-            tu.unbiased("a/b", self.NOISE, "0 <= a <= b, b >= 1", prior="1/b")
-        with pytest.raises(tu.TrueupError, match="prior= has no effect"):
-            tu.unbiased("1/b", self.NOISE, "b >= 1", prior="1/b")
 
 
 class TestEmpty:
@@ -839,7 +825,7 @@ class TestEmpty:
             mean, variance = moments(est, {"s": s, "n": n}, (2, 2), 80)
             assert mean == pytest.approx(s / n if n else 0.5, abs=1e-10)
             assert est.sd(s=s, n=n) == pytest.approx(math.sqrt(variance), rel=1e-9)
-        assert est.sd(s=10, n=10) < 0.4
+        assert est.sd(s=10, n=10) < 0.415
 
     def test_beyond_a_slanted_bound_it_goes_on_as_if_no_cell_were_empty(self):
         noise = {"s": tu.DiscreteLaplace(2), "n": tu.DiscreteLaplace(2)}

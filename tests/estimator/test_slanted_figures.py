@@ -16,7 +16,6 @@ import pytest
 import scipy.sparse
 
 import trueup as tu
-from trueup.inverse.slanted import outward
 
 TAIL = 36  # scales: beyond, e⁻³⁶ of the probability is left
 
@@ -187,13 +186,8 @@ STEPS = {1: ".7355 1.2119 1.5067 1.6893 1.8058", 0.5: ".9422 1.7849 2.5106 3.119
 
 @pytest.mark.parametrize("epsilon", STEPS)
 def test_the_best_values_of_a_difference_below_0(epsilon):
-    """As printed; the formula of the library has no further than 0.025 to the best values."""
     listed = STEPS[epsilon].split()
     assert list(steps(epsilon)[: len(listed)]) == [printed(x) for x in listed]
-    beta, gamma, c = outward(1 / epsilon, 1 / epsilon)
-    k = np.arange(1.0, len(listed) + 1)
-    formula = k * (k + c) / (beta * (k + c) + gamma * k**2)
-    assert np.abs(formula - steps(epsilon)[: len(listed)]).max() < 0.025
 
 
 DIAGONAL = {0.25: (".913", ".910"), 0.5: (".872", ".866"), 1: (".775", ".768")}
@@ -230,18 +224,12 @@ def test_a_part_of_up_to_five_times_the_whole():
     noise = {"s": tu.DiscreteLaplace(10), "n": tu.DiscreteLaplace(2)}
     est = tu.unbiased("s/n", noise, "s >= 0, n >= 1")
     assert [est.sd(s=q, n=10) / 5 for q in parts] == pytest.approx(box, rel=1e-9)
-    # with e_k in place of k: a little more far from the bound, less at it
     own = tu.unbiased("s/n", noise, "0 <= s <= 5*n, n >= 1")
-    assert [own.sd(s=q, n=10) / 5 for q in parts] == [printed(x) for x in (".489", ".467", ".415")]
-    beta, gamma, c = outward(10.0, 2.0, 5.0)
-    k = np.arange(1.0, 50 + 10 * TAIL + 1)
-    e = k * (k + c) / (beta * (k + c) + gamma * k**2)
-    again = sds(bent(s, n, theta, e, most=5), alphas, 10, parts, 50)
-    assert [own.sd(s=q, n=10) / 5 for q in parts] == pytest.approx(again, rel=1e-6)
+    assert [own.sd(s=q, n=10) / 5 for q in parts] == pytest.approx(far, rel=1e-6)
 
 
-@pytest.mark.parametrize(("of_s", "of_n"), [(60, 6), (6, 60)])
-def test_beyond_the_bound_wide_noise_reads_the_distance_itself(of_s, of_n):
+@pytest.mark.parametrize(("of_s", "of_n"), [(60, 6), (6, 60), (3, 2)])
+def test_beyond_the_bound_the_estimator_reads_the_distance_itself(of_s, of_n):
     noise = {"s": tu.DiscreteLaplace(of_s), "n": tu.DiscreteLaplace(of_n)}
     est = tu.unbiased("s/n", noise, "0 <= s <= n, n >= 1")
     for s, n in ((50, 20), (300, 2), (31, 29)):

@@ -7,7 +7,7 @@ in every statistic (the *far rule*):
 
     Π (1 − Sᵢ)(1 − αᵢSᵢ) f̃ = 0 on E,     Sᵢ one step from the corner along statistic i,
 
-solved from the hole farthest from the corner on. For a prior it is the solution of |E| equations.
+solved from the hole farthest from the corner on.
 Numbers may be fractions, floats of any precision, or formulas.
 """
 
@@ -18,18 +18,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from trueup.errors import TrueupError
-
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 Point = tuple[int, ...]
 Values = Callable[[Point], Any]
-
-_MOST_TRUTHS = 4_000_000  # true values that a prior is summed over: a second
-_NEGLIGIBLE = 40  # scales: e⁻⁴⁰ of the prior is left out
 
 
 class Axis(NamedTuple):
@@ -118,82 +111,11 @@ def extended(f: Values, axes: Sequence[Axis], holes: set[Point]) -> Values:
     return value
 
 
-def best_extended(
-    f: Values, axes: Sequence[Axis], holes: set[Point], prior: Callable[..., Any]
-) -> Values:
-    """Return f with the values in the holes that make the variance least on average over a prior.
-
-    They solve Σ_t W(t)·T[f̃](t)·T[δ_e](t) = 0 for every hole e, where W(t) is the mass of the
-    published values that are clamped to t.
-    """
-    order = {hole: i for i, hole in enumerate(sorted(holes))}
-    axes = [axis._replace(alpha=float(axis.alpha)) for axis in axes]
-    near = neighbours(axes, holes)
-    weight = _published(axes, near, holes, prior)
-    basis, given = np.zeros((len(order), len(near))), np.zeros(len(near))
-    values: dict[Point, float] = {}
-    for column, t in enumerate(near):
-        for point, w in _read(axes, t):
-            if point in order:
-                basis[order[point], column] += w
-            else:
-                given[column] += w * values.setdefault(point, float(f(point)))
-    solved = np.linalg.solve((basis * weight) @ basis.T, -(basis * weight) @ given)
-    return lambda p: float(solved[order[p]]) if p in order else f(p)
-
-
 def neighbours(axes: Sequence[Axis], holes: set[Point]) -> list[Point]:
     """Return a grid of all points at which the inverse reads a hole."""
     sides = zip(axes, zip(*holes, strict=True), strict=True)
     grids = [sorted({a.clamp(k + s) for k in ks for s in (-1, 0, 1)}) for a, ks in sides]
     return list(product(*grids))
-
-
-def _published(
-    axes: Sequence[Axis], near: Sequence[Point], holes: set[Point], prior: Callable[..., Any]
-) -> NDArray[np.float64]:
-    """Return how likely each of some points is as what a published point is clamped to."""
-    grids = []
-    for i, axis in enumerate(axes):
-        here = [t[i] for t in near]
-        far = math.ceil(_NEGLIGIBLE / -math.log(axis.alpha))
-        low = min(here) - far if axis.low is None else axis.low
-        high = max(here) + far if axis.high is None else min(axis.high, max(here) + far)
-        grids.append(np.arange(max(low, min(here) - far), high + 1))
-    if math.prod(map(len, grids)) > _MOST_TRUTHS:
-        raise TrueupError(
-            f"the prior would be summed over {math.prod(map(len, grids)):,} true values",
-            "leave prior out: the far rule needs none, and at wide noise the two differ little",
-        )
-    mesh = np.meshgrid(*grids, indexing="ij")
-    truths = np.asarray(prior(*(m.astype(float) for m in mesh)), float) * np.ones(mesh[0].shape)
-    for hole in holes:
-        place = tuple(k - int(g[0]) for k, g in zip(hole, grids, strict=True))
-        if all(0 <= p < len(g) for p, g in zip(place, grids, strict=True)):
-            truths[place] = 0.0
-    if not np.isfinite(truths).all() or (truths < 0).any() or not truths.any():
-        raise TrueupError(
-            "the prior must be finite, not negative and not zero everywhere in the domain",
-            'give weights of the true values, e.g. prior="1/(a + b)"',
-        )
-    masses = [
-        np.array([_masses(axis, k, grid) for k in sorted({t[i] for t in near})])
-        for i, (axis, grid) in enumerate(zip(axes, grids, strict=True))
-    ]
-    places = [{k: j for j, k in enumerate(sorted({t[i] for t in near}))} for i in range(len(axes))]
-    for matrix in masses:  # one axis after the other, the last one first in what is left
-        truths = np.tensordot(truths, matrix, axes=(0, 1))
-    return np.array([truths[tuple(p[k] for p, k in zip(places, t, strict=True))] for t in near])
-
-
-def _masses(axis: Axis, k: int, truths: NDArray[np.int_]) -> NDArray[np.float64]:
-    """Return P(clamped published value = k) at every truth."""
-    a = axis.alpha
-    if axis.low == axis.high is not None:
-        return np.ones(len(truths))
-    if k in (axis.low, axis.high):
-        return np.asarray(a ** np.abs(truths - k) / (1 + a))
-    return np.asarray((1 - a) / (1 + a) * a ** np.abs(truths - k))
 
 
 def holes_of(

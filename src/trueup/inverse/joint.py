@@ -17,14 +17,11 @@ import sympy
 
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.exact import symbolic
-from trueup.formula.grammar import parse
-from trueup.formula.source import by_name
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse import additive, holes, slanted
 from trueup.inverse.component import Cell, Component, Coordinate
 from trueup.inverse.extended import DIGITS, Corner, Extended, exact_values
-from trueup.kernels.evaluate import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +39,6 @@ def component(
     f: sympy.Expr,
     statistics: Sequence[Statistic],
     tied: Sequence[Condition],
-    prior: object = None,
 ) -> Component:
     """Return the estimator of f under conditions that tie its statistics."""
     _check_noises(f, statistics, tied)
@@ -54,16 +50,14 @@ def component(
     )
     joint = Joint(f, coordinates, {s.symbol.name: s for s in statistics}, tuple(tied))
     if not any(s.noise.lattice for s in joint.own):
-        _no_prior(prior, "under continuous noise")
         return additive.component(joint)
     corners = joint.corners() if joint.is_whole else None
     if corners is None:
-        _no_prior(prior, "beyond a slanted bound")
         return slanted.component(joint)
-    if prior is None and all(joint.is_slanted(axes, own) for axes, own in corners):
+    if all(joint.is_slanted(axes, own) for axes, own in corners):
         with contextlib.suppress(NoUnbiasedEstimator):  # not found so: the holes are finitely many
             return slanted.component(joint)
-    return _holed(joint, corners, prior)
+    return _holed(joint, corners)
 
 
 class Joint:
@@ -188,20 +182,18 @@ def _axis(s: Statistic, inward: int) -> Axis:
 _FAR = "the far rule extends f to what cannot be, best for true values far from the corner"
 
 
-def _holed(joint: Joint, corners: list[tuple[list[Axis], set[Point]]], prior: object) -> Extended:
+def _holed(joint: Joint, corners: list[tuple[list[Axis], set[Point]]]) -> Extended:
     """Return the estimator with holes at corners of the box."""
     words = ", ".join(map(str, joint.tied))
-    how = _FAR if prior is None else "the values there are best on average over the prior"
-    theorem = f"discrete Laplace noises on a box minus holes ({words}): {how}"
+    theorem = f"discrete Laplace noises on a box minus holes ({words}): {_FAR}"
     if {s.symbol for s in joint.own} >= joint.f.free_symbols:
         with mpmath.workdps(DIGITS):
             f = exact_values(joint.f, joint.symbols)
             for axes, own in corners:
-                f = _filled(f, axes, own, prior, joint)
+                f = holes.extended(f, axes, own)
             tables = [Corner(f, axes, own, joint.symbols) for axes, own in corners]
         outer = sympy.Piecewise(*(t.piece for t in tables), (joint.f, True), evaluate=False)
         return joint.extended(outer, sympy.false, tables, theorem)
-    _no_prior(prior, "of a function of further statistics")
     pieces: list[tuple[sympy.Expr, sympy.Basic]] = []
     near: list[sympy.Basic] = []
     for axes, own in corners:
@@ -215,14 +207,6 @@ def _holed(joint: Joint, corners: list[tuple[list[Axis], set[Point]]], prior: ob
         near.append(Corner(lambda p: p, axes, own, joint.symbols).near)
     outer = sympy.Piecewise(*pieces, (joint.f, True), evaluate=False)
     return joint.extended(outer, sympy.Or(*near), (), theorem)
-
-
-def _filled(
-    f: Callable[[Point], Any], axes: list[Axis], own: set[Point], prior: object, joint: Joint
-) -> Callable[[Point], Any]:
-    if prior is None:
-        return holes.extended(f, axes, own)
-    return holes.best_extended(f, axes, own, _weights(prior, joint))
 
 
 def _formulas(
@@ -240,32 +224,6 @@ def _formulas(
         (filled(e), sympy.And(*map(sympy.Eq, joint.symbols, map(sympy.Integer, e))))
         for e in sorted(own)
     ]
-
-
-def _weights(prior: object, joint: Joint) -> Callable[..., Any]:
-    """Return a prior as a function of arrays of true values."""
-    hint = 'give a formula of the statistics, e.g. prior="1/(1 + a + b)", or a function of them'
-    if callable(prior):
-        return by_name(prior, [s.name for s in joint.symbols])
-    if not isinstance(prior, str):
-        raise TrueupError(f"prior must be weights of the true values, got {prior!r}", hint)
-    weight = parse(prior)
-    strange = {s.name for s in weight.free_symbols} - {s.name for s in joint.symbols}
-    if strange:
-        raise TrueupError(f"the prior names {', '.join(sorted(strange))}", hint)
-
-    def weights(*columns: Any) -> Any:
-        flat = {s: c.ravel() for s, c in zip(joint.symbols, columns, strict=True)}
-        return evaluate(weight, flat).reshape(columns[0].shape)
-
-    return weights
-
-
-def _no_prior(prior: object, where: str) -> None:
-    if prior is not None:
-        raise TrueupError(
-            f"prior= is for finitely many points that cannot be, not {where}", "leave it out"
-        )
 
 
 def _check_noises(

@@ -1,23 +1,19 @@
 """Slanted bounds such as s ≤ n or s ≤ U·n: what f is taken to be beyond them.
 
 Let b be the bound of s that the other statistics give, and k = s − b > 0 the distance beyond it.
-On the integers f̃ = f(b) + δ·e/(1 + θ·e/b), with e = e_k, δ = f(b) − f(b − 1) and
-θ = min(1, √(U·ε_s·ε_n)): for s/n that is 1 + e_k/(n + θ·e_k). The e_k are the best extension of
-d ↦ d to d = −k under the noise of n − s. Any values there are unbiased; these have a small variance
-on both sides of the bound. With continuous noise of one of them f̃ must be C¹: δ is the
-slope, and e_k = k. With continuous noise of both it must be C³: see :mod:`trueup.inverse.additive`.
+On the integers f̃ = f(b) + δ·k/(1 + θ·k/b), with δ = f(b) − f(b − 1) and θ = min(1, √(U·ε_s·ε_n)):
+for s/n that is 1 + k/(n + θ·k). Any values there are unbiased; these have a small variance on both
+sides of the bound. With continuous noise of one of them f̃ must be C¹: δ is the slope. With
+continuous noise of both it must be C³: see :mod:`trueup.inverse.additive`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections import defaultdict
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import scipy
 import sympy
 
 from trueup.errors import NoUnbiasedEstimator
@@ -29,15 +25,9 @@ from trueup.inverse.tidy import is_tidy
 from trueup.kernels.evaluate import evaluate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from trueup.formula.linear import Condition
     from trueup.inverse.extended import Extended
     from trueup.inverse.joint import Joint
-
-_FADING = 0.9  # weight ρᵈ of a true value at distance d from the bound
-_REACH = 40  # scales: beyond, nothing is left of e⁻⁴⁰
-_WIDEST, _NARROWEST = 40, 0.05  # scales between which e_k is computed
 
 
 class Side(NamedTuple):
@@ -132,17 +122,16 @@ def side_of(joint: Joint, f: sympy.Expr, condition: Condition) -> Side:
 
 
 def _across(joint: Joint, f: sympy.Expr, side: Side) -> sympy.Expr:
-    """Return f beyond a bound: f(b) + δ·e/(1 + θ·e/b), e a quotient of polynomials in k."""
+    """Return f beyond a bound: f(b) + δ·k/(1 + θ·k/b), k the distance beyond it."""
     edge, before = (at(f, {side.symbol: side.bound - k * side.side}) for k in (0, 1))
     if joint.is_whole:
-        step, (above, below) = edge - before, _steps(joint, side)
+        step = edge - before
     else:  # C¹ along both: the slope of k is that of the bound
         step = side.side * at(f.diff(side.symbol), {side.symbol: side.bound})
-        above, below = side.beyond, sympy.Integer(1)
     size, theta = _size(joint, side), bend(joint, side)
     if size is sympy.oo:
-        return _tidied(edge) + _tidied(step) * above / below
-    return _tidied(edge) + _tidied(step * size) * above / (below * size + theta * above)
+        return _tidied(edge) + _tidied(step) * side.beyond
+    return _tidied(edge) + _tidied(step * size) * side.beyond / (size + theta * side.beyond)
 
 
 def _tidied(expr: sympy.Expr) -> sympy.Expr:
@@ -173,19 +162,6 @@ def _size(joint: Joint, side: Side) -> sympy.Expr:
     return sympy.Max(side.bound, 1) if least >= 0 else sympy.oo
 
 
-def _steps(joint: Joint, side: Side) -> tuple[sympy.Expr, sympy.Expr]:
-    """Return e_k = k·(k + c)/(β·(k + c) + γ·k²) for the noises, as numerator and denominator.
-
-    The inverse of wide noises reads differences of e_k times powers of their scales, so that even
-    a faint kink at the bound costs more than it saves: there e_k = k.
-    """
-    k, own, (other, factor) = side.beyond, _scales(joint)[side.symbol.name], _others(joint, side)
-    if max(own, factor * other) > _WIDEST:
-        return k, sympy.Integer(1)
-    beta, gamma, c = map(sympy.Float, outward(own, other, factor))
-    return k * (k + c), (gamma * k + beta) * k + beta * c
-
-
 def _scales(joint: Joint) -> dict[str, float]:
     return {s.symbol.name: float(s.noise.unit) for s in joint.own}
 
@@ -196,69 +172,6 @@ def _others(joint: Joint, side: Side) -> tuple[float, float]:
     own = abs(float(terms.pop(side.symbol.name)))
     widest = max(terms, key=lambda name: abs(float(terms[name])) * scales[name])
     return scales[widest], abs(float(terms[widest])) / own
-
-
-@lru_cache(maxsize=64)
-def outward(own: float, other: float, factor: float = 1.0) -> tuple[float, float, float]:
-    """Return β, γ, c of e_k, for s with noise of scale ``own`` at most ``factor`` times n.
-
-    e_k is the best extension of d ↦ d to d = −k under the noise of factor·n − s, by least squares
-    over d ≥ 0 with weights ρᵈ in the unknowns φ(−k) = −e_k. This form has a variance within 1 % of
-    the least.
-
-    Examples
-    --------
-    >>> beta, gamma, c = outward(1.0, 1.0)
-    >>> [round((k * (k + c)) / (beta * (k + c) + gamma * k * k), 2) for k in (1, 2, 3)]
-    [0.74, 1.21, 1.51]
-    """
-    own, other, step = max(own, _NARROWEST), max(other, _NARROWEST), round(factor)
-    count = math.ceil(_REACH * max(own, step * other))
-    t = np.arange(-count - step - 1, step + 2)
-    weight, stencil = _weights(own, other, step, t), _stencil(own, other, step)
-    matrix, given = np.zeros((len(t), count)), np.zeros(len(t))
-    for move, w in stencil.items():
-        d = t + move
-        rows = np.flatnonzero(d < 0)
-        np.add.at(matrix, (rows, np.minimum(-d[rows], count) - 1), w)
-        given += w * np.maximum(d, 0)
-    k = np.arange(1.0, count + 1)
-
-    def loss(logs: NDArray[np.float64]) -> float:
-        beta, gamma, c = np.exp(logs)
-        e = k * (k + c) / (beta * (k + c) + gamma * k * k)
-        return float(weight @ (given - matrix @ e) ** 2)
-
-    rate = 1 / max(own, step * other)
-    start = np.log([1.2, 0.4 * rate, 1.7 / rate])
-    fine: Any = {"xatol": 1e-4, "fatol": math.inf, "maxiter": 2000}
-    found = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=fine)
-    beta, gamma, c = map(float, np.exp(found.x))
-    return beta, gamma, c
-
-
-def _weights(own: float, other: float, step: int, t: NDArray[Any]) -> NDArray[np.float64]:
-    """Return Σ ρᵈ P(t | d) over d ≥ 0."""
-    far = math.ceil(_REACH / -math.log(_FADING))
-    z = np.arange(t[0] - far, far - t[0] + 1)
-    spaced = np.where(z % step == 0, _mass(other, z // step), 0.0)
-    law = np.convolve(_mass(own, z), spaced, "same")
-    fading = _FADING ** np.arange(far + 1)
-    return np.array([fading @ law[len(z) // 2 + k - np.arange(far + 1)] for k in t])
-
-
-def _stencil(own: float, other: float, step: int) -> dict[int, float]:
-    """Return the inverse of the noise of n·step − s as weights of shifts."""
-    first, second = ((1 / (4 * math.sinh(0.5 / b) ** 2)) for b in (own, other))
-    total: dict[int, float] = defaultdict(float)
-    for i, v in ((-1, -first), (0, 1 + 2 * first), (1, -first)):
-        for j, w in ((-step, -second), (0, 1 + 2 * second), (step, -second)):
-            total[i + j] += v * w
-    return total
-
-
-def _mass(scale: float, z: NDArray[Any]) -> NDArray[np.float64]:
-    return np.asarray(math.tanh(0.5 / scale) * np.exp(-np.abs(z) / scale))
 
 
 def _check_finite(joint: Joint, outer: sympy.Expr) -> None:

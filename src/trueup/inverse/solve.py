@@ -75,19 +75,17 @@ def invert(
     statistics: Iterable[Statistic],
     extension: object = "optimal",
     tied: Sequence[Condition] = (),
-    prior: object = None,
 ) -> Inverse:
     """Return the inverse of the noise applied to f, or refuse with the reason.
 
-    ``tied`` are conditions between statistics of f; ``prior`` weighs the true values where they
-    leave a choice.
+    ``tied`` are conditions between statistics of f.
     """
     known = {s.symbol: s for s in statistics}
     pinned = {s.symbol: symbolic(s.domain.low) for s in known.values() if s.domain.is_point}
     tied = [c.at({s.name: value for s, value in pinned.items()}) for c in tied]
     groups = [{s for s in known if s.name in c.names} for c in tied]
     terms = connected(parted(_pinned(f, pinned), _box(known)), set(known), groups)
-    parts = [_component(term, known, extension, tied, prior) for term in terms]
+    parts = [_component(term, known, extension, tied) for term in terms]
     infinite = [reason for part in parts if (reason := _checked(part, known))]
     theorems = [t for part in parts for t in _theorems(part)]
     if pinned:
@@ -101,7 +99,6 @@ def invert_within(
     statistics: Sequence[Statistic],
     extension: object,
     tied: Sequence[Condition],
-    prior: object,
 ) -> tuple[Inverse, list[Unextended]]:
     """Return the inverse under the conditions that can be used, and why the others are not.
 
@@ -110,7 +107,7 @@ def invert_within(
     left: list[Unextended] = []
     while True:
         try:
-            return invert(f, statistics, extension, tied, prior), left
+            return invert(f, statistics, extension, tied), left
         except Unextended as error:
             left.append(error)
             fewer = [c for c in tied if c not in error.tied]
@@ -212,14 +209,13 @@ def _component(
     known: Mapping[sympy.Symbol, Statistic],
     extension: object,
     tied: Sequence[Condition] = (),
-    prior: object = None,
 ) -> Component:
     f = _settled(_cancelled(f), known, extension)
     used = [s for s in known.values() if s.symbol in f.free_symbols]
     own = [c for c in tied if c.names & {s.symbol.name for s in used}]
     if own:
         names = {s.symbol.name for s in used}.union(*(c.names for c in own))
-        return joint.component(f, [s for s in known.values() if s.symbol.name in names], own, prior)
+        return joint.component(f, [s for s in known.values() if s.symbol.name in names], own)
     chosen = on_integers.chosen(f, used, extension)
     if chosen is not None:
         return _tensor(f, *chosen, known, extension)
