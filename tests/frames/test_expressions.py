@@ -29,7 +29,7 @@ RANGES = {
 
 def run(expr, x):
     frame = nw.from_native(pl.DataFrame({"x": np.asarray(x, float)}))
-    made = expression(lower(expr, [X]), [nw.col("x")])
+    made = expression(lower([expr], [X]), [nw.col("x")])
     return frame.select(made.alias("y"))["y"].to_list()
 
 

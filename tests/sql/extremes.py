@@ -202,7 +202,7 @@ def undefined(grid: Any, row: Any) -> bool:
     """Whether a step on the way divides by zero, is at a pole, or is no number."""
     values: list[Any] = []
     with np.errstate(all="ignore"):
-        for node in grid.parts[0].piece(()).tape.nodes:
+        for node in grid.parts[0].piece(()).tape.steps:
             args = [values[a] for a in node.args]
             if node.op == "input":
                 values.append(np.float64(row[node.data]))

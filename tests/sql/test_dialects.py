@@ -25,7 +25,7 @@ from backends.kinds import kind as kind_of
 from extras import needs
 from trueup.formula.operations import FUNCTIONS, Operation
 from trueup.kernels.grid import Grid
-from trueup.kernels.tape import Node, Tape
+from trueup.kernels.tape import Step, Tape
 from trueup.noise.extension import LaguerreExtension
 from trueup.sql.dialects import DIALECTS, dialect_of
 from trueup.sql.glot import number
@@ -195,7 +195,7 @@ def test_an_engine_has_no_function_unless_stated(monkeypatch: pytest.MonkeyPatch
     """A new function of the grammar is refused by name; stated, it may be of any size."""
     assert all(dialect.has <= FUNCTIONS.keys() for dialect in DIALECTS.values())
     monkeypatch.setitem(FUNCTIONS, "erf", Operation(sympy.erf, math.erf, None))
-    tape = Tape((x,), (Node("input", data=0), Node("erf", (0,))), 1)
+    tape = Tape((x,), (Step("input", data=0), Step("erf", (0,))), (1,))
     for dialect in DIALECTS.values():
         with pytest.raises(tu.TrueupError, match=f"{dialect.name} has no function erf"):
             rewrite(tape, dialect)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from trueup.kernels.grid import Grid, Part
-    from trueup.kernels.tape import Node, Tape
+    from trueup.kernels.tape import Step, Tape
 
 Expr: TypeAlias = Any
 """An expression of narwhals, or of Polars."""
@@ -44,15 +44,15 @@ def expression(tape: Tape, inputs: Sequence[Expr], home: Any = None) -> Expr:
     >>> from trueup.kernels.tape import lower
     >>> x = sympy.Symbol("x", real=True)
     >>> frame = nw.from_native(pl.DataFrame({"x": [4.0]}))
-    >>> frame.select(expression(lower(1 / x - 8 / x**3, [x]), [nw.col("x")])).item()
+    >>> frame.select(expression(lower([1 / x - 8 / x**3], [x]), [nw.col("x")])).item()
     0.125
     """
     _check_size(tape)
     registers: list[Any] = []
     home = _home(inputs[0]) if home is None else home
-    for node in tape.nodes:
+    for node in tape.steps:
         registers.append(_apply(node, [registers[a] for a in node.args], inputs, home))
-    return _lifted(registers[tape.output], home)
+    return _lifted(registers[tape.outputs[0]], home)
 
 
 def _home(expression: Any) -> Any:
@@ -62,16 +62,16 @@ def _home(expression: Any) -> Any:
 
 def _check_size(tape: Tape) -> None:
     sizes: list[int] = []
-    for node in tape.nodes:
+    for node in tape.steps:
         sizes.append(1 + sum(sizes[a] for a in node.args))
-    if sizes[tape.output] > MOST:
+    if sizes[tape.outputs[0]] > MOST:
         raise TrueupError(
-            f"the formula is too long for an expression ({sizes[tape.output]} operations)",
+            f"the formula is too long for an expression ({sizes[tape.outputs[0]]} operations)",
             "collect the frame first: in memory it goes through the kernels",
         )
 
 
-def _apply(node: Node, args: list[Any], inputs: Sequence[Expr], home: Any) -> Any:
+def _apply(node: Step, args: list[Any], inputs: Sequence[Expr], home: Any) -> Any:
     if node.op == "input":
         return inputs[node.data]
     if node.op in ("const", "truth"):

@@ -297,7 +297,7 @@ def _doubles(h: sympy.Expr, n: sympy.Symbol, x: Floats) -> Floats:
 
 def _digits(h: sympy.Expr, n: sympy.Symbol, x: Floats) -> Floats:
     """Return values with all the digits of a double, where terms cancel: f less its mean."""
-    program = DigitsProgram(lower(h, (n,), exact=True))
+    program = DigitsProgram(lower([h], (n,), exact=True))
     first = program([float(x[0])]) if len(x) and not h.has(Opaque) else math.nan
     if math.isnan(first):
         return np.full(len(x), math.nan)
@@ -542,7 +542,7 @@ class Trial:
         if not self.branch.term(self.functions, self.n, order + 1):  # a polynomial: it is exact
             return True
         defect = self.branch.defect(self.functions, self.n, order)
-        program = DigitsProgram(lower(defect, (self.n,), exact=True))
+        program = DigitsProgram(lower([defect], (self.n,), exact=True))
         far = self.x + steps * self.width
         found = np.array([abs(program([place])) for place in far.tolist()])
         return bool((found <= self.allowed).all())

@@ -18,7 +18,7 @@ from trueup.formula.operations import COMPARISONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from trueup.kernels.tape import Node, Tape
+    from trueup.kernels.tape import Step, Tape
 
 _BITS = (96, 256, 1024, 4096)  # the last one is enough for 1 − cos of the least double
 _ENOUGH = 58  # bits of the result, five more than a double has
@@ -49,7 +49,7 @@ class DigitsProgram:
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
-        self.possible = all(n.op in _OPERATIONS or n.op in _CHOSEN for n in tape.nodes)
+        self.possible = all(n.op in _OPERATIONS or n.op in _CHOSEN for n in tape.steps)
 
     def __call__(self, values: Sequence[float]) -> float:
         """Return the function at one point; NaN if it has no value, or none that was found."""
@@ -67,16 +67,16 @@ class DigitsProgram:
 
     def _run(self, values: Sequence[float], bits: int) -> Register:
         registers: list[Register] = []
-        for node in self.tape.nodes:
+        for node in self.tape.steps:
             args = [registers[a] for a in node.args]
             registers.append(_step(node, args, values, bits))
-        return registers[self.tape.output]
+        return registers[self.tape.outputs[0]]
 
 
 _CHOSEN = ("input", "const", "truth", "where")  # what no number is computed for
 
 
-def _step(node: Node, args: list[Any], values: Sequence[float], bits: int) -> Register:
+def _step(node: Step, args: list[Any], values: Sequence[float], bits: int) -> Register:
     if node.op == "input":
         return Ball(libmp.from_float(values[node.data]), _EXACT)
     if node.op == "const":

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import sympy
     from numpy.typing import NDArray
 
-    from trueup.kernels.tape import Node
+    from trueup.kernels.tape import Step
 
     Block = NDArray[Any]
     Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ _GENTLE = {"sin", "cos", "atan", "asinh"}  # slopes up to 1
 @lru_cache(maxsize=256)
 def program(expr: sympy.Expr, symbols: tuple[sympy.Symbol, ...]) -> RepairedProgram:
     """Return the array program of an expression, made once."""
-    return RepairedProgram(expr, symbols, lower(expr, symbols))
+    return RepairedProgram(expr, symbols, lower([expr], symbols))
 
 
 def evaluate(expr: sympy.Expr, columns: Mapping[sympy.Symbol, Floats]) -> Floats:
@@ -107,7 +107,7 @@ class RepairedProgram:
         """The program with as many digits as it takes, None if a Python function is called."""
         if not self.inputs or self.expr.has(Opaque):
             return None
-        return DigitsProgram(lower(self.expr, self.inputs, exact=True))
+        return DigitsProgram(lower([self.expr], self.inputs, exact=True))
 
     def run(
         self,
@@ -168,7 +168,7 @@ def doubtful(tape: Tape, columns: Sequence[Floats]) -> NDArray[np.bool_]:
     >>> import sympy
     >>> from trueup.kernels.tape import lower
     >>> x = sympy.Symbol("x", real=True)
-    >>> logistic = lower(1 / (1 + sympy.exp(-x)) - sympy.exp(x) / (1 + sympy.exp(x)) ** 2, [x])
+    >>> logistic = lower([1 / (1 + sympy.exp(-x)) - sympy.exp(x) / (1 + sympy.exp(x)) ** 2], [x])
     >>> doubtful(logistic, [np.array([800.0, -800.0, 3.0])])
     array([ True, False, False])
     """
@@ -176,17 +176,17 @@ def doubtful(tape: Tape, columns: Sequence[Floats]) -> NDArray[np.bool_]:
     values: list[Any] = []
     errors: list[Any] = []
     with np.errstate(all="ignore"):
-        for node in tape.nodes:
+        for node in tape.steps:
             value, error = _step(node, values, errors, columns, rows)
             values.append(value)
             errors.append(error)
-        result, error = values[tape.output], errors[tape.output]
+        result, error = values[tape.outputs[0]], errors[tape.outputs[0]]
         fine = np.isfinite(result) & (error <= _RELATIVE * np.abs(result) + _NOTHING)
     return np.asarray(~np.broadcast_to(fine, rows))
 
 
 def _step(
-    node: Node, values: list[Any], errors: list[Any], columns: Sequence[Floats], rows: int
+    node: Step, values: list[Any], errors: list[Any], columns: Sequence[Floats], rows: int
 ) -> tuple[Any, Any]:
     if node.op == "input":
         return columns[node.data], 0.0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from trueup.kernels.tape import Node, Tape
+    from trueup.kernels.tape import Step, Tape
 
     Floats = NDArray[np.float64]
 
@@ -43,14 +43,14 @@ def run(tape: Tape, columns: Sequence[Floats]) -> Floats:
     >>> import sympy
     >>> from trueup.kernels.tape import lower
     >>> x = sympy.Symbol("x", real=True)
-    >>> run(lower(sympy.exp(x) / (1 + sympy.exp(x)), [x]), [np.array([-2.0, 900.0])]).round(3)
+    >>> run(lower([sympy.exp(x) / (1 + sympy.exp(x))], [x]), [np.array([-2.0, 900.0])]).round(3)
     array([0.119, 1.   ])
     """
     rows = len(columns[0])
     registers: list[Any] = []
     unknown = np.zeros(rows, bool)
     with np.errstate(all="ignore"):
-        for node in tape.nodes:
+        for node in tape.steps:
             args = [registers[a] for a in node.args]
             if node.op in COMPARISONS:
                 gap = _add(args[0], _negative(args[1])).m
@@ -58,15 +58,15 @@ def run(tape: Tape, columns: Sequence[Floats]) -> Floats:
                 registers.append(UFUNCS[node.op](gap, 0.0))
             else:
                 registers.append(_step(node, args, columns, rows))
-        return np.where(unknown, np.nan, _double(registers[tape.output]))
+        return np.where(unknown, np.nan, _double(registers[tape.outputs[0]]))
 
 
 def possible(tape: Tape) -> bool:
     """Tell whether all operations of a tape are known here."""
-    return all(n.op in UFUNCS or n.op in ("input", "const", "truth", "where") for n in tape.nodes)
+    return all(n.op in UFUNCS or n.op in ("input", "const", "truth", "where") for n in tape.steps)
 
 
-def _step(node: Node, args: list[Any], columns: Sequence[Floats], rows: int) -> Any:
+def _step(node: Step, args: list[Any], columns: Sequence[Floats], rows: int) -> Any:
     if node.op == "input":
         return _scaled(columns[node.data])
     if node.op == "const":

@@ -12,7 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from trueup.formula.opaque import Table
-from trueup.kernels.tape import BOOLEAN, Emitter, Node
+from trueup.kernels.tape import BOOLEAN, Emitter, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Program(NamedTuple):
     must be whole numbers.
     """
 
-    nodes: tuple[Node, ...]
+    steps: tuple[Step, ...]
     inputs: int
     results: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -64,10 +64,10 @@ def fuse(grids: Sequence[Grid], outputs: Sequence[str], shortened: bool = True) 
         fusion.emit("sqrt", results[id(grid)]) if name == "stderr" else results[id(grid)]
         for grid, name in zip(grids, outputs, strict=True)
     ]
-    if len(fusion.nodes) > _MOST_NODES:
+    if len(fusion.steps) > _MOST_NODES:
         return None
     return Program(
-        tuple(fusion.nodes),
+        tuple(fusion.steps),
         fusion.inputs,
         tuple(results.values()),
         tuple(columns),
@@ -83,13 +83,13 @@ def cost(tape: Tape) -> float:
     >>> import sympy
     >>> from trueup.kernels.tape import lower
     >>> x = sympy.Symbol("x", real=True)
-    >>> cost(lower(1 / x - 8 / x**3, [x]))
+    >>> cost(lower([1 / x - 8 / x**3], [x]))
     8
     """
-    return sum(_cost(node) for node in tape.nodes)
+    return sum(_cost(node) for node in tape.steps)
 
 
-def _cost(node: Node) -> float:
+def _cost(node: Step) -> float:
     if node.op == "laguerre":
         return _TERM * len(node.data)
     if node.op == "call":
@@ -135,13 +135,13 @@ class _Fusion(Emitter):
     def splice(self, tape: Tape, reads: Sequence[int]) -> int:
         """Return the register of a tape's output, its nodes copied here."""
         here: list[int] = []
-        for op, args, data in tape.nodes:
+        for op, args, data in tape.steps:
             if op == "input":
                 here.append(self.registers[reads[data]])
             else:
                 name = "table" if op == "call" else op
                 here.append(self.emit(name, *(here[a] for a in args), data=data))
-        return here[tape.output]
+        return here[tape.outputs[0]]
 
 
 def _kept(part: Part, shortened: bool) -> dict[Region, Tape]:

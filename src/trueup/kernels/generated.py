@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from trueup.kernels.fused import Program
-    from trueup.kernels.tape import Node
+    from trueup.kernels.tape import Step
 
 _TEMPLATES = {name: row.compiled for name, row in OPERATIONS.items() if row.compiled}
 _TEMPLATES["where"] = "{1} if {0} else {2}"
@@ -65,8 +65,8 @@ def write(program: Program) -> Source:
     Examples
     --------
     >>> from trueup.kernels.fused import Program
-    >>> from trueup.kernels.tape import Node
-    >>> nodes = (Node("input", data=0), Node("const", data=2.0), Node("div", (1, 0)))
+    >>> from trueup.kernels.tape import Step
+    >>> nodes = (Step("input", data=0), Step("const", data=2.0), Step("div", (1, 0)))
     >>> source = write(Program(nodes, 1, (2,), (2,), ()))
     >>> print(source.text)
     \"\"\"A kernel written by trueup; it may be deleted at any time.\"\"\"
@@ -81,24 +81,24 @@ def write(program: Program) -> Source:
     >>> source.constants[0]
     2.0
     """
-    constants = _Constants(program.nodes)
+    constants = _Constants(program.steps)
     stages, bodies = [], []
     for number, calls in enumerate(_levels(program)):
         last = not calls
         given = {a for call in calls for a in call.args}
-        writes = program.outputs if last else _computed(program.nodes, given)
-        needed = _needed(program.nodes, {*writes, *program.results} if last else writes)
-        reads = [r for r in needed if not _inner(program.nodes[r])]
+        writes = program.outputs if last else _computed(program.steps, given)
+        needed = _needed(program.steps, {*writes, *program.results} if last else writes)
+        reads = [r for r in needed if not _inner(program.steps[r])]
         if last:
             reads = sorted({*reads, *range(program.inputs)})
         stage = Stage(f"stage{number}", tuple(reads), writes, calls)
         stages.append(stage)
-        if last and is_bounded(program.nodes, needed):
+        if last and is_bounded(program.steps, needed):
             constants.ordinary = len(constants.values)
-            constants.values += limits(program.nodes, needed)
+            constants.values += limits(program.steps, needed)
         if writes:
             bodies.append(_function(program, stage, needed, constants))
-    numbers = {i: node.data for i, node in enumerate(program.nodes) if node.op == "const"}
+    numbers = {i: node.data for i, node in enumerate(program.steps) if node.op == "const"}
     text = "\n\n".join([_HEAD, *bodies])
     return Source(text, tuple(stages), tuple(constants.values), numbers)
 
@@ -109,12 +109,12 @@ from numpy import empty, floor, int32, nan, sqrt, uint32
 '''
 
 
-def _inner(node: Node) -> bool:
+def _inner(node: Step) -> bool:
     """Whether a node is computed inside of a compiled loop."""
     return node.op in COMPILED and node.op != "input"
 
 
-def _computed(nodes: Sequence[Node], registers: Iterable[int]) -> tuple[int, ...]:
+def _computed(nodes: Sequence[Step], registers: Iterable[int]) -> tuple[int, ...]:
     """Return the registers that a loop has to fill: neither given, nor numbers."""
     return tuple(sorted(r for r in registers if _inner(nodes[r]) and nodes[r].args))
 
@@ -123,7 +123,7 @@ def _levels(program: Program) -> list[tuple[Call, ...]]:
     """Return the calls of NumPy's functions that can be made together, level by level, then ()."""
     level: list[int] = []
     calls: dict[int, list[Call]] = {}
-    for i, node in enumerate(program.nodes):
+    for i, node in enumerate(program.steps):
         depth = max((level[a] for a in node.args), default=0)
         if node.op not in COMPILED:
             calls.setdefault(depth, []).append(Call(i, node.op, node.args))
@@ -132,7 +132,7 @@ def _levels(program: Program) -> list[tuple[Call, ...]]:
     return [*(tuple(calls[depth]) for depth in sorted(calls)), ()]
 
 
-def _needed(nodes: Sequence[Node], wanted: Iterable[int]) -> list[int]:
+def _needed(nodes: Sequence[Step], wanted: Iterable[int]) -> list[int]:
     """Return what has to be known for the registers wanted, up to what comes from outside."""
     found: set[int] = set()
     stack = list(wanted)
@@ -148,7 +148,7 @@ def _needed(nodes: Sequence[Node], wanted: Iterable[int]) -> list[int]:
 class _Constants:
     """The numbers of a program in one array, and the names they have in the text."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[Step]) -> None:
         self.values: list[float] = []
         self.ordinary: int | None = None  # where the sizes of ordinary inputs are
         self.first: dict[int, int] = {}
@@ -177,11 +177,11 @@ def _function(program: Program, stage: Stage, needed: Sequence[int], constants: 
     targets = [f"y{i}" for i in range(len(stage.writes))]
     before: list[str] = []
     for register in needed:
-        node = program.nodes[register]
+        node = program.steps[register]
         if register in constants.first or node.op == "truth":
             before += _hoisted(register, node, constants.first.get(register, 0))
     if stage.calls == ():
-        signs = [sign for r in needed for sign in _out_of_range(r, program.nodes[r])]
+        signs = [sign for r in needed for sign in _out_of_range(r, program.steps[r])]
         if constants.ordinary is not None:
             before += [f"least = c[{constants.ordinary}]", f"most = c[{constants.ordinary + 1}]"]
             signs = _unordinary(program, needed)
@@ -193,7 +193,7 @@ def _function(program: Program, stage: Stage, needed: Sequence[int], constants: 
             f"def {stage.name}(c, {', '.join([*columns, *targets])}):",
             *(f"    {line}" for line in before),
             "    state = 0",
-            *(f"    {line}" for line in _loops(program.nodes, stage, needed, end)),
+            *(f"    {line}" for line in _loops(program.steps, stage, needed, end)),
             "    return state",
             "",
         ]
@@ -201,7 +201,7 @@ def _function(program: Program, stage: Stage, needed: Sequence[int], constants: 
 
 
 def _loops(
-    nodes: Sequence[Node], stage: Stage, needed: Sequence[int], end: Sequence[str]
+    nodes: Sequence[Step], stage: Stage, needed: Sequence[int], end: Sequence[str]
 ) -> list[str]:
     """Return the loops of a stage: one, or before it, for some rows at a time, those of tables.
 
@@ -236,7 +236,7 @@ def _loop(rows: str, lines: Iterable[str], index: str = "i") -> list[str]:
     return [f"for {index} in {rows}:", *(f"    {line}" for line in lines)]
 
 
-def _tables(nodes: Sequence[Node], needed: Sequence[int]) -> list[list[int]]:
+def _tables(nodes: Sequence[Step], needed: Sequence[int]) -> list[list[int]]:
     """Return the tables that can be read together, level by level."""
     level: dict[int, int] = {}
     found: dict[int, list[int]] = {}
@@ -249,13 +249,13 @@ def _tables(nodes: Sequence[Node], needed: Sequence[int]) -> list[list[int]]:
     return [found[depth] for depth in sorted(found)]
 
 
-def _statements(nodes: Sequence[Node], registers: Iterable[int]) -> list[str]:
+def _statements(nodes: Sequence[Step], registers: Iterable[int]) -> list[str]:
     """Return the statements that compute registers, in their order."""
     computed = ((r, nodes[r]) for r in registers if _inner(nodes[r]) and nodes[r].args)
     return [line for r, node in computed for line in _lines(r, node)]
 
 
-def _place(register: int, node: Node) -> list[str]:
+def _place(register: int, node: Step) -> list[str]:
     """Return where an entry of a table is among the constants; beyond its ends there is one NaN."""
     k = f"k{register}"
     return [
@@ -266,7 +266,7 @@ def _place(register: int, node: Node) -> list[str]:
     ]
 
 
-def _hoisted(register: int, node: Node, first: int) -> list[str]:
+def _hoisted(register: int, node: Step, first: int) -> list[str]:
     """Return what is read from the constants before the loop."""
     if node.op == "truth":
         return [f"r{register} = {bool(node.data)}"]
@@ -276,7 +276,7 @@ def _hoisted(register: int, node: Node, first: int) -> list[str]:
     return [f"k{register}_{j} = c[{first + j}]" for j in range(count)]
 
 
-def _lines(register: int, node: Node) -> list[str]:
+def _lines(register: int, node: Step) -> list[str]:
     """Return the statements of one node."""
     args = [f"r{a}" for a in node.args]
     if node.op == "table":
@@ -325,7 +325,7 @@ def _finish(program: Program, stage: Stage, signs: Sequence[str]) -> list[str]:
     return lines
 
 
-def _out_of_range(register: int, node: Node) -> list[str]:
+def _out_of_range(register: int, node: Step) -> list[str]:
     """Return the signs of an overflow below a fraction bar, and of an underflow."""
     if node.op not in ("mul", "div"):
         return []
@@ -341,11 +341,11 @@ def _unordinary(program: Program, needed: Sequence[int]) -> list[str]:
 
     A division by zero is seen in the result, unless one divides by what it gave.
     """
-    inputs = [r for r in needed if program.nodes[r].op == "input"]
+    inputs = [r for r in needed if program.steps[r].op == "input"]
     sizes = [f"(abs(r{r}) > most) | ((abs(r{r}) < least) & (r{r} != 0.0))" for r in inputs]
     return sizes + [
         f"abs(r{node.args[1]}) > 1e300"
-        for node in map(program.nodes.__getitem__, needed)
+        for node in map(program.steps.__getitem__, needed)
         if node.op == "div"
-        and any(program.nodes[a].op == "div" for a in _needed(program.nodes, [node.args[1]]))
+        and any(program.steps[a].op == "div" for a in _needed(program.steps, [node.args[1]]))
     ]

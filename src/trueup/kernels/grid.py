@@ -68,7 +68,7 @@ class Piece:
     def __init__(self, expr: sympy.Expr, inputs: tuple[sympy.Symbol, ...]) -> None:
         tidy = expr if is_long(expr, _SHORT) else sympy.factor_terms(expr)
         self.expr, self.inputs = expr, inputs
-        self.tape: Tape = lower(tidy, inputs)
+        self.tape: Tape = lower([tidy], inputs)
         self.constant = self.tape.constant
         self.total = not expr.has(Opaque)  # can be evaluated anywhere, if only to NaN
         self.passes_nan = not expr.has(sympy.Piecewise, Opaque) and expr.free_symbols == {*inputs}
@@ -283,7 +283,7 @@ class Part:
     def quick(self, region: Region, shortened: bool = True) -> Tape:
         """Return what a compiled program computes: rows that it leaves out get a second look."""
         found = self.shorter(region) if shortened else None
-        return self.piece(region).tape if found is None else lower(found, self.symbols)
+        return self.piece(region).tape if found is None else lower([found], self.symbols)
 
     def shorter(self, region: Region) -> sympy.Expr | None:
         """Return a form that is not a number on some rows of a region, if there is one."""
@@ -317,11 +317,11 @@ class Part:
 
     def _check_work(self, main: Piece, new: Sequence[Region]) -> None:
         """Refuse rows in so many regions at once that their formulas take long to write down."""
-        if len(new) * len(main.tape.nodes) > _MOST_WORK:
+        if len(new) * len(main.tape.steps) > _MOST_WORK:
             raise TrueupError(
                 f"the values of {len(self.bounds)} statistics lie below and above their bounds in "
                 f"{len(new)} ways, and each needs a formula of its own, of some "
-                f"{len(main.tape.nodes)} operations: too many to write down",
+                f"{len(main.tape.steps)} operations: too many to write down",
                 "publish totals with a noise of their own, leave bounds out, or debias parts that "
                 "are then added",
             )

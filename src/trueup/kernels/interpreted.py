@@ -12,7 +12,7 @@ import numpy as np
 from trueup.formula.opaque import value
 from trueup.formula.operations import OPERATIONS
 from trueup.kernels.laguerre import clenshaw
-from trueup.kernels.tape import BOOLEAN, Node, Tape
+from trueup.kernels.tape import BOOLEAN, Step, Tape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,14 +44,14 @@ def scalar(tape: Tape) -> Callable[..., float]:
     >>> import sympy
     >>> from trueup.kernels.tape import lower
     >>> x = sympy.Symbol("x", real=True)
-    >>> scalar(lower(1 / x - 8 / x**3, [x]))(4.0)
+    >>> scalar(lower([1 / x - 8 / x**3], [x]))(4.0)
     0.125
     """
-    start: list[Any] = [n.data if n.op in ("const", "truth") else None for n in tape.nodes]
-    inputs = [i for i, n in enumerate(tape.nodes) if n.op == "input"]
-    steps = [(i, _function(n), n.args) for i, n in enumerate(tape.nodes) if n.op not in _GIVEN]
-    output = tape.output
-    watched = [(i, n.args) for i, n in enumerate(tape.nodes) if n.op in _WATCHED]
+    start: list[Any] = [n.data if n.op in ("const", "truth") else None for n in tape.steps]
+    inputs = [i for i, n in enumerate(tape.steps) if n.op == "input"]
+    steps = [(i, _function(n), n.args) for i, n in enumerate(tape.steps) if n.op not in _GIVEN]
+    output = tape.outputs[0]
+    watched = [(i, n.args) for i, n in enumerate(tape.steps) if n.op in _WATCHED]
 
     def run(*values: float) -> float:
         registers = start.copy()
@@ -69,7 +69,7 @@ def scalar(tape: Tape) -> Callable[..., float]:
     return run
 
 
-def _function(node: Node) -> Callable[..., Any]:
+def _function(node: Step) -> Callable[..., Any]:
     if node.op == "laguerre":
         return lambda t: clenshaw(node.data, t)
     if node.op == "call":
@@ -124,13 +124,13 @@ class ArrayProgram:
     """A tape with its buffers assigned: the buffer of a value no longer read is used again."""
 
     def __init__(self, tape: Tape) -> None:
-        self.output = tape.output
-        self.given = [n.data if n.op in ("const", "truth") else None for n in tape.nodes]
-        self.inputs = [i for i, n in enumerate(tape.nodes) if n.op == "input"]
+        self.output = tape.outputs[0]
+        self.given = [n.data if n.op in ("const", "truth") else None for n in tape.steps]
+        self.inputs = [i for i, n in enumerate(tape.steps) if n.op == "input"]
         self.slots: list[type] = []
-        self.steps = list(self._assign(tape.nodes))
+        self.steps = list(self._assign(tape.steps))
 
-    def _assign(self, nodes: Sequence[Node]) -> Iterator[_Step]:
+    def _assign(self, nodes: Sequence[Step]) -> Iterator[_Step]:
         last = {a: i for i, node in enumerate(nodes) for a in node.args}
         slot_of: dict[int, int] = {}
         free: dict[type, list[int]] = {float: [], bool: []}
@@ -170,7 +170,7 @@ class ArrayProgram:
             out[...] = values[self.output]
 
 
-def implementation(node: Node) -> Callable[..., Any]:
+def implementation(node: Step) -> Callable[..., Any]:
     """Return what computes a node into ``out``."""
     if node.op == "where":
         return _where

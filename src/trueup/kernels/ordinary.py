@@ -17,7 +17,7 @@ from trueup.kernels.tape import BOOLEAN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from trueup.kernels.tape import Node
+    from trueup.kernels.tape import Step
 
     Exponents = tuple[float, float]
 
@@ -29,18 +29,18 @@ _KNOWN = {"input", "const", "bound", "add", "sub", "mul", "div", "sqrt", "abs", 
 _KNOWN |= {"max", "min", "where", "table"} | _LOGICAL
 
 
-def is_bounded(nodes: Sequence[Node], registers: Iterable[int]) -> bool:
+def is_bounded(nodes: Sequence[Step], registers: Iterable[int]) -> bool:
     """Whether every step is one whose size follows from those of its arguments."""
     return all(nodes[r].op in _KNOWN for r in registers)
 
 
-def limits(nodes: Sequence[Node], registers: Sequence[int]) -> tuple[float, float]:
+def limits(nodes: Sequence[Step], registers: Sequence[int]) -> tuple[float, float]:
     """Return (least, most): inputs that are 0 or between them in size are ordinary.
 
     Examples
     --------
-    >>> from trueup.kernels.tape import Node
-    >>> square = (Node("input", data=0), Node("mul", (0, 0)), Node("mul", (1, 1)))
+    >>> from trueup.kernels.tape import Step
+    >>> square = (Step("input", data=0), Step("mul", (0, 0)), Step("mul", (1, 1)))
     >>> least, most = limits(square, [0, 1, 2])
     >>> most == 2.0**200, least * most
     (True, 1.0)
@@ -51,7 +51,7 @@ def limits(nodes: Sequence[Node], registers: Sequence[int]) -> tuple[float, floa
     return 1.0, 0.0  # every input gets a second look
 
 
-def _fits(nodes: Sequence[Node], registers: Sequence[int], size: float) -> bool:
+def _fits(nodes: Sequence[Step], registers: Sequence[int], size: float) -> bool:
     found: dict[int, Exponents] = {}
     for r in registers:
         node = nodes[r]
@@ -64,7 +64,7 @@ def _fits(nodes: Sequence[Node], registers: Sequence[int], size: float) -> bool:
     return True
 
 
-def _exponents(node: Node, args: Sequence[Exponents], size: float) -> Exponents:
+def _exponents(node: Step, args: Sequence[Exponents], size: float) -> Exponents:
     """Return log₂ of the least and the greatest size that a register has unless it is 0."""
     if node.op == "input":
         return -size, size

@@ -20,7 +20,7 @@ from trueup.formula.operations import COMPARISONS, CONNECTIVES, OF_CLASS
 from trueup.noise.extension import LaguerreExtension
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 MAX_OPERATIONS = 20_000
 """The evaluation cost of a formula, in elementary operations per row."""
@@ -30,7 +30,7 @@ BOOLEAN = {*COMPARISONS, *CONNECTIVES}
 """Operations that yield truth values."""
 
 
-class Node(NamedTuple):
+class Step(NamedTuple):
     """One operation: its name, the registers it reads, and what else it needs to know."""
 
     op: str
@@ -39,49 +39,87 @@ class Node(NamedTuple):
 
 
 class Tape(NamedTuple):
-    """A formula as straight-line code; register i holds the result of node i."""
+    """Formulas as straight-line code: register i holds the result of step i.
+
+    ``outputs`` are the registers that hold the results, one for each formula.
+    """
 
     inputs: tuple[sympy.Symbol, ...]
-    nodes: tuple[Node, ...]
-    output: int
+    steps: tuple[Step, ...]
+    outputs: tuple[int, ...]
 
     @property
     def constant(self) -> float | None:
-        """The value, if the formula does not depend on its inputs."""
-        node = self.nodes[self.output]
-        return float(node.data) if node.op == "const" else None
+        """The value of the only formula, if it does not depend on its inputs."""
+        (output,) = self.outputs
+        step = self.steps[output]
+        return float(step.data) if step.op == "const" else None
 
 
-def lower(expr: sympy.Expr, inputs: Sequence[sympy.Symbol], *, exact: bool = False) -> Tape:
-    """Return the tape that computes an expression from its inputs.
+def lower(
+    exprs: Sequence[sympy.Expr], inputs: Sequence[sympy.Symbol], *, exact: bool = False
+) -> Tape:
+    """Return the tape that computes expressions from their inputs.
 
     With ``exact`` its constants are left as expressions, for a target with more digits.
 
     Examples
     --------
     >>> x = sympy.Symbol("x", real=True)
-    >>> [node.op for node in lower(1 / x - 8 / x**3, [x]).nodes]
+    >>> [step.op for step in lower([1 / x - 8 / x**3], [x]).steps]
     ['input', 'const', 'div', 'const', 'mul', 'mul', 'mul', 'sub']
     """
     walk = _Walk(tuple(inputs), exact=exact)
-    output = walk.visit(expr)
-    return Tape(walk.inputs, tuple(walk.nodes), output)
+    outputs = tuple(walk.visit(expr) for expr in exprs)
+    return Tape(walk.inputs, tuple(walk.steps), outputs)
+
+
+def run(tape: Tape, inputs: Sequence[Any], ops: Mapping[str, Callable[..., Any]]) -> list[Any]:
+    """Return the results of a tape in the arithmetic of a table of operations.
+
+    Parameters
+    ----------
+    tape
+        The formulas.
+    inputs
+        One value for each input: a number, an array, a column of a table, …
+    ops
+        What each operation does to such values. What a step knows beyond its arguments comes
+        first: ``ops["const"](number)``, ``ops["truth"](True)``,
+        ``ops["laguerre"](coefficients, t)``, ``ops["call"](function, *args)``.
+
+    Examples
+    --------
+    >>> import operator
+    >>> x, y = sympy.symbols("x y", real=True)
+    >>> arithmetic = {"const": lambda c: c, "add": operator.add, "mul": operator.mul}
+    >>> run(lower([2 * x + y, 2 * x], [x, y]), [3.0, 0.5], arithmetic)
+    [6.5, 6.0]
+    """
+    values: list[Any] = []
+    for op, args, data in tape.steps:
+        if op == "input":
+            values.append(inputs[data])
+        else:
+            known = () if data is None else (data,)
+            values.append(ops[op](*known, *(values[a] for a in args)))
+    return [values[register] for register in tape.outputs]
 
 
 class Emitter:
-    """Nodes so far, each made once: what is computed twice shares a register."""
+    """Steps so far, each made once: what is computed twice shares a register."""
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = []
-        self.numbers: dict[Node, int] = {}
+        self.steps: list[Step] = []
+        self.numbers: dict[Step, int] = {}
 
     def emit(self, op: str, *args: int, data: Any = None) -> int:
         """Return the register of an operation."""
-        node = Node(op, args, data)
-        if node not in self.numbers:
-            self.numbers[node] = len(self.nodes)
-            self.nodes.append(node)
-        return self.numbers[node]
+        step = Step(op, args, data)
+        if step not in self.numbers:
+            self.numbers[step] = len(self.steps)
+            self.steps.append(step)
+        return self.numbers[step]
 
     def product(self, registers: list[int]) -> int:
         """Return the register of a product, from the left to the right."""
@@ -92,7 +130,7 @@ class Emitter:
 
 
 class _Walk(Emitter):
-    """The state of one lowering: nodes so far, and where each expression's value is."""
+    """The state of one lowering: steps so far, and where each expression's value is."""
 
     def __init__(self, inputs: tuple[sympy.Symbol, ...], *, exact: bool) -> None:
         super().__init__()
@@ -104,7 +142,7 @@ class _Walk(Emitter):
 
     def emit(self, op: str, *args: int, data: Any = None) -> int:
         register = super().emit(op, *args, data=data)
-        if len(self.nodes) > MAX_OPERATIONS:
+        if len(self.steps) > MAX_OPERATIONS:
             raise TrueupError(
                 f"the formula needs more than {MAX_OPERATIONS} operations per row",
                 "write it more simply, or debias its parts one by one",
@@ -179,7 +217,7 @@ class _Walk(Emitter):
             return self.product(above)
         one = self.emit("const", data=1.0)
         bases = [self.visit(f.base) for f in below]
-        rest = [b for b in bases if Node("div", (one, b)) not in self.numbers]
+        rest = [b for b in bases if Step("div", (one, b)) not in self.numbers]
         above += [self.emit("div", one, b) for b in bases if b not in rest]  # 1/b is there already
         top = self.product(above) if above else one
         return self.emit("div", top, self.product(rest)) if rest else top

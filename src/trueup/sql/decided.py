@@ -9,7 +9,7 @@ import math
 import operator
 from typing import TYPE_CHECKING
 
-from trueup.kernels.tape import Emitter, Node, Tape
+from trueup.kernels.tape import Emitter, Step, Tape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +29,9 @@ def decided(tape: Tape, spans: Sequence[Span]) -> Tape:
     >>> from trueup.kernels.tape import lower
     >>> from trueup.sql import magnitudes
     >>> n = sympy.Symbol("n", real=True)
-    >>> tape = lower(sympy.Piecewise((1 / n, n > 0), (0, True)), [n])
+    >>> tape = lower([sympy.Piecewise((1 / n, n > 0), (0, True))], [n])
     >>> short = decided(tape, magnitudes.spans(tape, [magnitudes.span(1.0, 1e100)]))
-    >>> [node.op for node in short.nodes]
+    >>> [node.op for node in short.steps]
     ['input', 'const', 'div']
     """
     return _Deciding(tape, spans).result()
@@ -46,17 +46,17 @@ class _Deciding(Emitter):
     def result(self) -> Tape:
         for i in range(len(self.tape.inputs)):
             self.emit("input", data=i)
-        output = self.register(self.tape.output)
-        return Tape(self.tape.inputs, tuple(self.nodes), output)
+        output = self.register(self.tape.outputs[0])
+        return Tape(self.tape.inputs, tuple(self.steps), (output,))
 
     def register(self, i: int) -> int:
         """Return where an old register is on the new tape."""
         if i not in self.registers:
-            same = self._same(self.tape.nodes[i])
+            same = self._same(self.tape.steps[i])
             self.registers[i] = self._copied(i) if same is None else self.register(same)
         return self.registers[i]
 
-    def _same(self, node: Node) -> int | None:
+    def _same(self, node: Step) -> int | None:
         """Return the register that an operation always equals, if there is one."""
         if node.op == "where":
             held = self._truth(node.args[0])
@@ -68,7 +68,7 @@ class _Deciding(Emitter):
         return None
 
     def _copied(self, i: int) -> int:
-        node, truth = self.tape.nodes[i], self._truth(i)
+        node, truth = self.tape.steps[i], self._truth(i)
         if truth is not None:
             return self.emit("truth", data=truth)
         moved = self._moved(node) if node.op in _ORDERS else None
@@ -76,13 +76,13 @@ class _Deciding(Emitter):
             return self.emit(node.op, self.register(moved[0]), self.emit("const", data=moved[1]))
         return self.emit(node.op, *map(self.register, node.args), data=node.data)
 
-    def _moved(self, node: Node) -> tuple[int, float] | None:
+    def _moved(self, node: Step) -> tuple[int, float] | None:
         """Return (x, b) if x + a < b′ is the same comparison as x < b for all doubles x."""
-        left, right = (self.tape.nodes[i] for i in node.args)
+        left, right = (self.tape.steps[i] for i in node.args)
         if left.op not in ("add", "sub") or right.op != "const":
             return None
-        inputs = [i for i in left.args if self.tape.nodes[i].op == "input"]
-        numbers = [self.tape.nodes[i].data for i in left.args if self.tape.nodes[i].op == "const"]
+        inputs = [i for i in left.args if self.tape.steps[i].op == "input"]
+        numbers = [self.tape.steps[i].data for i in left.args if self.tape.steps[i].op == "const"]
         if (
             len(inputs) != 1
             or len(numbers) != 1
@@ -97,7 +97,7 @@ class _Deciding(Emitter):
 
     def _truth(self, i: int) -> bool | None:
         """Return whether a condition always or never holds; None if it depends."""
-        node = self.tape.nodes[i]
+        node = self.tape.steps[i]
         if node.op == "truth":
             return bool(node.data)
         if node.op in ("and", "or"):

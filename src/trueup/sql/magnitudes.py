@@ -18,7 +18,7 @@ from trueup.kernels.tape import BOOLEAN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from trueup.kernels.tape import Node, Tape
+    from trueup.kernels.tape import Step, Tape
 
 TINY = 5e-324
 """The smallest double above zero."""
@@ -337,17 +337,17 @@ def spans(tape: Tape, inputs: Sequence[Span], *, cut: bool = False) -> list[Span
     >>> import sympy
     >>> from trueup.kernels.tape import lower
     >>> x = sympy.Symbol("x", real=True)
-    >>> spans(lower(1 / x - 8 / x**3, [x]), [span(1.0, math.inf)])[-1]
+    >>> spans(lower([1 / x - 8 / x**3], [x]), [span(1.0, math.inf)])[-1]
     Span(low=-8.0, high=1.0, least=5e-324, zero=True, null=False, nan=False)
     """
     found: list[Span] = []
-    for node in tape.nodes:
+    for node in tape.steps:
         args = [found[a] for a in node.args]
         found.append(_cut(*args) if cut and node.op == "exp" else _span(node, args, inputs))
     return found
 
 
-def _span(node: Node, args: Sequence[Span], inputs: Sequence[Span]) -> Span:
+def _span(node: Step, args: Sequence[Span], inputs: Sequence[Span]) -> Span:
     if node.op == "input":
         given: Span = inputs[node.data]
         return given

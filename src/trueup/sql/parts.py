@@ -95,14 +95,14 @@ class PartWriter:
     @property
     def steps(self) -> int:
         """How many operations its formulas have, about."""
-        return self.size * len(self.part.piece(self.part.inside).tape.nodes)
+        return self.size * len(self.part.piece(self.part.inside).tape.steps)
 
     def tape(self, region: Region) -> Tape:
         """Return the rewritten tape of a region."""
         if region not in self.tapes:
             everywhere = (Range(-MAX, MAX),) * len(self.inputs)
             tape, given = self.part.piece(region).tape, self.given(region, everywhere)
-            if given is not None and any(node.op in _CHOICES for node in tape.nodes):
+            if given is not None and any(node.op in _CHOICES for node in tape.steps):
                 tape = decided(tape, magnitudes.spans(tape, given))
             self.tapes[region] = rewrite(tape, self.dialect)
         return self.tapes[region]
@@ -132,7 +132,7 @@ class PartWriter:
             spans = magnitudes.spans(tape, given, cut=self.dialect.underflow)
             if not is_safe(tape, spans, self.dialect):
                 return None
-            found = magnitudes.union(found, spans[tape.output])
+            found = magnitudes.union(found, spans[tape.outputs[0]])
         return found
 
     def cases(self, box: Box, finish: Finish | None) -> Sql:
@@ -181,7 +181,7 @@ class PartWriter:
         spans = magnitudes.spans(tape, given, cut=self.dialect.underflow)
         leaves = [self.inputs[i].leaf for i in self.part.reads]
         value = Writer(tape, spans, leaves, self.dialect).write()
-        return finish(value, spans[tape.output]) if finish else value
+        return finish(value, spans[tape.outputs[0]]) if finish else value
 
     def _constant(self, x: float) -> Sql:
         """Return a number, as an operand or a branch of a CASE."""
@@ -192,7 +192,7 @@ class PartWriter:
     # -- tables --------------------------------------------------------------------------------
 
     def _tables(self, region: Region) -> list[Any]:
-        return [node.data for node in self.part.piece(region).tape.nodes if node.op == "call"]
+        return [node.data for node in self.part.piece(region).tape.steps if node.op == "call"]
 
     def _is_table(self, region: Region) -> bool:
         """Whether the values at the whole numbers of a table say everything."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trueup.errors import TrueupError
 from trueup.formula.operations import FUNCTIONS
-from trueup.kernels.tape import Emitter, Node, Tape
+from trueup.kernels.tape import Emitter, Step, Tape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,11 +33,12 @@ def rewrite(tape: Tape, dialect: Dialect) -> Tape:
     >>> from trueup.kernels.tape import lower
     >>> from trueup.sql.dialects import DIALECTS
     >>> x = sympy.Symbol("x", real=True)
-    >>> short = rewrite(lower(1 / x - 8 / x**3, [x]), DIALECTS["duckdb"])
-    >>> [node.op for node in short.nodes]
+    >>> short = rewrite(lower([1 / x - 8 / x**3], [x]), DIALECTS["duckdb"])
+    >>> [node.op for node in short.steps]
     ['input', 'const', 'div', 'const', 'div', 'div', 'div', 'sub']
     """
-    return Tape(tape.inputs, *_Rewriting(tape, dialect).finish())
+    steps, output = _Rewriting(tape, dialect).finish()
+    return Tape(tape.inputs, steps, (output,))
 
 
 class _Product(NamedTuple):
@@ -75,21 +76,21 @@ class _Rewriting(Emitter):
         self.addends: dict[int, list[_Product]] = {}
         self.inputs = [self.emit("input", data=i) for i in range(len(tape.inputs))]
 
-    def finish(self) -> tuple[tuple[Node, ...], int]:
-        for i in _needed(self.tape.nodes, self.tape.output):
-            node = self.tape.nodes[i]
+    def finish(self) -> tuple[tuple[Step, ...], int]:
+        for i in _needed(self.tape.steps, self.tape.outputs[0]):
+            node = self.tape.steps[i]
             if node.op in ("mul", "div", "const"):
                 self.products[i] = self._product(node)
             elif i not in self.inner:
                 self.registers[i] = self._plain(i, node)
-        return _pruned(self.nodes, self.register(self.tape.output), len(self.inputs))
+        return _pruned(self.steps, self.register(self.tape.outputs[0]), len(self.inputs))
 
     def number(self, x: float) -> int:
         return self.emit("const", data=x)
 
     # -- products ------------------------------------------------------------------------------
 
-    def _product(self, node: Node) -> _Product:
+    def _product(self, node: Step) -> _Product:
         if node.op == "const":
             return _Product(node.data, Counter(), Counter())
         left, right = (self._factors(a) for a in node.args)
@@ -130,7 +131,7 @@ class _Rewriting(Emitter):
 
     def _repeated(self, register: int, n: int) -> list[int]:
         """Return the factors of a power: a column a few times, or one power."""
-        if self.nodes[register].op == "input" and n <= _CHAIN:
+        if self.steps[register].op == "input" and n <= _CHAIN:
             return [register] * n
         return [self._power(register, n)]
 
@@ -145,7 +146,7 @@ class _Rewriting(Emitter):
         stack = [(1, i)]
         while stack:
             sign, j = stack.pop()
-            node = self.tape.nodes[j]
+            node = self.tape.steps[j]
             if j == i or j in self.inner:
                 stack += [(-sign if node.op == "sub" else sign, node.args[1]), (sign, node.args[0])]
             else:
@@ -217,7 +218,7 @@ class _Rewriting(Emitter):
 
     # -- everything else -----------------------------------------------------------------------
 
-    def _plain(self, i: int, node: Node) -> int:
+    def _plain(self, i: int, node: Step) -> int:
         if node.op == "input":
             number: int = node.data
             return self.inputs[number]
@@ -272,7 +273,7 @@ class _Rewriting(Emitter):
         return self.emit("where", self._below_one(z), near, far)
 
 
-def _needed(nodes: Sequence[Node], output: int) -> list[int]:
+def _needed(nodes: Sequence[Step], output: int) -> list[int]:
     """Return the registers that the output depends on, in order."""
     needed, stack = set[int](), [output]
     while stack:
@@ -283,7 +284,7 @@ def _needed(nodes: Sequence[Node], output: int) -> list[int]:
     return sorted(needed)
 
 
-def _pruned(nodes: Sequence[Node], output: int, inputs: int) -> tuple[tuple[Node, ...], int]:
+def _pruned(nodes: Sequence[Step], output: int, inputs: int) -> tuple[tuple[Step, ...], int]:
     """Return the nodes that matter, the inputs among them, and where the output is."""
     kept = sorted({*range(inputs), *_needed(nodes, output)})
     place = {old: new for new, old in enumerate(kept)}
@@ -293,11 +294,11 @@ def _pruned(nodes: Sequence[Node], output: int, inputs: int) -> tuple[tuple[Node
 
 def _inner_sums(tape: Tape) -> set[int]:
     """Return the sums that are only terms of the next one."""
-    uses = Counter(a for node in tape.nodes for a in node.args)
-    sums = {i for i, node in enumerate(tape.nodes) if node.op in ("add", "sub")}
+    uses = Counter(a for node in tape.steps for a in node.args)
+    sums = {i for i, node in enumerate(tape.steps) if node.op in ("add", "sub")}
     terms = {
         a
         for i in sums
-        for a in (tape.nodes[i].args if tape.nodes[i].op == "add" else tape.nodes[i].args[:1])
+        for a in (tape.steps[i].args if tape.steps[i].op == "add" else tape.steps[i].args[:1])
     }
     return {i for i in sums & terms if uses[i] == 1}

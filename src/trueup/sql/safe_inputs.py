@@ -90,16 +90,16 @@ def _next(x: float, towards: float, *, whole: bool) -> float:
 
 def is_safe(tape: Tape, spans: Sequence[Span], dialect: Dialect) -> bool:
     """Whether the output is a finite double or NULL, and no step stops the query."""
-    output = spans[tape.output]
+    output = spans[tape.outputs[0]]
     if output.nan or output.top > HUGE:
         return False
-    if any(node.op == "div" and _loses(*(spans[i] for i in node.args)) for node in tape.nodes):
+    if any(node.op == "div" and _loses(*(spans[i] for i in node.args)) for node in tape.steps):
         return False
     if dialect.overflow == "infinite":
         return True
     if any(s.nan or s.top > HUGE for s in spans):
         return False
-    risky = (s for node, s in zip(tape.nodes, spans, strict=True) if node.op in _UNDERFLOW)
+    risky = (s for node, s in zip(tape.steps, spans, strict=True) if node.op in _UNDERFLOW)
     return not dialect.underflow or all(s.least > SMALL for s in risky)
 
 

@@ -17,7 +17,7 @@ from trueup.sql.magnitudes import FAINT
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from trueup.kernels.tape import Node, Tape
+    from trueup.kernels.tape import Step, Tape
     from trueup.sql.dialects import Dialect
     from trueup.sql.glot import Sql
     from trueup.sql.magnitudes import Span
@@ -69,14 +69,14 @@ class Writer:
     def write(self) -> Sql:
         """Return the output."""
         self._measure()
-        for node in self.tape.nodes:
+        for node in self.tape.steps:
             self.built.append(self.step(node))
-        return self.built[self.tape.output]
+        return self.built[self.tape.outputs[0]]
 
     def _measure(self) -> None:
         """Refuse what would be too large or too deep, without writing it."""
         work = 0
-        for node in self.tape.nodes:
+        for node in self.tape.steps:
             self.cost, self.depth = 1, 0
             self.step(node)
             self.sizes.append(self.cost)
@@ -107,7 +107,7 @@ class Writer:
         """Return a function of a register."""
         return glot.of_double(name, self.use(a), self.dialect)
 
-    def step(self, node: Node) -> Sql:
+    def step(self, node: Step) -> Sql:
         """Return one operation."""
         rule: Callable[..., Sql] | None = getattr(self, "_" + node.op, None)
         if rule is not None:
@@ -125,38 +125,38 @@ class Writer:
 
     # -- arithmetic ----------------------------------------------------------------------------
 
-    def _input(self, node: Node) -> Sql:
+    def _input(self, node: Step) -> Sql:
         return self.leaves[node.data].copy()
 
-    def _const(self, node: Node) -> Sql:
+    def _const(self, node: Step) -> Sql:
         if not math.isfinite(node.data):
             return glot.typed(math.nan, self.dialect)
         return self.number(node.data)
 
-    def _add(self, node: Node, a: int, b: int) -> Sql:
-        right = self.tape.nodes[b]
+    def _add(self, node: Step, a: int, b: int) -> Sql:
+        right = self.tape.steps[b]
         if right.op == "const" and right.data < 0:
             return glot.sub(self.use(a), self.number(-right.data), self.dialect)
         return glot.add(self.use(a), self.use(b), self.dialect)
 
-    def _sub(self, node: Node, a: int, b: int) -> Sql:
+    def _sub(self, node: Step, a: int, b: int) -> Sql:
         return glot.sub(self.use(a), self.use(b), self.dialect)
 
-    def _mul(self, node: Node, a: int, b: int) -> Sql:
-        left = self.tape.nodes[a]
+    def _mul(self, node: Step, a: int, b: int) -> Sql:
+        left = self.tape.steps[a]
         if left.op == "const" and left.data == -1:
             return glot.negative(self.use(b), self.dialect)
         return glot.mul(self.use(a), self.use(b), self.dialect)
 
-    def _div(self, node: Node, a: int, b: int) -> Sql:
+    def _div(self, node: Step, a: int, b: int) -> Sql:
         return glot.div(self.use(a), self.use(b), self.dialect, zero=self.spans[b].zero)
 
-    def _power(self, node: Node, a: int) -> Sql:
-        if node.data == 2 and self.tape.nodes[a].op == "input":
+    def _power(self, node: Step, a: int) -> Sql:
+        if node.data == 2 and self.tape.steps[a].op == "input":
             return glot.mul(self.use(a), self.use(a), self.dialect)
         return glot.power(self.use(a), node.data, self.dialect)
 
-    def _pow(self, node: Node, a: int, b: int) -> Sql:
+    def _pow(self, node: Step, a: int, b: int) -> Sql:
         """Write a^b for a > 0, for b = 0, for 0 to a positive power, and for whole b."""
         base, exponent = (glot.as_double(self.use(i), self.dialect) for i in (a, b))
         value = glot.function("POWER", base, exponent)
@@ -173,26 +173,26 @@ class Writer:
 
     # -- functions that are not defined everywhere ------------------------------------------------
 
-    def _sqrt(self, node: Node, a: int) -> Sql:
+    def _sqrt(self, node: Step, a: int) -> Sql:
         root = self.function("SQRT", a)
         if self.spans[a].low >= 0:
             return root
         return self.case([(self.compare("ge", self.use(a), 0.0), root)])
 
-    def _exp(self, node: Node, a: int) -> Sql:
+    def _exp(self, node: Step, a: int) -> Sql:
         """Write e^z; zero where it is so small that a product of two might underflow."""
         value = self.function("EXP", a)
         if not self.dialect.underflow or self.spans[a].low > FAINT:
             return value
         return self.case([(self.compare("gt", self.use(a), FAINT), value)], self.number(0.0))
 
-    def _log(self, node: Node, a: int) -> Sql:
+    def _log(self, node: Step, a: int) -> Sql:
         log = self.function(self.dialect.ln, a)
         if self.spans[a].low > 0:
             return log
         return self.case([(self.compare("gt", self.use(a), 0.0), log)])
 
-    def _wave(self, node: Node, a: int) -> Sql:
+    def _wave(self, node: Step, a: int) -> Sql:
         wave = self.function(node.op.upper(), a)
         if self.spans[a].top <= MAX:
             return wave
@@ -200,7 +200,7 @@ class Writer:
 
     _sin = _cos = _tan = _wave
 
-    def _within(self, node: Node, a: int) -> Sql:
+    def _within(self, node: Step, a: int) -> Sql:
         """Write a function that is defined up to ±1; atanh is infinite there."""
         value = self.function(node.op.upper(), a)
         strict = node.op == "atanh"
@@ -211,13 +211,13 @@ class Writer:
 
     _asin = _acos = _atanh = _within
 
-    def _acosh(self, node: Node, a: int) -> Sql:
+    def _acosh(self, node: Step, a: int) -> Sql:
         value = self.function("ACOSH", a)
         if self.spans[a].low >= 1:
             return value
         return self.case([(self.compare("ge", self.use(a), 1.0), value)])
 
-    def _laguerre(self, node: Node, t: int) -> Sql:
+    def _laguerre(self, node: Step, t: int) -> Sql:
         c, real, pairs = factored(node.data)
         total = self.number(c)
         for root in real:
@@ -234,7 +234,7 @@ class Writer:
 
     # -- choices -------------------------------------------------------------------------------
 
-    def _floor(self, node: Node, a: int) -> Sql:
+    def _floor(self, node: Step, a: int) -> Sql:
         """Write ⌊a⌋; where FLOOR gives a bounded integer, round and step back."""
         rounded = self.function(self.dialect.floor, a)
         if self.dialect.floor == "FLOOR":
@@ -243,13 +243,13 @@ class Writer:
         less = glot.sub(rounded, self.number(1.0), self.dialect)
         return self.case([(above, less)], rounded.copy())
 
-    def _sign(self, node: Node, a: int) -> Sql:
+    def _sign(self, node: Step, a: int) -> Sql:
         signs = (("gt", 1.0), ("lt", -1.0), ("eq", 0.0))
         return self.case(
             [(self.compare(op, self.settled(a), 0.0), self.number(s)) for op, s in signs]
         )
 
-    def _extreme(self, node: Node, a: int, b: int) -> Sql:
+    def _extreme(self, node: Step, a: int, b: int) -> Sql:
         """Write the larger or smaller of two; GREATEST and LEAST drop nulls in some engines."""
         op, name = ("ge", self.dialect.greatest) if node.op == "max" else ("le", self.dialect.least)
         if not (self.spans[a].lost or self.spans[b].lost):
@@ -260,19 +260,19 @@ class Writer:
 
     _max = _min = _extreme
 
-    def _truth(self, node: Node) -> Sql:
+    def _truth(self, node: Step) -> Sql:
         return self.compare("eq", self.number(1.0), 1.0 if node.data else 0.0)
 
-    def _and(self, node: Node, a: int, b: int) -> Sql:
+    def _and(self, node: Step, a: int, b: int) -> Sql:
         return exp.Paren(this=exp.And(this=self.use(a), expression=self.use(b)))
 
-    def _or(self, node: Node, a: int, b: int) -> Sql:
+    def _or(self, node: Step, a: int, b: int) -> Sql:
         return exp.Paren(this=exp.Or(this=self.use(a), expression=self.use(b)))
 
-    def _not(self, node: Node, a: int) -> Sql:
+    def _not(self, node: Step, a: int) -> Sql:
         return exp.Not(this=exp.Paren(this=self.use(a)))
 
-    def _where(self, node: Node, c: int, a: int, b: int) -> Sql:
+    def _where(self, node: Step, c: int, a: int, b: int) -> Sql:
         condition = self.use(c)
         yes, no = (condition, _defined(self.use(a), condition)), self.use(b)
         if self.spans[c].lost:
@@ -282,7 +282,7 @@ class Writer:
             return self.case([yes, *further], no.args.get("default"))
         return self.case([yes], no)
 
-    def _call(self, node: Node, *args: int) -> Sql:
+    def _call(self, node: Step, *args: int) -> Sql:
         if not isinstance(node.data, Table):
             name = getattr(node.data, "__name__", repr(node.data))
             raise TrueupError(
