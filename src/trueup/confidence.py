@@ -20,7 +20,6 @@ from trueup.inverse.monotone import direction
 from trueup.inverse.projection import box, completed, image, rescaled, slopes
 from trueup.inverse.quotient import Quotient, quotient
 from trueup.kernels.grid import Grid, columns
-from trueup.noise.elementwise import with_mask
 from trueup.noise.half_planes import with_quantiles
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class Intervals:
         arrays = broadcast([s.symbol for s in self.statistics], values)
         x = [np.asarray(a, float).ravel() for a in arrays]
         low, high = (e.reshape(arrays[0].shape) for e in self._ends(x, level, self.statistics))
-        return with_mask(low, values), with_mask(high, values)
+        return low, high
 
     def in_rows(
         self, x: Sequence[NDArray[Any]], level: float, scales: Mapping[str, NDArray[Any]]

@@ -39,7 +39,6 @@ from trueup.inverse.scaled import Scaled, check_names
 from trueup.inverse.solve import Inverse, invert_within, on_the_line
 from trueup.kernels.grid import Grid, columns, common_dtype
 from trueup.noise.base import Noise
-from trueup.noise.elementwise import with_mask
 from trueup.noise.record import from_record, to_record
 
 if TYPE_CHECKING:
@@ -607,7 +606,7 @@ class Estimator:
         result = columns(grid, grid, arrays, (output or "value",), dtype)[0]
         if all(isinstance(v, NUMBER) for v in values):
             return float(result)
-        return with_mask(result, values)
+        return result
 
     def _columns(self, values: Sequence[Any], outputs: Sequence[str]) -> list[NDArray[Any]]:
         """Return "value", "variance" and "stderr" as asked, in one pass over arrays."""

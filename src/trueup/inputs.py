@@ -27,7 +27,6 @@ from trueup.inverse.definite import definite
 from trueup.inverse.solve import Statistic
 from trueup.kernels.grid import at_bounds
 from trueup.noise.base import Noise
-from trueup.noise.elementwise import with_mask
 from trueup.noise.extension import check_degree
 
 if TYPE_CHECKING:
@@ -90,15 +89,15 @@ def column(value: Any, name: str) -> Any:
     if isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.generic)):
         with contextlib.suppress(OverflowError):
             return float(value)
-    if isinstance(value, np.ma.MaskedArray):
-        return _masked(value, name)
-    try:
-        array: NDArray[Any] = np.asarray("" if value is None else value)
-    except ValueError:
-        array = np.array("")
-    if array.dtype.kind == "O":
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            array = _without_na(array).astype(float)
+    if not isinstance(value, np.ndarray):
+        _check_table(value, name)
+    elif isinstance(value, np.ma.MaskedArray):
+        hidden = int(np.ma.getmaskarray(value).sum())
+        raise TrueupError(
+            f"{name} is a masked array, of which {hidden} entries are masked",
+            "fill or compress them: pass x.filled(nan) or x.compressed()",
+        )
+    array = _numbers(value)
     if array.dtype.kind not in "iuf":
         shown = repr(value) if len(repr(value)) < 60 else f"{repr(value)[:57]}..."
         raise TrueupError(
@@ -110,13 +109,36 @@ def column(value: Any, name: str) -> Any:
     return array
 
 
-def _masked(value: Any, name: str) -> Any:
-    """Return a masked array of floats, NaN where it is masked: what lies there is not looked at."""
-    hidden = np.ma.getmaskarray(value)
-    kept = np.where(hidden, np.ma.zeros((), value.dtype).data, value.data)
-    numbers = np.asarray(column(kept, name))
-    numbers = numbers if numbers.dtype.kind == "f" else numbers.astype(float)
-    return np.ma.MaskedArray(np.where(hidden, np.nan, numbers).astype(numbers.dtype), mask=hidden)
+def _numbers(value: Any) -> NDArray[Any]:
+    """Return a value as an array; one of another kind than numbers where it has none."""
+    try:
+        array: NDArray[Any] = np.asarray("" if value is None else value)
+    except ValueError:
+        return np.array("")
+    if array.dtype.kind == "O" and not any(isinstance(v, (str, bytes)) for v in array.flat):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            return _without_na(array).astype(float)
+    return array
+
+
+def _check_table(value: Any, name: str) -> None:
+    """Refuse a data frame, and a column of text."""
+    from narwhals import dependencies, from_native
+
+    if dependencies.is_into_dataframe(value):
+        columns = from_native(value, eager_only=True).columns
+        named = name if name in columns or not columns else columns[0]
+        raise TrueupError(
+            f"{name} must be one column, got a table with the columns {', '.join(columns[:9])}",
+            f"name the column: {name}=frame[{named!r}], or tu.debias(frame, ...) for a whole table",
+        )
+    if dependencies.is_into_series(value):
+        series = from_native(value, series_only=True)
+        if not (series.dtype.is_numeric() or str(series.dtype) in ("Object", "Unknown")):
+            raise TrueupError(
+                f"the column {series.name!r} given for {name} holds {series.dtype}, not numbers",
+                f"name a column of numbers: {name}=frame[...], or convert {series.name!r} first",
+            )
 
 
 def _without_na(array: NDArray[Any]) -> NDArray[Any]:
@@ -142,7 +164,7 @@ def at_truth(
     columns = broadcast(symbols, values)
     rows = zip(*(c.ravel().tolist() for c in columns), strict=True)
     out = [function(dict(zip(symbols, map(float, row), strict=True))) for row in rows]
-    return with_mask(np.array(out).reshape(columns[0].shape), values)
+    return np.array(out).reshape(columns[0].shape)
 
 
 def _exact(value: Any, domain: Interval) -> Any:
@@ -150,7 +172,7 @@ def _exact(value: Any, domain: Interval) -> Any:
     ends = [float(b) for b in domain.bounds if b is not None]
     if isinstance(value, np.floating):
         return float(at_bounds(np.asarray(value), ends))
-    return value if isinstance(value, (*NUMBER, np.ma.MaskedArray)) else at_bounds(value, ends)
+    return value if isinstance(value, NUMBER) else at_bounds(value, ends)
 
 
 def _check_truth(statistic: Statistic, q: NDArray[np.float64]) -> None:

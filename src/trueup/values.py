@@ -27,7 +27,6 @@ from trueup.formula.operations import COMPARISONS, FUNCTIONS
 from trueup.formula.source import DEFAULT, Source
 from trueup.inputs import column
 from trueup.noise.base import Noise
-from trueup.noise.elementwise import with_mask
 from trueup.noise.noiseless import Noiseless
 
 if TYPE_CHECKING:
@@ -76,11 +75,10 @@ _FORMULAS = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Leaf:
-    """Published values of one object, which of its entries they are, and which are masked."""
+    """Published values of one object, and which of its entries they are."""
 
     values: NDArray[Any]
     index: NDArray[np.intp]
-    hidden: NDArray[np.bool_]
     noise: Noise
     domain: Interval
     origin: str
@@ -116,8 +114,7 @@ def noisy(values: ArrayLike, noise: Noise, domain: object = None, name: str | No
     """
     if not isinstance(noise, Noise):
         raise TrueupError(f"noise must be a noise, got {noise!r}", "e.g. Laplace(2)")
-    checked = column(values, "values")
-    array, hidden = np.asarray(checked), np.ma.getmaskarray(checked)
+    array = np.asarray(column(values, "values"))
     interval = Interval.read(domain)
     interval = interval.integers() if noise.lattice else interval
     if noise.lattice and (np.floor(array) != array)[np.isfinite(array)].any():
@@ -128,7 +125,7 @@ def noisy(values: ArrayLike, noise: Noise, domain: object = None, name: str | No
     shown = name if name is not None else f"x{next(_counter)}"
     origin = uuid.uuid4().hex  # identity, also after a journey to another process
     index = np.arange(array.size).reshape(array.shape)
-    leaf = _Leaf(array, index, hidden, noise, interval, origin, shown)
+    leaf = _Leaf(array, index, noise, interval, origin, shown)
     symbol = sympy.Symbol(f"{shown}#{origin}", real=True)
     return Noisy(symbol, {symbol: leaf}, array.shape)
 
@@ -157,7 +154,7 @@ class _Formula:
     __pandas_priority__ = 5000  # and so does a frame of pandas, which has 4000, or a series
 
     def __init__(self, expr: Any, leaves: Leaves, shape: tuple[int, ...] = ()) -> None:
-        vars(self)["__array_ufunc__"] = None  # masked arrays ask the object, functions its class
+        vars(self)["__array_ufunc__"] = None  # a masked array asks the object: it is refused here
         self.expr = expr
         self.leaves = {s: leaf for s, leaf in leaves.items() if s in expr.free_symbols}
         self.shape = shape
@@ -220,7 +217,7 @@ class Noisy(_Formula):
         """The root of the variance, NaN where that is negative."""
         with np.errstate(invalid="ignore"):
             root = np.sqrt(self.variance)
-        return root if self.shape or np.ma.isMaskedArray(root) else float(root)
+        return root if self.shape else float(root)
 
     def interval(self, level: float = 0.95) -> Any:
         """Return a confidence interval (low, high)."""
@@ -246,9 +243,7 @@ class Noisy(_Formula):
                 for s, leaf in leaves.items()
             }
             out[rows] = ask(_estimator(expr, leaves), columns or {DEFAULT: 0.0})
-        hidden = [leaf for leaf in self.leaves.values() if leaf.hidden.any()]
-        masked = [np.ma.MaskedArray(leaf.values, leaf.hidden) for leaf in hidden]
-        return with_mask(out if shape else float(out), masked)
+        return out if shape else float(out)
 
     def _coincidences(self) -> Iterator[tuple[Any, sympy.Expr]]:
         """Yield sets of rows with the formula that holds there.
@@ -286,13 +281,12 @@ class Noisy(_Formula):
             raise TrueupError("a single noisy value has no entries", "index an array of them")
         replaced, leaves = {}, {}
         for symbol, leaf in self.leaves.items():
-            values, index, hidden = (
-                np.asarray(np.broadcast_to(part, shape)[key])
-                for part in (leaf.values, leaf.index, leaf.hidden)
+            values, index = (
+                np.asarray(np.broadcast_to(part, shape)[key]) for part in (leaf.values, leaf.index)
             )
             twin = _twin(leaf, index)
             replaced[symbol] = twin
-            leaves[twin] = dataclasses.replace(leaf, values=values, index=index, hidden=hidden)
+            leaves[twin] = dataclasses.replace(leaf, values=values, index=index)
         return Noisy(self.expr.xreplace(replaced), leaves, np.empty(shape)[key].shape)
 
     def __len__(self) -> int:
@@ -365,9 +359,7 @@ class Noisy(_Formula):
 
     def __repr__(self) -> str:
         try:
-            estimates, errors = (
-                np.ravel(np.ma.filled(found, math.nan)) for found in (self.estimate, self.stderr)
-            )
+            estimates, errors = np.ravel(self.estimate), np.ravel(self.stderr)
         except TrueupError as error:
             return f"<{_display(self.expr, self.leaves)}: {error.message}>"
         shown = [plus_minus(e, s) for e, s in zip(estimates[:6], errors[:6], strict=True)]

@@ -288,7 +288,7 @@ def test_other_functions_are_projected() -> None:
     assert (low, high) == ((20 - reach) ** 2 * (30 - reach), (20 + reach) ** 2 * (30 + reach))
 
 
-def test_an_interval_keeps_masks_shapes_and_missing_numbers() -> None:
+def test_an_interval_keeps_shapes_and_missing_numbers() -> None:
     est = tu.unbiased("s/n", {c: tu.Laplace(1) for c in "sn"}, {"n": (1, None)})
     low, high = est.interval(s=np.array([[1.0, np.nan]]), n=20.0)
     assert low.shape == high.shape == (1, 2)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mutants.table import counts
-from prove import growth, hygiene, inputs, kept, privacy, published, put_back
+from prove import growth, hygiene, inputs, kept, privacy, published
 from prove.faults import FAULT
 from prove.grammar import Case, draw
 from prove.reliability import written
@@ -61,7 +61,6 @@ def main() -> None:
                 ("texts", lambda: inputs.figures(options.processes, options.texts, options.seed)),
                 ("privacy", lambda: privacy.figures(options.processes)),
                 ("published elsewhere", lambda: published.figures(options.seed)),
-                ("defects put back", lambda: put_back.figures(options.processes)),
                 ("growth", lambda: growth.figures(options.processes)),
                 ("mutants", _mutants),
                 ("packages", hygiene.figures),

@@ -26,7 +26,6 @@ COMPARED = {
     "array": "arrays of doubles agree with numbers",
     "int64": "arrays of whole numbers",
     "float32": "arrays of single precision, at bounds that it cannot hold too",
-    "masked": "masked arrays keep their mask and their other values",
     "json": "the estimator read back from JSON",
     "pandas": "pandas",
     "polars": "Polars",

@@ -41,7 +41,6 @@ def disagreements(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str
             elif not same(truth, got, 0 if math.isnan(size) else size, e.least):
                 yield name, x, truth, got
     yield from _single(e, est, points)
-    yield from _masked(e, est, columns)
 
 
 def _is_at_the_last_digit(e: Any, x: Row) -> bool:
@@ -190,19 +189,6 @@ def _moved(e: Any, x: Row, rounded: Row) -> float:
     places = {n: np.array([x[n], rounded[n]]) for n in e.names}
     with np.errstate(all="ignore"):
         return float(np.nan_to_num(np.abs(np.diff(reading.values(e.tree, places)))[0]))
-
-
-def _masked(e: Any, est: Any, columns: Mapping[str, Any]) -> Iterator[tuple[str, Row, float, Any]]:
-    """Yield where a masked array loses its mask, or its other values change."""
-    first = next(iter(columns))
-    hidden = np.arange(len(columns[first])) % 2 == 0
-    masked = np.ma.MaskedArray(np.where(hidden, -1e30, columns[first]), mask=hidden)
-    got, plain = est(**{**columns, first: masked}), est(**columns)
-    e.report.compared["masked"] += len(hidden)
-    if not np.array_equal(np.ma.getmaskarray(got), hidden):
-        yield "masked", {}, math.nan, np.ma.getmaskarray(got).tolist()
-    elif not np.array_equal(np.ma.getdata(got)[~hidden], plain[~hidden], equal_nan=True):
-        yield "masked", {}, math.nan, got
 
 
 def _as_bound(e: Any, name: str, x: np.float32) -> float:

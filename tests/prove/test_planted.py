@@ -271,21 +271,6 @@ def test_whole_numbers_that_differ_from_floats(monkeypatch: pytest.MonkeyPatch) 
     assert planted(COUNT, monkeypatch, call=call) == {"int64"}
 
 
-def test_a_mask_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    def call(est: Any, q: Any) -> Any:
-        return np.ma.getdata(est(q=q)) if isinstance(q, np.ma.MaskedArray) else est(q=q)
-
-    assert planted(INVERSE, monkeypatch, call=call) == {"masked"}
-
-
-def test_a_masked_value_that_moves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def call(est: Any, q: Any) -> Any:
-        masked = isinstance(q, np.ma.MaskedArray)
-        return est(q=q) + np.ma.getdata(q).min() * 1e-30 if masked else est(q=q)
-
-    assert planted(INVERSE, monkeypatch, call=call) == {"masked"}
-
-
 def test_a_function_that_gets_its_statistics_in_the_order_of_the_noises(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

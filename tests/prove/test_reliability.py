@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from prove import __main__ as deep
-from prove import growth, hygiene, inputs, kept, privacy, published, put_back
+from prove import growth, hygiene, inputs, kept, privacy, published
 from prove.checks import Finding
 from prove.faults import FAULT
 from prove.grammar import Case
 from prove.growth import Step
 from prove.inputs import Fault, Tally
 from prove.published import Wrong
-from prove.put_back import DEFECTS, Outcome
 from prove.runner import Figures
 
 BAD = Fault("noise", "laplace(", "ValueError: planted", "outside")
@@ -28,9 +27,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(privacy, "SUBJECTS", {"Shares": privacy.SUBJECTS["Shares, 2 categories"]})
     monkeypatch.setattr(privacy, "TABLES", {})
     monkeypatch.setattr(published, "CASES", 3)
-    monkeypatch.setattr(
-        put_back, "outcomes", lambda _: [Outcome(d.number, "value") for d in DEFECTS]
-    )
     monkeypatch.setattr(growth, "measure", lambda _: [Step("planted", 4, "sd", 0.5, 0)])
     monkeypatch.setattr(inputs, "keep", lambda _: None)
     monkeypatch.setattr(hygiene, "FILE", Path("no such file"))
@@ -61,7 +57,6 @@ def test_every_section_stands_on_the_page(tmp_path: Path, monkeypatch: pytest.Mo
         "## Texts that nobody expects",
         "## Privacy",
         "## Published elsewhere",
-        "## Defects put back",
         "## Growth and limits",
         "## Mutants",
         "## Packages and Pythons",
@@ -73,15 +68,10 @@ def _late(_: int) -> list[Step]:
     return [Step("planted", 4, "sd", 99.0, 0)]
 
 
-def _missed(_: int) -> list[Outcome]:
-    return [Outcome(d.number) for d in DEFECTS]
-
-
 @pytest.mark.parametrize(
     ("section", "part", "fault", "told"),
     [
         (growth, "measure", _late, "**1** of 1 steps went on beyond the budget"),
-        (put_back, "outcomes", _missed, "**0** of 16 defects"),
         (inputs, "run", lambda *_: {"noise": Tally(faults=[BAD])}, "| **1** |"),
         (published, "found", lambda *_: [Wrong("count", 1, "n at 0", 0, 1)], "**2**"),
         (privacy, "halved", lambda m: m, "**not noticed**"),
