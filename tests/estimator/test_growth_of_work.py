@@ -13,7 +13,6 @@ import sympy
 import trueup as tu
 from trueup.errors import TrueupError
 from trueup.inverse.growth import growth
-from trueup.inverse.jets import short_derivative
 from trueup.inverse.tidy import over_one_denominator
 from work import at_most
 
@@ -233,7 +232,7 @@ LITTLE = 1_500_000
 @pytest.mark.parametrize(
     ("formula", "noise", "domain", "reason"),
     [
-        ("log(q - 1)/(q - 1/(q*q))", tu.Uniform(1), None, "not a real number"),
+        ("log(q - 1)/(q - 1/(q*q))", tu.Laplace(1), None, "not a real number"),
         ("q*log((7/4)/q)", tu.Laplace(10), (None, 40.5), "not a real number"),
         ("tanh((q*q - (q - 100))/sin(-2.5*q))", tu.Laplace(2), (-3, 3), "jumps"),
     ],
@@ -242,15 +241,6 @@ LITTLE = 1_500_000
 def test_no_power_series_is_sought_where_there_is_no_limit(formula, noise, domain, reason):
     with at_most(LITTLE), pytest.raises(tu.NoUnbiasedEstimator, match=reason):
         tu.unbiased(formula, noise, domain)
-
-
-def test_a_sixth_derivative_is_studied_with_like_terms_collected():
-    q = sympy.Symbol("q", real=True)
-    found = short_derivative(sympy.exp(q / (sympy.exp(q) - 1)), q, 6)
-    assert sum(1 for _ in sympy.preorder_traversal(found)) < 2500  # 1,611; not collected, 47,394
-    with mpmath.workdps(30):
-        known = mpmath.diff(lambda x: mpmath.exp(x / mpmath.expm1(x)), 2, 6)
-    assert float(found.subs(q, 2)) == pytest.approx(float(known), rel=1e-9)
 
 
 @at_most(LITTLE)

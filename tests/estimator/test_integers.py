@@ -189,22 +189,13 @@ def least_norm(law: Law, q: Any, x: Any, f: Any, prior: Any) -> Any:
 @st.composite
 def tabled(draw: Any) -> tuple[tu.Noise, Law]:
     """Draw a mass function, symmetric or not, that keeps most of its mass in one place."""
-    kind = draw(st.sampled_from(["gaussian", "rounded", "table", "floored", "skellam", "sum"]))
+    kind = draw(st.sampled_from(["gaussian", "rounded", "table", "skellam", "sum"]))
     if kind == "gaussian":
         s = draw(decimals(0.3, 1.5))
         return tu.DiscreteGaussian(s), oracle.discrete_gaussian(s)
     if kind == "rounded":
         s = draw(decimals(0.3, 1.4))
         return tu.RoundedGaussian(s), rounded_gaussian(s)
-    if kind == "floored":
-        b = draw(decimals(0.3, 3))
-        tail = lambda z: np.where(z < 0, np.exp(z / b) / 2, 1 - np.exp(-z / b) / 2)  # noqa: E731
-        density = lambda k: np.where(  # noqa: E731
-            k < 0, tail(k + 1.0) - tail(k), np.exp(-k / b) / 2 * -math.expm1(-1 / b)
-        )
-        return tu.Mass.floored(tu.Laplace(b)), Law(
-            density, 1.0, (41 * b + 3, 90 * b + 3), lattice=True
-        )
     if kind == "skellam":
         mu = draw(decimals(0.2, 1.0))
         law = scipy.stats.skellam(mu, mu / 2)

@@ -36,7 +36,7 @@ NAMES = {name: getattr(trueup.noise, name) for name in trueup.noise.__all__} | {
 
 OTHERS = [
     Mass({-1: Fraction(1, 3), 0: 0, 4: Fraction(2, 3)}),
-    Mass.floored(Laplace(0.05)),
+    Mass({-2: 0.1, 0: 0.85, 5: 0.05}),
     Moments([0, 2, Fraction(1, 3), 24]),
     Moments([0.5]),
     Staircase(2, 1, 0.5),

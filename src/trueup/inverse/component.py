@@ -68,8 +68,7 @@ class Wave:
     def taps(self, c: sympy.Expr, order: int) -> Taps:
         """Return the coefficients of Π 1/Mᵢ(c + t) up to the given order as derivatives."""
         series = [
-            {(j, 0): w for j, w in enumerate(spectral.through_zero(n, c, order))}
-            for n in self.noises
+            {(j, 0): w for j, w in enumerate(spectral.reciprocal(n, c, order))} for n in self.noises
         ]
         return {k: w for k, w in compose(series).items() if k[0] <= order and w != 0}
 
@@ -167,11 +166,9 @@ class Component:
         if self.is_untidy_lattice:
             return self.on_lattice(region).value
         modes: dict[Frequencies, Complex] = {}
-        for c, given in self.modes.items():
-            mode = self._raised(c, given)
+        for c, mode in self.modes.items():
             jets = self._jets(mode, region)
-            # terms beyond the degree of P, which only a zero of M brings, have mean 0
-            weights = self._weights(region, c, self.degrees(given))
+            weights = self._weights(region, c, self.degrees(mode))
             modes[c] = _total(
                 spectral.times(_parts(weight), (jets[0].gathered(keys), jets[1].gathered(keys)))
                 for weight, keys in _by_weight(weights).items()
@@ -272,9 +269,6 @@ class Component:
     def covariance(self, other: Component, region: Region) -> sympy.Expr:
         """Return T[f₁]·T[f₂] − T[f₁·f₂] for two functions of the same cells."""
         _check_waves(len(self.modes) * len(other.modes))
-        if self._meets_zeros(other):
-            product_of = dataclasses.replace(self, modes=_product(self.modes, other.modes))
-            return self.value(region) * other.value(region) - product_of.value(region)
         modes: dict[Frequencies, Complex] = defaultdict(lambda: _ZERO)
         for (c1, p1), (c2, p2) in product(self.modes.items(), other.modes.items()):
             c = tuple(a + b for a, b in zip(c1, c2, strict=True))
@@ -290,26 +284,6 @@ class Component:
             term = _quadratic(form, self._jets(p1, region), self._jets(p2, region))
             modes[c] = (modes[c][0] + term[0], modes[c][1] + term[1])
         return self._realise(modes)
-
-    def _raised(self, c: Frequencies, mode: Complex) -> Complex:
-        """Return a polynomial factor integrated as often as its frequency is a zero of M."""
-        for wave, frequency in zip(self.waves, c, strict=True):
-            times = sum(spectral.zero_order(n, frequency) for n in wave.noises)
-            mode = spectral.antiderivative(mode, wave.symbol, times)
-        return mode
-
-    def _meets_zeros(self, other: Component) -> bool:
-        """Whether a frequency of f₁, f₂ or f₁·f₂ is a zero of M: no product rule holds there."""
-        both = [
-            tuple(a + b for a, b in zip(*pair, strict=True))
-            for pair in product(self.modes, other.modes)
-        ]
-        return any(
-            spectral.zero_order(n, frequency)
-            for c in (*self.modes, *other.modes, *both)
-            for wave, frequency in zip(self.waves, c, strict=True)
-            for n in wave.noises
-        )
 
     def degrees(self, mode: Complex) -> tuple[int, ...]:
         """Return the degree of a polynomial factor in each wave."""
@@ -361,18 +335,6 @@ class Component:
 
 
 _ZERO: Complex = (sympy.Integer(0), sympy.Integer(0))
-
-
-def _product(
-    left: dict[Frequencies, Complex], right: dict[Frequencies, Complex]
-) -> dict[Frequencies, Complex]:
-    """Return the modes of the product of two functions."""
-    modes: dict[Frequencies, Complex] = defaultdict(lambda: _ZERO)
-    for (c1, p1), (c2, p2) in product(left.items(), right.items()):
-        c = tuple(sympy.simplify(a + b) for a, b in zip(c1, c2, strict=True))
-        re, im = spectral.times(p1, p2)
-        modes[c] = (modes[c][0] + re, modes[c][1] + im)
-    return dict(modes)
 
 
 _MOST_PAIRS = 3000  # products of two functionals: a millisecond each

@@ -610,7 +610,7 @@ def _waves(component: Component) -> Iterator[str]:
                     raise refusal(
                         text(component.f), error.message, error.hint, proved=False
                     ) from None
-                spectral.through_zero(noise, c, degree)
+                spectral.reciprocal(noise, c, degree)
                 reason = _second(noise, c, degree)
                 if reason:
                     yield reason

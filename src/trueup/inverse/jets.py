@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import lru_cache
-from itertools import islice, product
+from itertools import product
 from math import comb
 from textwrap import shorten
 from typing import TYPE_CHECKING
@@ -27,7 +27,6 @@ from trueup.formula.nodes import is_long, parts_of
 from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at, decimal, real_at, stepped
 from trueup.formula.text import text
-from trueup.inverse.high_derivatives import derivatives
 from trueup.inverse.tidy import is_tidy, over_one_denominator
 from trueup.noise.operator import IDENTITY, Key, Taps
 
@@ -265,16 +264,3 @@ def derivative(expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr
         return expr
     found = derivative(expr, symbol, order - 1).diff(symbol)
     return found if is_long(found, _HOPELESS) else sympy.factor_terms(found)
-
-
-def short_derivative(expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr:
-    """Return a derivative to be studied near a point, with like terms collected if it is long.
-
-    Differentiated again and again, a formula grows by a factor each time. What is collected has
-    powers of exponentials that overflow far out, and is no formula for an estimator.
-    """
-    if any(is_long(derivative(expr, symbol, n), _LONGEST) for n in range(2, order)):
-        found = next(islice(derivatives(expr, symbol), order, None), None)
-        if found is not None:
-            return found
-    return derivative(expr, symbol, order)

@@ -1,7 +1,5 @@
 """Statistics whose inverse reads f at many points, alone or in products with other statistics.
 
-The points are integers, or, under uniform noise, midpoints at which the slope of f is read.
-
 The tensor product of operators on f = Σ aᵢ(others)·hᵢ(n) is T[f] = Σ T[aᵢ]·T[hᵢ], and the variance
 T[f]² − T[f²] follows from the covariances of the factors, Aᵢⱼ = T[aᵢ]T[aⱼ] − T[aᵢaⱼ] and Hᵢⱼ:
 
@@ -17,18 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
-from trueup.formula.unkinked import without_kinks
-from trueup.inverse import (
-    laplace_on_integers,
-    least_norm,
-    rounded_laplace,
-    spectral,
-    uniform_midpoints,
-)
+from trueup.inverse import laplace_on_integers, least_norm, rounded_laplace, spectral
 from trueup.inverse.component import Cell, Component, Coordinate
 from trueup.inverse.growth import growth
 from trueup.inverse.least_norm import Solved
@@ -54,7 +44,7 @@ _LEAST = 1e-6  # of Laplace noise on an integer: below, the doubles near a true 
 class OnIntegers(Component):
     """A sum of products: factors of the other statistics, and functions of one.
 
-    Its last cell is the statistic whose operator reads f at integers, or f′ at midpoints.
+    Its last cell is the statistic whose operator reads f at integers.
     """
 
     factors: tuple[Component, ...] = ()
@@ -170,8 +160,7 @@ def chosen(
 
     Rounded Laplace noise has an inverse of its own, which knows its bounds. So has Laplace noise on
     an integer, unless f does not separate: then the estimator on the line serves. Any other noise
-    on the integers, and uniform noise, come to this if f is no exponential polynomial in the
-    statistic.
+    on the integers comes to this if f is no exponential polynomial in the statistic.
     """
     for s in used:
         if s.noise.many_points == "cells":
@@ -181,13 +170,6 @@ def chosen(
                 if products is not None and _settles(products, s, laplace_on_integers.reach_of):
                     return s, products
             _check_slopes(f, s)
-        elif s.noise.many_points == "midpoints":
-            products = None
-            if spectral.decompose(without_kinks(f), [s.symbol]) is None:
-                products = separated(f, s.symbol)
-            if products is not None:
-                domain = Interval(*s.domain.bounds)
-                return s, [(a, uniform_midpoints.steady(h, s.symbol, domain)) for a, h in products]
         elif s.noise.lattice and s.noise.inverse(s.domain, extension) is None:
             free = s.domain.bounds == (None, None) or s.noise.many_points != "echoes"
             if free and spectral.decompose(f, [s.symbol]) is not None:
@@ -205,9 +187,6 @@ def operator(s: Statistic, products: Products) -> Operator:
     noise: Any = s.noise
     if noise.many_points == "cells":
         return laplace_on_integers.operator(noise, s.domain, *_rates(products, s))
-    if noise.many_points == "midpoints":
-        functions = [h for _, h in products]
-        return uniform_midpoints.operator(noise, s.domain, functions, s.symbol)
     if noise.many_points == "echoes":
         _check_scale(noise)
         if not _settles(products, s, rounded_laplace.reach_of):

@@ -24,7 +24,7 @@ from trueup.formula.substitution import at, rational, real_at
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.approach import Approach, approach, integrable, size
 from trueup.inverse.cases import beside, value_at
-from trueup.inverse.jets import short_derivative
+from trueup.inverse.jets import derivative
 from trueup.inverse.scenes import scenes
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def classify(
         )
         kind = "undecided" if rounded else "pole"
         return Singularity(float(exact), kind, exponent=exponent, exact=exact)
-    slopes = [[short_derivative(case, symbol, n) for case, _ in places] for n in range(order + 1)]
+    slopes = [[derivative(case, symbol, n) for case, _ in places] for n in range(order + 1)]
     found = [values]
     found += [
         [approach(expr, symbol, exact, side) for expr, (_, side) in zip(row, places, strict=True)]

@@ -394,20 +394,6 @@ def _theorems(part: Component) -> list[str]:
             else "exponential polynomials through the generating function, g = (1/M)(D) f"
         )
         found += [f"{noise!r}: {how}" for noise in wave.noises]
-        found += _averaged_out(part, wave)
     if len(part.cells) + len(part.waves) > 1:
         found.append("independent statistics (paper, Section 7): the operators compose")
     return found
-
-
-def _averaged_out(part: Component, wave: Wave) -> list[str]:
-    """Say what is special of waves whose mean under the noise is 0."""
-    place = part.waves.index(wave)
-    zeros = {spectral.zero_order(n, c[place]) for c in part.modes for n in wave.noises} - {0}
-    if not zeros:
-        return []
-    name = " + ".join(s.name for s in wave.statistics)
-    return [
-        "a wave that the noise averages to zero: its factor is integrated from 0, so the variance "
-        f"grows with |{name}|; of all solutions this one is exact, not of least variance"
-    ]

@@ -270,46 +270,6 @@ def _linear(part: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> tuple[int, sym
     return None
 
 
-MOST_ZEROS = 8
-"""Zeros of M of a higher order are not looked for."""
-
-
-@lru_cache(maxsize=512)
-def zero_order(noise: Noise, c: sympy.Expr) -> int:
-    """Return the order of the zero of M at c, 0 if M(c) ≠ 0.
-
-    Examples
-    --------
-    >>> from trueup.noise.uniform import Uniform
-    >>> zero_order(Uniform(1), 2 * sympy.pi * sympy.I), zero_order(Uniform(1), sympy.I)
-    (1, 0)
-    """
-    if c.is_real or noise.highest_moment is not None:  # M > 0 there; heavy tails have no zeros
-        return 0
-    for order in range(MOST_ZEROS):
-        value, slope = noise.tilted(c, order + 1)[order:]
-        if not _vanishes(value, slope, c):
-            return order
-    return MOST_ZEROS
-
-
-@lru_cache(maxsize=512)
-def through_zero(noise: Noise, c: sympy.Expr, order: int) -> tuple[sympy.Expr, ...]:
-    """Return the coefficients of tᵏ/M(c + t), k the order of the zero of M at c.
-
-    With Q a k-fold antiderivative of P, e^{cs}·(Dᵏ/M(c + D)) Q is unbiased for e^{cs}·P(s).
-    """
-    return _inverted(_shifted(noise, c, order, zero_order(noise, c)))
-
-
-def antiderivative(mode: Complex, symbol: sympy.Symbol, times: int) -> Complex:
-    """Return a polynomial factor integrated so many times from 0."""
-    re, im = mode
-    for _ in range(times):
-        re, im = (sympy.integrate(sympy.expand(p), symbol) for p in (re, im))
-    return re, im
-
-
 @lru_cache(maxsize=512)
 def reciprocal(noise: Noise, c: sympy.Expr, order: int) -> tuple[sympy.Expr, ...]:
     """Return νⱼ(c)/j!, j = 0..order: the coefficients of 1/M(c + t).
@@ -325,20 +285,17 @@ def reciprocal(noise: Noise, c: sympy.Expr, order: int) -> tuple[sympy.Expr, ...
 
 def _moments(noise: Noise, c: sympy.Expr, order: int) -> list[sympy.Expr]:
     """Return E[Zʲ e^{cZ}], j = 0..order; refuse M(c) = 0."""
-    if zero_order(noise, c):
+    waves = not c.is_real and noise.highest_moment is None  # elsewhere M > 0
+    m = noise.tilted(c, max(order, 1) if waves else order)
+    if waves and _vanishes(m[0], m[1], c):
         raise NoUnbiasedEstimator(
             f"{noise} averages the wave of frequency {sympy.im(c)} to zero: M({c}) = 0",
             "use another frequency or another noise",
+            proved=False,
         )
-    return _shifted(noise, c, order, 0)
-
-
-def _shifted(noise: Noise, c: sympy.Expr, order: int, k: int) -> list[sympy.Expr]:
-    """Return the derivatives at 0 of M(c + t)/tᵏ, up to the order."""
-    m = noise.tilted(c, order + k)
     if not (c.is_real or sympy.re(c).is_zero):  # growing waves: exact complex numbers only clutter
         m = [value.evalf(30) for value in m]
-    return [value * factorial(j) / factorial(j + k) for j, value in enumerate(m[k:])]
+    return m[: order + 1]
 
 
 def _inverted(m: list[sympy.Expr]) -> tuple[sympy.Expr, ...]:

@@ -69,25 +69,6 @@ class Mass(Noise):
     # -- tables from other laws --------------------------------------------------------------------
 
     @classmethod
-    def mirrored(cls, half: Mapping[int, Exact]) -> Mass:
-        """Return the symmetric law that has these masses at 0, 1, 2 and so on.
-
-        Examples
-        --------
-        >>> Mass.mirrored({0: 0.5, 1: 0.25})
-        Mass({-1: 0.25, 0: 0.5, 1: 0.25})
-        """
-        if not isinstance(half, Mapping):
-            raise TrueupError(f"masses must be a table, got {half!r}", _HINT)
-        for k, p in half.items():
-            if k in half and -k in half and half[-k] != p:
-                raise TrueupError(
-                    f"not symmetric: the mass at {k} is {p!r}, at {-k} it is {half[-k]!r}",
-                    "give the masses of 0, 1, 2, … only, or Mass(...) for a law that leans",
-                )
-        return cls({sign * k: p for k, p in half.items() for sign in (-1, 1)})
-
-    @classmethod
     def of(cls, noise: Noise) -> Mass:
         """Return the table of a noise on the integers, or of a sum of such.
 
@@ -104,66 +85,6 @@ class Mass(Noise):
         for _, other in tables[1:]:
             masses = np.convolve(masses, other)
         return cls._from(sum(first for first, _ in tables), masses)
-
-    @classmethod
-    def truncated(cls, noise: Noise, low: int, high: int) -> Mass:
-        """Return the law of a noise on the integers given that it lies in [low, high].
-
-        Examples
-        --------
-        >>> from trueup.noise import DiscreteLaplace
-        >>> Mass.truncated(DiscreteLaplace(1), -1, 1)
-        Mass({-1: 0.211941557..., 0: 0.576116884..., 1: 0.211941557...})
-        """
-        first, last = _ends(noise, low, high)
-        masses = noise.pmf(np.arange(first, last + 1.0))
-        if not masses.any():
-            raise TrueupError(f"{noise!r} has no mass in [{low}, {high}]", "widen low and high")
-        return cls._from(first, masses)
-
-    @classmethod
-    def clamped(cls, noise: Noise, low: int, high: int) -> Mass:
-        """Return the law of a noise on the integers that is moved to the nearest of [low, high].
-
-        Examples
-        --------
-        >>> from trueup.noise import DiscreteLaplace
-        >>> Mass.clamped(DiscreteLaplace(1), -1, 1)
-        Mass({-1: 0.268941421..., 0: 0.462117157..., 1: 0.268941421...})
-        """
-        first, last = _ends(noise, low, high)
-        below = noise.cdf(np.arange(first, last + 0.0))
-        return cls._from(first, np.diff(below, prepend=0.0, append=1.0))
-
-    @classmethod
-    def floored(cls, noise: Noise) -> Mass:
-        """Return the law of a continuous noise rounded down to an integer.
-
-        A library that adds float noise to a count and cuts off the decimals, ``int(n + Z)``,
-        rounds down wherever the result is positive; for a statistic that is at least 1 the rest
-        makes no difference to an unbiased estimator.
-
-        The table ends where nothing is left of the noise. Under a Laplace noise of scale b take no
-        function that grows like e^{|q|/(2b)} or faster: its estimator has no variance, which a
-        table, having an end, does not know.
-
-        Examples
-        --------
-        >>> from trueup.noise import Laplace
-        >>> round(Mass.floored(Laplace(2)).moment(1), 12)
-        -0.5
-        """
-        if noise.lattice:
-            raise TrueupError(f"{noise!r} is on the integers already", "use it as it is")
-        low, high = (math.floor(float(noise.quantile(p))) for p in (NEGLIGIBLE, 1 - 1e-16))
-        reach = max(-low, high) + 1
-        if reach > MAX_MASSES:
-            raise TrueupError(f"{noise!r} is too wide for a table", "use it as it is")
-        edges = np.arange(-reach, reach + 1.0)
-        masses = np.diff(noise.cdf(edges))
-        if noise.symmetric:  # on the right differences of upper tails, which keep their digits
-            masses = np.where(edges[:-1] < 0, masses, -np.diff(noise.cdf(-edges)))
-        return cls._from(-reach, masses)
 
     @classmethod
     def _from(cls, first: int, masses: Floats) -> Mass:
@@ -298,7 +219,7 @@ def support(noise: Noise) -> tuple[int, Floats]:
     (-1, [0.25, 0.5, 0.25])
     """
     if not noise.lattice:
-        raise TrueupError(f"{noise!r} has no masses: it is continuous", "use Mass.floored(noise)")
+        raise TrueupError(f"{noise!r} has no masses: it is continuous", "use it as it is")
     if isinstance(noise, Mass):
         return noise._table[0], noise._table[1]
     middle, reach = int(noise.quantile(0.5)), 8
@@ -312,20 +233,3 @@ def support(noise: Noise) -> tuple[int, Floats]:
     raise TrueupError(
         f"{noise!r} is too wide for a table of masses", "use a continuous family of the same scale"
     )
-
-
-def _ends(noise: Noise, low: object, high: object) -> tuple[int, int]:
-    """Return the ends of a table, checked."""
-    if not noise.lattice:
-        raise TrueupError(f"{noise!r} has no masses: it is continuous", "use Mass.floored(noise)")
-    first, last = number(low, "low"), number(high, "high")
-    if not (isinstance(first, int) and isinstance(last, int) and first <= last):
-        raise TrueupError(
-            f"low and high must be integers, low <= high, got ({low!r}, {high!r})", "e.g. (-20, 20)"
-        )
-    if last - first >= MAX_MASSES:
-        raise TrueupError(
-            f"a table of {last - first + 1} masses, {MAX_MASSES} is the most",
-            "narrow low and high, or use the noise as it is",
-        )
-    return first, last

@@ -37,7 +37,6 @@ class Uniform(Noise):
     Fraction(1, 3)
     """
 
-    many_points: ClassVar[str] = "midpoints"
     scale_name: ClassVar[str] = "width"
 
     width: Exact
