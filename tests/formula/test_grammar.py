@@ -67,6 +67,11 @@ EXACT = {
     ),
     "where(q ≤ 1, 1, 0)": sympy.Piecewise((1, q <= 1), (0, True)),
     " q\n+ 1\t": q + 1,
+    "where(0 < q <= 1, 1, 0)": sympy.Piecewise((1, sympy.And(q > 0, q <= 1)), (0, True)),
+    "lambda + class*None": sympy.Add(
+        sympy.Symbol("lambda", real=True),
+        sympy.Symbol("class", real=True) * sympy.Symbol("None", real=True),
+    ),
     "0**0": sympy.Integer(1),
 }
 
@@ -123,8 +128,7 @@ WRONG = {
     "where(q < 1, 2)": ("where cannot take 2 arguments", 1, "where(condition, a, b)"),
     "where(q, 1, 2)": ("the value 'q' stands where a condition", 7, "compare it"),
     "q < 1": ("the condition 'q < 1' stands where a value", 1, "where(condition, 1, 0)"),
-    "1 + (q < 1)": ("the condition '(q < 1)' stands where a value", 5, "where(condition, 1, 0)"),
-    "where(0 < q < 1, 1, 0)": ("comparisons cannot be chained", 13, "(1 < q) and (q < 2)"),
+    "1 + (q < 1)": ("the condition 'q < 1' stands where a value", 6, "where(condition, 1, 0)"),
     "where(q and s, 1, 0)": ("the value 'q' stands where a condition", 7, "compare it"),
     "where(where(q < 1, 1, 2) < 2, 1, 0)": ("compares a where(...)", 7, "join conditions"),
     "1/0": ("'1/0' divides by zero", 1, "not zero"),

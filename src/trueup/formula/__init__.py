@@ -3,12 +3,9 @@
 ::
 
     source              what may be given as f: text, sympy, polynomials, tables, functions
-    grammar             parse: text to sympy, by
-    tokens, nodes       its words · its parts, and what makes one unfit
-    arithmetic          numbers, sums, powers, functions
-    conditions, needs   values that depend on conditions · what is divided by
+    grammar, tokens     parse: text to sympy by Python's syntax tree · the tokens of a text
+    build               expressions part by part: values, conditions, and what makes one unfit
     refusal             a refusal that points at the place
-    admission           admit: the user's sympy
     text                text: sympy to text
     limits              how large a formula may be
 
@@ -18,6 +15,7 @@
     given_derivatives   do those that came with a function fit it?
 
     substitution        values in place of symbols
+    needs               what is divided by, and what a formula needs as it is written
     objections          what sympy cannot decide, as a reason
     complex_values      a formula at complex numbers, with many digits
     period, unkinked    does it repeat? · |·|, min, max and sign as cases

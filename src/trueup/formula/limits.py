@@ -6,7 +6,11 @@ formula a person would write.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final
+
+import sympy
 
 CHARACTERS: Final = 2_000
 """Characters of the text."""
@@ -49,3 +53,28 @@ EXTREMA: Final = 12
 
 JOINED: Final = 16
 """Comparisons joined by `and`, `or`, `not` in one formula."""
+
+
+def parts(expr: sympy.Basic) -> Iterator[sympy.Basic]:
+    """Yield every part of an expression, without recursion."""
+    stack = [expr]
+    while stack:
+        part = stack.pop()
+        yield part
+        stack.extend(part.args)
+
+
+def parts_of(expr: sympy.Basic, most: int) -> int:
+    """Return how many parts an expression has; more than so many count as one more.
+
+    Examples
+    --------
+    >>> parts_of(sympy.Symbol("x") + 1, 100), parts_of(sympy.Symbol("x") + 1, 1)
+    (3, 2)
+    """
+    return sum(1 for _ in islice(parts(expr), most + 1))
+
+
+def is_long(expr: sympy.Basic, most: int) -> bool:
+    """Whether an expression has more than so many parts, without counting them all."""
+    return parts_of(expr, most) > most

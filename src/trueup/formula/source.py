@@ -17,10 +17,12 @@ import sympy
 from trueup.domain import Integers, Interval
 from trueup.errors import FormulaError, TrueupError
 from trueup.exact import number, symbolic
-from trueup.formula.admission import admit
+from trueup.formula import grammar, limits
+from trueup.formula.build import UnfitError, check_number, is_foreign
 from trueup.formula.grammar import parse, written
 from trueup.formula.needs import Need
 from trueup.formula.opaque import Table, opaque
+from trueup.formula.refusal import quoted
 from trueup.formula.text import text
 
 _POLYNOMIALS = (
@@ -109,6 +111,64 @@ def read(
     if isinstance(f, (int, float)) and not isinstance(f, bool):
         return _formula(symbolic(number(f, "f")))
     raise FormulaError(f"f must be a formula, got {f!r}", _HINT)
+
+
+def admit(expr: sympy.Expr) -> sympy.Expr:
+    """Return the user's sympy expression in real symbols, or refuse what the grammar does not know.
+
+    It is written down and read: every symbol becomes the real symbol of the same name,
+    ``Heaviside`` and ``sign`` become cases.
+
+    Examples
+    --------
+    >>> admit(sympy.Symbol("q", positive=True) ** 2 + sympy.E)
+    q**2 + E
+    >>> admit(sympy.gamma(sympy.Symbol("q")))
+    Traceback (most recent call last):
+    trueup.errors.FormulaError: 'gamma(q)' is not part of the grammar
+    Hint: use what the grammar knows: ...
+    """
+    if not isinstance(expr, sympy.Expr):
+        raise FormulaError(
+            f"a formula must be a sympy expression, got {quoted(repr(expr))}",
+            "give a value; write a condition as Piecewise((1, c), (0, True))",
+        )
+    if limits.is_long(expr, limits.NODES):
+        raise FormulaError(
+            f"the expression is too large at {type(expr).__name__}",
+            f"keep it to {limits.NODES} parts, nested {limits.DEPTH} deep",
+        )
+    expr = expr.replace(sympy.sign, _sign).replace(sympy.Heaviside, _step)
+    for part in limits.parts(expr):
+        _check_part(part)
+    return grammar.read(text(expr)).expr
+
+
+def _check_part(part: sympy.Basic) -> None:
+    """Refuse what the grammar does not know, complex symbols, and cases without a last one."""
+    if isinstance(part, sympy.Symbol) and not (part.is_commutative and part.is_real is not False):
+        raise FormulaError(f"the symbol {quoted(str(part))} is not real", "use a real symbol")
+    if is_foreign(part):
+        hint = "use what the grammar knows: + - * / **, abs, min, max, exp, log, sin, where, ..."
+        raise FormulaError(f"{quoted(str(part))} is not part of the grammar", hint)
+    if part.is_Number:
+        try:
+            check_number(part)
+        except UnfitError as unfit:
+            raise FormulaError(f"{quoted(str(part))} {unfit.reason}", unfit.hint) from None
+    if isinstance(part, sympy.Piecewise) and part.args[-1][1] != sympy.true:
+        raise FormulaError(
+            f"{quoted(str(part))} has no value where its conditions fail",
+            "end it with (value, True)",
+        )
+
+
+def _sign(a: sympy.Expr) -> sympy.Expr:
+    return sympy.Piecewise((1, a > 0), (-1, a < 0), (0, True))
+
+
+def _step(a: sympy.Expr, middle: sympy.Expr = sympy.S.Half) -> sympy.Expr:
+    return sympy.Piecewise((1, a > 0), (0, a < 0), (middle, True))
 
 
 def _formula(expr: sympy.Expr) -> Source:

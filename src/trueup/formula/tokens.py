@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from enum import Enum
 from typing import NamedTuple
 
 from trueup.errors import FormulaError
@@ -32,6 +33,17 @@ HINTS = {
     "\\": "remove it",
 }
 
+
+class Kind(Enum):
+    """What a token is."""
+
+    NUMBER = "number"
+    WORD = "word"
+    QUOTED = "quoted"
+    SIGN = "sign"
+    END = "end"
+
+
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
       | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
@@ -41,22 +53,20 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-
-
 _ASSIGNMENT = re.compile(r"(?:`((?:[^`]|``)+)`\s*|([^=`<>!]*))=(?!=)(.*)", re.DOTALL)
 
 
 class Token(NamedTuple):
     """A number, a word, a quoted name, a sign or the end, with its place in the text."""
 
-    kind: str
+    kind: Kind
     value: str
     start: int
     end: int
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Yield the tokens of a formula, the last one of kind ``end``.
+    """Yield the tokens of a formula, the end last.
 
     Examples
     --------
@@ -68,19 +78,17 @@ def tokens(text: str) -> Iterator[Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             raise _unreadable(text, position)
-        kind, end = str(match.lastgroup), match.end()
-        raw = match[kind]
-        if kind == "word":
-            end = word_end(text, end)
-            raw = text[position:end]
-        token = Token(kind, _value(kind, raw), position, end)
-        position = end
-        if kind == "space":
+        name, start, position = str(match.lastgroup), position, match.end()
+        if name == "space":
             continue
-        if kind in ("word", "quoted"):
-            _check_name(text, token)
+        if name == "word":
+            position = word_end(text, position)
+        raw = match[name] if name != "word" else text[start:position]
+        value = raw.replace("``", "`") if name == "quoted" else SPELLINGS.get(raw, raw)
+        token = Token(Kind(name), value, start, position)
+        _check_name(text, token)
         yield token
-    yield Token("end", "", len(text), len(text))
+    yield Token(Kind.END, "", len(text), len(text))
 
 
 def word_end(text: str, end: int) -> int:
@@ -107,30 +115,23 @@ def is_word(name: str) -> bool:
     (True, False, False)
     """
     try:
-        first, *_ = found = list(tokens(name))
+        first, *rest = tokens(name)
     except FormulaError:
         return False
-    return len(found) == 2 and first.kind == "word" and first.value == name
-
-
-def _value(kind: str, raw: str) -> str:
-    """Return what a raw token stands for."""
-    if kind == "quoted":
-        return raw.replace("``", "`")
-    return SPELLINGS.get(raw, raw)
+    return len(rest) == 1 and first.kind is Kind.WORD and first.value == name
 
 
 def _check_name(text: str, token: Token) -> None:
     """Refuse names no table could have."""
-    if token.kind == "word":
-        if not token.value.isidentifier():
-            hint = "write powers with **, e.g. q**2, or put the name in backticks"
-            raise refusal(text, token.start, f"{quoted(token.value)} is not a name", hint)
-        return
-    bad = [c for c in token.value if unicodedata.category(c) in ("Cc", "Cs")]
-    if bad or not token.value.strip():
-        problem = f"{quoted(token.value)} is not a name"
-        raise refusal(text, token.start, problem, "use letters, digits, spaces and signs in names")
+    hint = ""
+    if token.kind is Kind.WORD and not token.value.isidentifier():
+        hint = "write powers with **, e.g. q**2, or put the name in backticks"
+    elif token.kind is Kind.QUOTED:
+        control = any(unicodedata.category(c) in ("Cc", "Cs") for c in token.value)
+        if control or not token.value.strip():
+            hint = "use letters, digits, spaces and signs in names"
+    if hint:
+        raise refusal(text, token.start, f"{quoted(token.value)} is not a name", hint)
 
 
 def _unreadable(text: str, position: int) -> Exception:

@@ -12,8 +12,8 @@ from functools import lru_cache
 import sympy
 
 from trueup.errors import FormulaError
-from trueup.formula.conditions import stable
-from trueup.formula.nodes import UnfitError, is_long
+from trueup.formula.build import UnfitError, stable
+from trueup.formula.limits import is_long
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 

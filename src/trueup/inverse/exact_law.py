@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.nodes import parts_of
+from trueup.formula.limits import parts_of
 from trueup.formula.substitution import at, rational
 from trueup.formula.text import text
 from trueup.inverse.approach import approach

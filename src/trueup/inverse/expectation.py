@@ -18,7 +18,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.nodes import is_long
+from trueup.formula.limits import is_long
 from trueup.formula.substitution import at, exact_numbers
 from trueup.inverse import quadrature, spectral
 from trueup.inverse.growth import growth

@@ -23,7 +23,7 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.errors import TrueupError
-from trueup.formula.nodes import is_long, parts_of
+from trueup.formula.limits import is_long, parts_of
 from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at, decimal, real_at, stepped
 from trueup.formula.text import text

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.nodes import is_long
+from trueup.formula.limits import is_long
 from trueup.formula.text import text
 from trueup.inverse.component import Component, Wave
 from trueup.inverse.extended import Extended

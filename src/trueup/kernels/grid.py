@@ -11,7 +11,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.nodes import is_long
+from trueup.formula.limits import is_long
 from trueup.formula.opaque import Opaque
 from trueup.kernels.compiled import Compilation
 from trueup.kernels.evaluate import RepairedProgram

@@ -20,7 +20,7 @@ import sympy
 from trueup.domain import Interval
 from trueup.enclosure import enclose
 from trueup.errors import TrueupError
-from trueup.formula.nodes import is_long
+from trueup.formula.limits import is_long
 from trueup.inverse.jets import derivative
 from trueup.inverse.regularity import singularities
 from trueup.inverse.spectral import reciprocal
