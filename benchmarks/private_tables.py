@@ -52,9 +52,8 @@ def plain(path: str, rows: int, query: str = PLAIN) -> int:
     """Group by, with sums of doubles, in the engine as a release sets it up."""
     from trueup.microdata.engines import _duck
 
-    with tempfile.TemporaryDirectory() as spill:
-        found = _duck(3, Path(spill)).ask(query.format(path))
-    return len(found)
+    with _duck(3) as duck:
+        return len(duck.ask(query.format(path)))
 
 
 def clipped(path: str, rows: int) -> int:
@@ -65,8 +64,10 @@ def clipped(path: str, rows: int) -> int:
 def totals(path: str, rows: int) -> int:
     """Add up what a private table needs, for keys that are a list of Python already."""
     from trueup.microdata import engines
+    from trueup.microdata.totals import Reading
 
-    found = engines.totals(path, *asked(), {}, "")
+    design, keys = asked()
+    found = engines.totals(path, Reading(design, {}), keys, "")
     assert sum(found[0]) == rows, "rows were lost"
     return len(found[0])
 

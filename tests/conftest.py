@@ -6,6 +6,7 @@ Processes that share the tests inherit the seed from the one that starts them.
 import os
 import random
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Spark's virtual machine compiles what runs once as if it ran for hours, unless it is told.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+# Spark's workers add the rows of private tables up, with the library under test.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 settings.register_profile(
     "trueup",

@@ -193,7 +193,7 @@ REFUSED = {
             *("t.csv", "m=mean(sex, 0, 1)", "--epsilon", "1", "--ledger", "l.toml"),
             *("--dataset", "d", "--cap", "3"),
         ],
-        "sex is text that is no number",
+        "sex has values that are infinite or no numbers",
     ),
 }
 

@@ -86,19 +86,25 @@ REFUSED = {
     "a name": ({"a b": "count"}, r"a measure cannot be called 'a b'"),
     "text for numbers": ({"wage": "mean(sex, 0, 9)"}, r"'sex' holds VARCHAR, not numbers"),
     "numbers for categories": ({"wage": "share(wage, [1, 2])"}, r"numbers with a point"),
-    "no table": ({"data": [1, 2]}, r"list is no table that we know"),
+    "no table": ({"data": [1, 2]}, r"list is not a supported type of table"),
     "no file": ({"data": "nowhere.csv"}, r"no file nowhere\.csv"),
     "too little budget": ({"epsilon": 1e-300}, r"."),
 }
 ROWS = {
-    "missing": ({"wage": [1.0, None]}, r"1 row: wage is missing"),
-    "nan": ({"wage": [math.nan, 1.0]}, r"1 row: wage is missing"),
-    "infinite": ({"wage": [math.inf, 1.0]}, r"1 row: wage is infinite"),
-    "a strange category": ({"sex": ["f", "x"]}, r"1 row: sex is not one of its categories"),
-    "a missing category": ({"sex": ["f", None]}, r"1 row: sex is missing"),
-    "negative": ({"pay": [-1.0, 3.0]}, r"1 row: pay is negative"),
-    "overflow": ({"pay": [2.0**43, 3.0]}, r"1 row: pay is negative, or above"),
-    "no unit": ({"id": [1, None]}, r"1 row: id is missing"),
+    "missing": ({"wage": [1.0, None]}, r"wage is missing"),
+    "nan": ({"wage": [math.nan, 1.0]}, r"wage is missing"),
+    "infinite": ({"wage": [math.inf, 1.0]}, r"\bwage has values that are infinite or no numbers"),
+    "a strange category": (
+        {"sex": ["f", "x"]},
+        r"\bsex has values that are not one of its categories",
+    ),
+    "a missing category": ({"sex": ["f", None]}, r"sex is missing"),
+    "negative": ({"pay": [-1.0, 3.0]}, r"\bpay has values that are no numbers, negative"),
+    "overflow": (
+        {"pay": [2.0**43, 3.0]},
+        r"\bpay has values that are no numbers, negative, or above",
+    ),
+    "no unit": ({"id": [1, None]}, r"id is missing"),
 }
 
 
@@ -161,7 +167,7 @@ def test_a_table_without_columns_is_refused(no_noise):
 
 def test_text_in_a_column_of_numbers_of_a_csv_file_is_refused(no_noise, tmp_path):
     (tmp_path / "rows.csv").write_text("state,wage\nA,1\nA,many\n")
-    with pytest.raises(tu.TrueupError, match="1 row: wage is text that is no number"):
+    with pytest.raises(tu.TrueupError, match="wage has values that are infinite or no numbers"):
         tu.release(tmp_path / "rows.csv", **ASKED)
 
 
@@ -194,7 +200,9 @@ def test_nan_in_a_parquet_file_is_missing_whatever_the_file_says_of_other_values
     known = [x for x in rows if x is not None and x == x]
     asked = {"epsilon": 10_000, "rng": 1, "n": "count", "x": "sum(x, 0, 10)"}
     for data in (path, duckdb.read_parquet(str(path))):
-        with pytest.raises(tu.TrueupError, match=f"{3 - len(known)} rows?: x is missing"):
+        with pytest.raises(
+            tu.TrueupError, match=": x is missing in some rows|^x is missing in some rows"
+        ):
             tu.release(data, **asked)
         assert tu.release(data, **asked, missing="drop").columns["n_noisy"] == [len(known)]
         made = tu.release(data, **asked, missing=7)
@@ -205,7 +213,7 @@ def test_a_blank_of_an_enumeration_is_missing():
     blank = "SELECT CAST(x AS ENUM ('f', 'm', '')) AS x FROM (VALUES ('f'), ('')) t(x)"
     rows = needs("duckdb").sql(blank)
     asked = {"epsilon": 1000, "rng": 1, "n": "count", "x": "share(x, [f, m])"}
-    with pytest.raises(tu.TrueupError, match="1 row: x is missing"):
+    with pytest.raises(tu.TrueupError, match="x is missing"):
         tu.release(rows, **asked)
     assert tu.release(rows, **asked, missing="drop").columns["x_f_noisy"] == [1]
 
@@ -224,7 +232,7 @@ def test_rows_of_nobody_are_not_one_unit(tmp_path):
     (tmp_path / "rows.csv").write_text('state,wage,id\nA,1,a\nA,2,""\n')
     for data in (*frames, tmp_path / "rows.csv"):
         asked = {"epsilon": 1000, "unit": "id", "at_most": 1, "n": "count", "rng": 1}
-        with pytest.raises(tu.TrueupError, match="1 row: id is missing"):
+        with pytest.raises(tu.TrueupError, match="id is missing"):
             tu.release(data, **asked)
         assert tu.release(data, **asked, missing="drop").columns["n_noisy"] == [1]
 
@@ -233,7 +241,7 @@ def test_a_unit_that_is_measured_too_is_not_filled():
     frame = needs("polars").DataFrame({"id": [1, 1, 2, None, None]})
     asked = {"epsilon": 1000, "unit": "id", "at_most": 1, "n": "count", "x": "sum(id, 0, 9)"}
     for missing in (None, 3, {"id": 3}):
-        with pytest.raises(tu.TrueupError, match="2 rows: id is missing: whose are they") as told:
+        with pytest.raises(tu.TrueupError, match="id is missing: whose rows are they") as told:
             tu.release(frame, **asked, missing=missing, rng=1)
         assert "names a value" not in str(told.value)
     made = tu.release(frame, **asked, missing="drop", rng=1)
@@ -244,7 +252,7 @@ def test_a_unit_that_is_measured_too_is_not_filled():
 def test_what_is_wrong_in_a_row_that_would_not_be_used_is_refused_too(no_noise):
     rows = {"state": ["A"] * 3, "wage": [1.0, None, 2.0], "id": [1, 1, 1]}
     for seed in range(6):
-        with pytest.raises(tu.TrueupError, match="1 row: wage is missing"):
+        with pytest.raises(tu.TrueupError, match="wage is missing"):
             tu.release(needs("polars").DataFrame(rows), **ASKED, unit="id", at_most=1, rng=seed)
 
 

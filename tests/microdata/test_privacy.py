@@ -101,8 +101,11 @@ def test_more_rows_than_at_most_would_be_seen(drawn, monkeypatch):
     monkeypatch.setattr(
         release.engines,
         "totals",
-        lambda data, design, *rest, totals=release.engines.totals, **order: totals(
-            data, dataclasses.replace(design, at_most=3), *rest, **order
+        lambda data, reading, *rest, totals=release.engines.totals, **order: totals(
+            data,
+            dataclasses.replace(reading, design=dataclasses.replace(reading.design, at_most=3)),
+            *rest,
+            **order,
         ),
     )
     assert loss(few, drawn(more, 1)) > Fraction(3, 7)

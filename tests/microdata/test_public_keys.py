@@ -26,7 +26,6 @@ FOUND = {
     "a moment of NumPy": ([NOON, NOON], list(np.array([NOON], "datetime64[ns]")), [2]),
     "a moment with a zone": ([UTC, UTC], [EAST], [2]),
     "a moment in another zone": ([EAST, UTC], ["2024-03-01 13:00:00.5+0100"], [2]),
-    "a number for text": (["7", "07"], [7], [1]),
     "a day for text": (["2024-03-01", "x"], [DAY], [1]),
 }
 REFUSED = {
@@ -39,6 +38,7 @@ REFUSED = {
     "no zone": ([UTC], [NOON], r"does not fit its type.*\nHint: .*with their time zone"),
     "digits": ([NOON], ["2024-03-01 12:00:00.5000001"], "does not fit its type, TIMESTAMP"),
     "truth for text": (["True"], [True], r"does not fit its type.*\nHint: .*as the data write"),
+    "a number for text": (["002"], [2], r"2 of k does not fit its type.*\nHint: .*quotes"),
     "a moment for text": (["2024-03-01 12:00"], [NOON], "does not fit its type"),
     "a number twice": ([7], ["7", "07"], "the keys 7 and 07 are the same in the data"),
     "a moment twice": (

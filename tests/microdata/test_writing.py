@@ -14,6 +14,7 @@ from trueup.microdata import writing
 from trueup.microdata.design import Design
 from trueup.microdata.engines import Files
 from trueup.microdata.public_keys import read_keys
+from trueup.microdata.totals import Reading
 
 NAMES = ("t.csv", "t.toml")
 
@@ -21,7 +22,8 @@ NAMES = ("t.csv", "t.toml")
 def run_of(folder, epsilon):
     design = Design.read({"n": "count"}, epsilon)
     data, table = Files(str(folder / "people.csv")), str(folder / "t.csv")
-    return writing.Release(data, table, design, read_keys(None, ()), {}, rng=1, force=True)
+    reading = Reading(design, {})
+    return writing.Release(data, table, reading, read_keys(None, ()), rng=1, force=True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no locks of folders")

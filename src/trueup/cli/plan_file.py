@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from trueup.microdata.design import Design
     from trueup.microdata.public_keys import Keys
+    from trueup.microdata.totals import Reading
 
-_TOLD = ("by", "keys", "epsilon", "unit", "at_most", "missing", "size")
-_KNOWN = (*_TOLD, "measures", "weights", "ledger")
+_REQUEST = ("by", "keys", "epsilon", "unit", "at_most", "missing", "on_error", "size")
+_KNOWN = (*_REQUEST, "measures", "weights", "ledger")
 _HINT = "the schema is in `trueup release --help`"
 _NAMED = 'e.g. "wage = mean(wage, 0, 120000)"'
 
@@ -30,9 +30,8 @@ _NAMED = 'e.g. "wage = mean(wage, 0, 120000)"'
 class Asked(NamedTuple):
     """What is released, and the files that say so."""
 
-    design: Design
+    reading: Reading
     keys: Keys
-    missing: Mapping[str, Any]
     ledger: Ledger | None
     sizes: tuple[int, ...]
     size: int | None
@@ -48,7 +47,7 @@ def read_plan(args: argparse.Namespace) -> Asked:
             plan[option] = text if drop else _number(text, f"--{option}")
     if args.by is not None:
         plan["by"] = [str(name) for name in names(args.by)]
-    for option in ("unit", "at_most", "keys"):
+    for option in ("unit", "at_most", "keys", "on_error"):
         if getattr(args, option) is not None:
             plan[option] = getattr(args, option)
     plan["measures"] = named(args.formulas, "measure", _NAMED) or plan.get("measures", {})
@@ -60,8 +59,8 @@ def read_plan(args: argparse.Namespace) -> Asked:
         weights[name] = _number(value, "--weight")
     if args.sizes is not None and not args.plan:
         raise TrueupError("--sizes is for --plan", "add --plan, or leave it out")
-    told = {key: plan.get(key) for key in _TOLD}
-    made = read(**told, weights=weights, measures=plan["measures"])
+    request = {key: plan.get(key) for key in _REQUEST} | {"weights": weights}
+    made = read(request, plan["measures"])
     return Asked(
         *made, _ledger(plan, args), _sizes(args.sizes), plan.get("size"), _files(plan, args)
     )

@@ -33,6 +33,7 @@ plan (--spec plan.toml); options override it:
   at_most = 2                       # rows of each are used, chosen at random
   size = 500                        # records of a group, roughly: may choose another method
   missing = "drop"                  # or a value, or a table of values by column
+  on_error = "drop"                 # leave out rows that cannot be used; "refuse" by default
   keys = "groups.csv"               # a file with the columns of by; or [keys] as below
   [keys]                            # public levels, of which all combinations are taken
   state = ["A", "B"]
@@ -76,6 +77,9 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--unit", metavar="COLUMN", help="whose privacy; a row by default")
     group.add_argument("--at-most", metavar="M", type=int, help="rows of each unit that are used")
     group.add_argument("--missing", metavar="VALUE", help="drop rows, or a number to stand for it")
+    group.add_argument(
+        "--on-error", choices=("refuse", "drop"), help="drop rows that cannot be used; refuse"
+    )
     add_repeatable(group, "--weight", "NAME=W", "part of the budget for a measure, 1 by default")
     group.add_argument("--size", metavar="N", help="records of a group, roughly; public knowledge")
     group.add_argument("--ledger", type=Path, metavar="TOML", help="write the budget down here")
@@ -107,7 +111,7 @@ def _show_plan(asked: Asked, release: Release) -> int:
     """Print what to expect, and what would be refused."""
     from trueup.microdata.report_text import planned
 
-    print(planned(asked.design, asked.sizes, asked.size))
+    print(planned(asked.reading.design, asked.sizes, asked.size))
     try:
         release.check()
     except TrueupError as error:
@@ -126,9 +130,8 @@ def run(args: argparse.Namespace) -> int:
     release = Release(
         data,
         args.output,
-        asked.design,
+        asked.reading,
         asked.keys,
-        asked.missing,
         args.seed,
         asked.ledger,
         args.target_format,

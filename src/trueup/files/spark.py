@@ -73,6 +73,7 @@ def _session() -> Iterator[Any]:
         yield sql.SparkSession.builder.getOrCreate()
         return
     logging.getLogger("SQLQueryContextLogger").disabled = True
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # its workers add private tables up
     builder = sql.SparkSession.builder.appName("trueup").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
     try:

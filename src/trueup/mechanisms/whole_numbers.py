@@ -151,28 +151,6 @@ class Grid:
         """A step: the double next to the reach, shifted, since there are 2ᵏ steps in it."""
         return float(self.reach) / self.steps
 
-    @property
-    def clips(self) -> tuple[float, float]:
-        """Doubles next to the bounds whose whole numbers are not beyond the ends.
-
-        Rounding never turns an order around: what lies between them has no other numbers either.
-
-        Examples
-        --------
-        >>> Grid.under(1, (0, 120_000), 0, 120_000).clips
-        (0.0, 120000.0)
-        """
-        (first, last), (low, high) = self.ends, map(float, self.bounds)
-        return -self._inside(-low, -first, -1), self._inside(high, last, 1)
-
-    def _inside(self, value: float, end: int, sign: int) -> float:
-        """Return a value, or one a little below, whose whole number does not exceed the end."""
-        near, rest = split(self.origin)
-        jump = math.ulp(value)
-        while sign * round(((sign * value - near) - rest) / self.unit) > end:
-            value, jump = value - jump, 2 * jump
-        return value
-
     def total(self, records: Records) -> int:
         """Return the sum of the whole numbers, exactly."""
         return exact_sum(self.whole(records))

@@ -6,7 +6,8 @@
     design, measures            the table before any data · what it says of every group
     public_keys                 the groups, which must be public
     noisy_totals, expected      noisy totals and formulas in them · errors to expect
-    aggregation, engines        the one query over the rows · DuckDB, Spark
+    selection, engines          which rows are read · DuckDB, Spark
+    totals                      exact totals of the groups, from Arrow batches
     ledger                      how much of the budget is spent
     private_table, writing      the table · as a file, with its sidecar
     privacy_notice              what is said of its privacy, in words and in TOML

@@ -33,7 +33,7 @@ from trueup.files.formats import Format
 from trueup.files.targets import Target
 from trueup.mechanisms.whole_numbers import float_above
 from trueup.microdata.measures import PerRecord
-from trueup.microdata.privacy_notice import SPENT, key, text
+from trueup.microdata.privacy_notice import UNRELEASED, key, text
 
 if sys.platform != "win32":
     import fcntl
@@ -101,15 +101,18 @@ class Ledger:
         except FileNotFoundError:
             if not self.path.absolute().parent.is_dir():
                 raise TrueupError(
-                    f"there is no folder {self.path.parent} for the ledger", f"make it; {SPENT}"
+                    f"there is no folder {self.path.parent} for the ledger",
+                    f"make it; {UNRELEASED}",
                 ) from None
             return {}
         except (OSError, UnicodeDecodeError) as error:
-            raise TrueupError(f"the ledger {self.path} cannot be read: {error}", SPENT) from None
+            raise TrueupError(
+                f"the ledger {self.path} cannot be read: {error}", UNRELEASED
+            ) from None
         try:
             whole = tomllib.loads(raw, parse_float=Fraction)
         except (ValueError, ZeroDivisionError, RecursionError) as error:
-            raise TrueupError(f"the ledger {self.path} is not TOML: {error}", SPENT) from None
+            raise TrueupError(f"the ledger {self.path} is not TOML: {error}", UNRELEASED) from None
         for dataset, entry in whole.items():
             _check_entry(self.path, dataset, entry)
         return whole
@@ -119,7 +122,7 @@ class Ledger:
         if any(isinstance(m, PerRecord) for m in design.measures.values()):
             raise TrueupError(
                 "a ledger counts ε, and the loss through a per-record sum depends on the record",
-                f"release it without a ledger, and add its policy up by yourself; {SPENT}",
+                f"release it without a ledger, and add its policy up by yourself; {UNRELEASED}",
             )
         unit = design.unit or ""
         entry = dict(whole.get(self.dataset, {"unit": unit, "releases": []}))
@@ -127,7 +130,7 @@ class Ledger:
             raise TrueupError(
                 f"the ledger counts the privacy of one {_who(entry['unit'])} of {self.dataset}, "
                 f"and this release would protect one {_who(unit)}: such budgets do not add up",
-                f"use the same unit, or another name for the data set; {SPENT}",
+                f"use the same unit, or another name for the data set; {UNRELEASED}",
             )
         cap = self._cap(entry)
         amount = _decimal(design.epsilon, "epsilon")
@@ -138,7 +141,7 @@ class Ledger:
             raise TrueupError(
                 f"{self.dataset} has {float(cap):g} to spend, {float(spent):g} is spent, and "
                 f"{float(amount):g} more would exceed it",
-                f"{left}; {SPENT}",
+                f"{left}; {UNRELEASED}",
             )
         releases = [*entry["releases"], {"epsilon": amount, "table": table}]
         return {"cap": cap, "unit": unit, "releases": releases}
@@ -148,13 +151,13 @@ class Ledger:
         if known is None:
             raise TrueupError(
                 f"the ledger has no cap for {self.dataset} yet",
-                f"say what all its releases together may spend, e.g. cap 3; {SPENT}",
+                f"say what all its releases together may spend, e.g. cap 3; {UNRELEASED}",
             )
         if self.cap is not None and Fraction(known) != self.cap:
             raise TrueupError(
                 f"the ledger has the cap {float(known):g} for {self.dataset}, not "
                 f"{float(self.cap):g}",
-                f"leave the cap out; to change it, change the ledger {self.path}; {SPENT}",
+                f"leave the cap out; to change it, change the ledger {self.path}; {UNRELEASED}",
             )
         return Fraction(known)
 
@@ -181,7 +184,8 @@ def _check_entry(path: Path, dataset: str, entry: Any) -> None:
     )
     if not good:
         raise TrueupError(
-            f"the ledger {path} has no cap, unit and releases for {dataset}", f"mend it; {SPENT}"
+            f"the ledger {path} has no cap, unit and releases for {dataset}",
+            f"mend it; {UNRELEASED}",
         )
 
 
@@ -211,7 +215,7 @@ def _amount(value: int | Fraction) -> str:
 def _locked(path: Path) -> Iterator[None]:
     """Let one run at a time read and write a ledger."""
     if sys.platform == "win32":
-        raise TrueupError("a ledger needs file locks of Unix", f"keep it by hand; {SPENT}")
+        raise TrueupError("a ledger needs file locks of Unix", f"keep it by hand; {UNRELEASED}")
     handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

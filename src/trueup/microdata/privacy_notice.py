@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trueup.microdata.noisy_totals import Sides, Statistic
     from trueup.noise import Noise
 
-SPENT = "nothing was released, no privacy was spent"
+UNRELEASED = "nothing was released"
 """What a refusal ends with."""
 READER = "_debiased"
 """How the estimates end that a reader makes again: the table has columns of the other names."""

@@ -25,7 +25,7 @@ from typing import Any
 
 from trueup.errors import TrueupError
 from trueup.microdata.measures import PLAIN, key_text, plain_value
-from trueup.microdata.privacy_notice import SPENT
+from trueup.microdata.privacy_notice import UNRELEASED
 
 _MOST = 10**7
 """Groups: they are held in memory, one noisy number each at least."""
@@ -202,6 +202,8 @@ _MOMENT = re.compile(
 )
 _DIGITS = {"TIMESTAMP_S": 0, "TIMESTAMP_MS": 3, "TIMESTAMP_NS": 9}
 """Of a second: more would be rounded to another moment. All other types have microseconds."""
+_WIDE = ("HUGEINT", "UHUGEINT", "UBIGINT")
+"""Whole numbers that 64 bits with a sign do not hold."""
 _ZONED = "TIMESTAMP WITH TIME ZONE"
 _SAYS = {
     "whole": "whole numbers",
@@ -209,7 +211,7 @@ _SAYS = {
     "DATE": "days such as 2024-03-01",
     "TIMESTAMP": "moments such as 2024-03-01 12:00:00, without a time zone",
     _ZONED: "moments with their time zone, such as 2024-03-01 12:00:00+00:00",
-    "text": "text: write keys as the data write them, e.g. 'True'",
+    "text": "text: write keys as the data write them, in quotes, e.g. '002'",
 }
 
 
@@ -269,13 +271,38 @@ def check_category(category: str, name: str, kind: str) -> None:
         if found != category:
             raise TrueupError(
                 f"the category {category!r} of {name} is written {found!r} in the data",
-                f"write {found!r}; {SPENT}",
+                f"write {found!r}; {UNRELEASED}",
             )
 
 
 def as_type(column: str, kind: str) -> str:
     """Return a column of keys, which is text, as it is compared."""
+    if _family(kind) == "whole":
+        return f"TRY_CAST({column} AS {'HUGEINT' if kind.upper() in _WIDE else 'BIGINT'})"
     return f"TRY_CAST({column} AS {kind})" if is_cast(kind) else column
+
+
+def compared(column: str, kind: str, text: str) -> str:
+    """Return a column that makes the groups as it is compared with keys.
+
+    ``text`` is what the engine calls text. Columns of files of text may be compared as numbers.
+    """
+    if _family(kind) == "whole":
+        return as_type(column, kind)
+    return column if is_cast(kind) else f"CAST({column} AS {text})"
+
+
+def as_numbers(keys: Keys, types: Mapping[str, str]) -> dict[str, str]:
+    """Return the types of columns of a file of text, those with whole numbers as keys as such.
+
+    A file of text states no types: the keys say how its columns are read.
+    """
+    numeric = {
+        name: "BIGINT"
+        for name, values in keys.columns().items()
+        if name in types and all(type(value) is int for value in values)
+    }
+    return {**types, **numeric}
 
 
 def _fit(value: Any, name: str, kind: str, dialect: str, what: str = "key") -> str:
@@ -287,7 +314,7 @@ def _fit(value: Any, name: str, kind: str, dialect: str, what: str = "key") -> s
     elif family == "truth":
         found = _TRUTHS.get(text.strip().lower())
     elif family == "text":  # there is no one way to write these
-        found = None if isinstance(value, (bool, datetime.datetime)) else text
+        found = None if isinstance(value, (bool, int, datetime.datetime)) else text
     elif family == "DATE" or family.startswith("TIMESTAMP"):
         found = _moment(text.strip(), family, dialect)
     if found is None:
@@ -319,8 +346,8 @@ def _unfit(value: Any, name: str, kind: str, what: str = "key") -> TrueupError:
     family = "TIMESTAMP" if family.startswith("TIMESTAMP_") else family
     shown = repr(value) if isinstance(value, str) else value
     return TrueupError(
-        f"the {what} {shown} of {name} does not fit its type, {kind}: it would find no rows",
-        f"the column holds {_SAYS.get(family, kind)}; {SPENT}",
+        f"the {what} {shown} of {name} does not fit its type, {kind}",
+        f"the column holds {_SAYS.get(family, kind)}; {UNRELEASED}",
     )
 
 
@@ -328,5 +355,5 @@ def _twice(keys: Keys, i: int, j: int) -> TrueupError:
     one, other = (", ".join(map(key_text, keys.rows[k])) for k in (i, j))
     return TrueupError(
         f"the keys {one} and {other} are the same in the data",
-        f"list every group once; {SPENT}",
+        f"list every group once; {UNRELEASED}",
     )

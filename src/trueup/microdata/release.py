@@ -23,6 +23,7 @@ from trueup.microdata.privacy_notice import Privacy, sidecar
 from trueup.microdata.private_table import PrivateTable, check_noise, columns, noisy
 from trueup.microdata.public_keys import Keys, read_by, read_keys
 from trueup.microdata.report_text import plan_lines, report
+from trueup.microdata.totals import DROP, Reading
 
 _KINDS = {bool: "boolean", int: "bigint", float: "double", str: "string"}  # as Spark says
 
@@ -36,6 +37,7 @@ def release(
     unit: str | None = None,
     at_most: int | None = None,
     missing: Any = None,
+    on_error: str = "refuse",
     weights: Mapping[str, Any] | None = None,
     size: int | None = None,
     ledger: Any = None,
@@ -63,6 +65,10 @@ def release(
     missing
         What to do about missing values: "drop" leaves out rows in which any column that a measure
         reads is missing; a number stands for missing numbers; ``{"sex": "unknown"}`` by column.
+    on_error
+        What to do about values that cannot be used: "refuse" says what is wrong and releases
+        nothing; "drop" leaves such rows out, as if they were not there. A refusal is a function of
+        the data, so that who sees it learns something of them; with "drop" there is none.
     weights
         How the budget is split between measures, e.g. ``{"wage": 2}``; 1 for all others. A count
         beside means and shares of two categories costs nothing, unless it has a weight.
@@ -89,46 +95,51 @@ def release(
     >>> list(out.table.columns)[:5]
     ['state', 'n', 'n_stderr', 'wage_low_noisy', 'wage_high_noisy']
     """
-    design, listed, gaps = read(by, keys, epsilon, unit, at_most, missing, weights, measures, size)
+    request = {"by": by, "keys": keys, "epsilon": epsilon, "unit": unit, "at_most": at_most}
+    request |= {"missing": missing, "on_error": on_error, "weights": weights, "size": size}
+    reading, listed = read(request, measures)
     if ledger is None:
-        return run(data, design, listed, gaps, rng)
-    book = Ledger.read(ledger)
+        return run(data, reading, listed, rng)
+    book, design = Ledger.read(ledger), reading.design
     if rng is not None:
         raise TrueupError("a simulation spends no budget for a ledger to count", "leave one out")
     book.check(design)
-    return run(data, design, listed, gaps, None, lambda: book.spend(design, "in Python"))
+    return run(data, reading, listed, None, lambda: book.spend(design, "in Python"))
 
 
-def read(
-    by: Any,
-    keys: Any,
-    epsilon: Any,
-    unit: Any,
-    at_most: Any,
-    missing: Any,
-    weights: Any,
-    measures: Any,
-    size: Any = None,
-) -> tuple[Design, Keys, dict[str, Any]]:
-    """Return what is asked for, checked as far as that can be done without data."""
+def read(request: Mapping[str, Any], measures: Any) -> tuple[Reading, Keys]:
+    """Return what is asked for, checked as far as that can be done without data.
+
+    ``request`` has the arguments of :func:`release`, by name.
+    """
+    unit, epsilon, on_error = (request.get(name) for name in ("unit", "epsilon", "on_error"))
     if unit is not None and not (isinstance(unit, str) and unit):
         raise TrueupError(f"unit is the name of a column, got {unit!r}", "e.g. unit='person_id'")
     if epsilon is None:
         raise TrueupError("epsilon is not given", "the privacy budget of the whole table, e.g. 1")
-    design = Design.read(measures, epsilon, read_by(by), weights, unit, at_most, size)
-    return design, read_keys(keys, design.by), read_missing(missing, design)
+    if on_error not in (None, "refuse", DROP):
+        raise TrueupError(
+            f"on_error must be 'refuse' or 'drop', got {on_error!r}",
+            "'drop' leaves rows out that cannot be used",
+        )
+    by, at_most, size = (request.get(name) for name in ("by", "at_most", "size"))
+    design = Design.read(
+        measures, epsilon, read_by(by), request.get("weights"), unit, at_most, size
+    )
+    gaps = read_missing(request.get("missing"), design)
+    reading = Reading(design, gaps, drop_errors=on_error == DROP)
+    return reading, read_keys(request.get("keys"), design.by)
 
 
 def run(
     data: Any,
-    design: Design,
+    reading: Reading,
     keys: Keys,
-    missing: Mapping[str, Any],
     rng: Any = None,
     spend: Callable[[], None] | None = None,
 ) -> PrivateTable:
     """Add up, check, spend the budget, and only then draw the noise."""
-    source = generator(rng)
+    design, source = reading.design, generator(rng)
     simulated = source is not None
     _ = design.estimators
     if not simulated:
@@ -136,7 +147,7 @@ def run(
     privacy = Privacy.of(design, simulated=simulated)
     spec, errors = sidecar(design, privacy), plan_lines(design)
     _check_writable(data, keys, spec)
-    totals = engines.totals(data, design, keys, missing, _secret(source), simulated=simulated)
+    totals = engines.totals(data, reading, keys, _secret(source), simulated=simulated)
     wholes = truths(design.statistics, dict(zip(design.totals, totals, strict=True)), source)
     if spend is not None:
         spend()

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from trueup.extras import optional
 from trueup.files import formats, targets
 from trueup.files.duck import Duck
 from trueup.files.sources import Source, find
-from trueup.microdata.design import Design
 from trueup.microdata.release import run
 from trueup.plots.style import require
 
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from trueup.microdata.ledger import Ledger
     from trueup.microdata.private_table import PrivateTable
     from trueup.microdata.public_keys import Keys
+    from trueup.microdata.totals import Reading
 
 _TABLE = "trueup_table"
 _TEXT = formats.Format("csv")  # as a target a sidecar is a file of text like any other
@@ -44,9 +43,8 @@ class Release:
 
     data: Files
     output: str
-    design: Design
+    reading: Reading
     keys: Keys
-    missing: Mapping[str, Any]
     rng: Any = None
     ledger: Ledger | None = None
     target_format: str | None = None
@@ -74,7 +72,7 @@ class Release:
                 stack.enter_context(targets.Target(str(path), kind, force=self.force))
                 for path, kind in ((self.output, form), *((p, _TEXT) for p in self._texts))
             )
-            made = run(self.data, self.design, self.keys, self.missing, self.rng, self._spend)
+            made = run(self.data, self.reading, self.keys, self.rng, self._spend)
             _write(made, table.part, form)
             contents = [made.spec, *([] if self.page is None else [made.page()])]
             for target, content in zip(texts, contents, strict=True):
@@ -97,7 +95,7 @@ class Release:
             for target in written:
                 target.settle(whole=False)
             if isinstance(error, TrueupError) and self.ledger is not None:
-                spent = f"the budget of this release, {self.design.epsilon}, was spent"
+                spent = f"the budget of this release, {self.reading.design.epsilon}, was spent"
                 raise TrueupError(error.message, f"{error.hint}; {spent}") from None
             raise
         for target in written:
@@ -105,13 +103,13 @@ class Release:
 
     def _spend(self) -> None:
         if self.ledger is not None:
-            self.ledger.spend(self.design, self.output)
+            self.ledger.spend(self.reading.design, self.output)
 
     def check(self) -> formats.Format:
         """Return the format of the table; refuse places that are taken, and budgets too large."""
-        _ = self.design.estimators
+        _ = self.reading.design.estimators
         if self.ledger is not None:
-            self.ledger.check(self.design)
+            self.ledger.check(self.reading.design)
         if self.output == "-":
             raise TrueupError(
                 "a private table is written to a file, with its sidecar beside it",
