@@ -1,7 +1,7 @@
 """Where rows are selected and added up: with DuckDB, or in Spark where they are.
 
-DuckDB's rows come as Arrow batches. In Spark the workers add their own rows up by the same function,
-and only totals of groups leave them.
+DuckDB's rows come as Arrow batches. In Spark the workers add their own rows up by the same
+function, and only totals of groups leave them.
 """
 
 from __future__ import annotations
