@@ -200,9 +200,7 @@ def test_nan_in_a_parquet_file_is_missing_whatever_the_file_says_of_other_values
     known = [x for x in rows if x is not None and x == x]
     asked = {"epsilon": 10_000, "rng": 1, "n": "count", "x": "sum(x, 0, 10)"}
     for data in (path, duckdb.read_parquet(str(path))):
-        with pytest.raises(
-            tu.TrueupError, match=": x is missing in some rows|^x is missing in some rows"
-        ):
+        with pytest.raises(tu.TrueupError, match="x is missing in some rows"):
             tu.release(data, **asked)
         assert tu.release(data, **asked, missing="drop").columns["n_noisy"] == [len(known)]
         made = tu.release(data, **asked, missing=7)

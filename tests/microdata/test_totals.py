@@ -117,7 +117,7 @@ def test_a_bad_row_is_refused_in_a_public_group_only(make, bad, what, tmp_path):
     for others in ([0.25, 0.5], [2.0, 3.0], [0.0, 9.0]):  # within the bounds, beyond, on both sides
         data = {"state": ["A", "A", "B"], "x": [others[0], bad, others[1]], "y": [1.0, 2.0, 3.0]}
         measures = {"x": what, "y": "sum(y, 0, 3)", "n": "count"}
-        with pytest.raises(tu.TrueupError, match="x (is missing|has values that are)"):
+        with pytest.raises(tu.TrueupError, match=r"x (is missing|has values that are)"):
             totals(make(data, tmp_path), measures, ["A", "B"])
         found = totals(make(data, tmp_path), measures, ["B"])
         good = {**data, "x": [others[0], 0.75, others[1]]}
