@@ -32,7 +32,7 @@ _COMMA = re.compile(r",(?![^\[(]*[\])])|\band\b")
 _MEMBER = re.compile(r"(.+)\bin\s*\[(.+),(.+)\]\s*", re.DOTALL)
 _DECIMAL = re.compile(r"(?<![\w.])(?:\d{1,30}\.\d{0,30}|\.\d{1,30})(?![\w.])")
 _ROUNDS = 8  # of tightening: bounds rounded to integers may narrow the others
-_MOST_ROWS = 200  # kept by an elimination, which may square their number: any are true
+_DENOMINATOR = 10_000  # of a multiplier: any is sound, and conditions have short coefficients
 _LARGEST = 1_000_000  # number in a condition for a solver with tolerances of 1e-7
 _NODES = 1_000  # of its search among integers, which may be endless without bounds
 _INFEASIBLE = 2  # its answer
@@ -91,14 +91,6 @@ class Condition:
         scaled = self.scaled()
         low = sympy.floor(scaled.low) + 1 if self.strict else sympy.ceiling(scaled.low)
         return Condition(scaled.terms, low)
-
-    def joined(self, other: Condition, name: str) -> Condition:
-        """Return the sum with another condition in which a statistic cancels."""
-        first, second = dict(self.terms), dict(other.terms)
-        v, w = abs(second[name]), abs(first[name])
-        names = sorted((first.keys() | second.keys()) - {name})
-        terms = ((n, v * first.get(n, 0) + w * second.get(n, 0)) for n in names)
-        return Condition(tuple((n, c) for n, c in terms if c), v * self.low + w * other.low)
 
     def excess(self, values: Mapping[str, Any]) -> Any:
         """Return Σ cᵢ·qᵢ − low: not negative where the condition holds."""
@@ -280,12 +272,17 @@ def tightened(
     for _ in range(_ROUNDS):
         before = dict(known)
         for name in known:
-            known[name] = _hull(name, known, tied)
+            low, high = _least(name, 1, known, tied), -_least(name, -1, known, tied)
+            known[name] = both(name, known[name], Interval(_end(low), _end(high)))
         if known == before:
             break
     if not possible(known, tied):
         _refuse(tied)
     return known, tuple(c for c in tied if not c.least(known) >= 0)
+
+
+def _end(bound: sympy.Expr) -> sympy.Expr | None:
+    return bound if bound.is_Rational else None
 
 
 def _refuse(tied: Sequence[Condition]) -> NoReturn:
@@ -294,42 +291,40 @@ def _refuse(tied: Sequence[Condition]) -> NoReturn:
     )
 
 
-def _hull(name: str, known: Box, tied: Sequence[Condition]) -> Interval:
-    """Return the bounds of one statistic that follow, by Fourier-Motzkin elimination."""
-    rows = [*tied, *(row for n, bounds in known.items() for row in _rows(n, bounds))]
-    for other in known:
-        if other != name:
-            rows = _without(other, rows)
-    found = {name: known[name]}
-    for row in rows:
-        if row.terms:
-            _bound(found, row)
-        elif row.low > 0:
-            _refuse(tied)
-    return found[name]
+def _least(name: str, sign: int, box: Box, tied: Sequence[Condition]) -> sympy.Expr:
+    """Return a lower bound of sign·q that follows from bounds and conditions Aq ≥ b, exactly.
+
+    Whatever the y ≥ 0, sign·q = yᵀAq + (sign·q − yᵀAq) is at least yᵀb + the least of the rest on
+    the box. The solver's duals, made fractions, are the y for which that is most.
+    """
+    rows, names = _matrix(box, tied), list(box)
+    found = scipy.optimize.linprog(
+        [float(sign * (n == name)) for n in names],
+        A_ub=[[-x for x in row] for row in rows],
+        b_ub=[-float(c.low) for c in tied],
+        bounds=[(float(b.low), float(b.high)) for b in box.values()],
+    )
+    if found.status == _INFEASIBLE and _is_small(box, tied):
+        _refuse(tied)
+    rest, total = dict.fromkeys(names, sympy.S.Zero) | {name: sympy.Integer(sign)}, sympy.S.Zero
+    duals = found.ineqlin.marginals if found.status == 0 else np.zeros(len(tied))
+    for condition, dual in zip(tied, duals, strict=True):
+        y = sympy.Rational(Fraction(max(0.0, -float(dual))).limit_denominator(_DENOMINATOR))
+        total += y * condition.low
+        for n, c in condition.terms:
+            rest[n] -= y * c
+    return total + Condition(tuple((n, c) for n, c in rest.items() if c), sympy.S.Zero).least(box)
 
 
-def _rows(name: str, bounds: Interval) -> Iterable[Condition]:
-    low, high = bounds.bounds
-    one = sympy.Integer(1)
-    if low is not None:
-        yield Condition(((name, one),), _rational(low))
-    if high is not None:
-        yield Condition(((name, -one),), -_rational(high))
+def _matrix(box: Mapping[str, Interval], tied: Sequence[Condition]) -> list[list[float]]:
+    return [[float(dict(c.terms).get(name, 0)) for name in box] for c in tied]
 
 
-def _without(name: str, rows: Sequence[Condition]) -> list[Condition]:
-    """Return what conditions say of all statistics but one."""
-    found: dict[Any, Condition] = {}
-    above = [row for row in rows if dict(row.terms).get(name, 0) > 0]
-    below = [row for row in rows if dict(row.terms).get(name, 0) < 0]
-    kept = [row for row in rows if name not in row.names]
-    for row in (*kept, *(u.joined(v, name) for u in above for v in below)):
-        size = abs(row.terms[0][1]) if row.terms else sympy.Integer(1)
-        unit = Condition(tuple((n, c / size) for n, c in row.terms), row.low / size)
-        if unit.terms not in found or found[unit.terms].low < unit.low:
-            found[unit.terms] = unit
-    return list(found.values())[:_MOST_ROWS]
+def _is_small(box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
+    """Whether the solver's tolerances are small beside all numbers."""
+    numbers = [abs(x) for c in tied for x in (*dict(c.terms).values(), c.low)]
+    numbers += [abs(b) for i in box.values() for b in i.bounds if b is not None]
+    return max(numbers, default=0) <= _LARGEST
 
 
 def possible(box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
@@ -341,21 +336,17 @@ def possible(box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
     >>> possible(box, tied), possible({n: b.integers() for n, b in box.items()}, tied)
     (True, False)
     """
-    names = list(box)
     rows = [c.scaled() for c in tied]
-    numbers = [abs(x) for row in rows for x in (*dict(row.terms).values(), row.low)]
-    numbers += [abs(b) for i in box.values() for b in i.bounds if b is not None]
-    if not rows or max(numbers) > _LARGEST:  # the solver has tolerances
+    if not rows or not _is_small(box, rows):
         return True
     found = scipy.optimize.milp(
-        np.zeros(len(names)),
-        integrality=np.array([box[n].lattice for n in names], int),
+        np.zeros(len(box)),
+        integrality=np.array([b.lattice for b in box.values()], int),
         bounds=scipy.optimize.Bounds(
             [float(b.low) for b in box.values()], [float(b.high) for b in box.values()]
         ),
         constraints=scipy.optimize.LinearConstraint(
-            [[float(dict(row.terms).get(n, 0)) for n in names] for row in rows],
-            [float(row.low) for row in rows],
+            _matrix(box, rows), [float(row.low) for row in rows]
         ),
         options={"node_limit": _NODES},
     )
