@@ -13,14 +13,11 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.opaque import Opaque
 from trueup.inputs import NUMBER, broadcast
-from trueup.inverse.closed_ends import grids, of_ratio, projected
-from trueup.inverse.monotone import direction
-from trueup.inverse.projection import box, completed, image, rescaled, slopes
-from trueup.inverse.quotient import Quotient, quotient
+from trueup.inverse.projection import box, grids, image, projected, rescaled, slopes
+from trueup.inverse.ratio import Quotient, of_ratio, quotient
 from trueup.kernels.grid import Grid, columns
-from trueup.noise.half_planes import with_quantiles
+from trueup.noise.ratio_regions import with_quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +36,7 @@ class Intervals:
     def __init__(
         self, f: sympy.Expr, statistics: Sequence[Statistic], tied: Sequence[Condition]
     ) -> None:
-        self.f, self.statistics, self.tied = f, statistics, tied
+        self.f, self.statistics, self.tied = f, tuple(statistics), tied
         self._by_level: dict[tuple[object, ...], tuple[Grid, Grid]] = {}
 
     @cached_property
@@ -51,24 +48,12 @@ class Intervals:
         except TrueupError:  # only moments are known
             return NORMAL
         if len(self.statistics) == 1:
-            return "exact" if direction(self.f, self.statistics[0]) else NORMAL
-        if self._quotient is not None:
-            return "ratio"
-        return NORMAL if self.f.has(Opaque) else "projection"
+            return "exact" if slopes(self.f, self.statistics) else "projection"
+        return "projection" if self._quotient is None else "ratio"
 
     @cached_property
     def _quotient(self) -> Quotient | None:
         return quotient(self.f, self.statistics, self.tied)
-
-    @cached_property
-    def _completed(self) -> sympy.Expr:
-        return completed(self.f, self.statistics)
-
-    @cached_property
-    def _slopes(self) -> tuple[int, ...] | None:
-        if self.method == "exact":
-            return (direction(self.f, self.statistics[0]),)
-        return slopes(self.f, self.statistics)
 
     def at(self, values: Sequence[Any], level: float) -> tuple[Any, Any]:
         """Return the ends at published values of any shapes that go together."""
@@ -105,9 +90,7 @@ class Intervals:
         if self.method == "ratio" and self._quotient is not None:
             low, high = self._quotient.under(statistics).interval(x, level)
         else:
-            whole = [s.symbol for s in statistics if s.domain.lattice]
-            at = box(statistics, x, level)
-            low, high = image(self._completed, at, self._slopes, whole, self.tied)
+            low, high = image(self.f, box(statistics, x, level), self.statistics, self.tied)
         for v in x:
             missing = np.isnan(v)
             if missing.any():
@@ -123,6 +106,6 @@ class Intervals:
             if self.method == "ratio" and self._quotient is not None:
                 ends = of_ratio(self._quotient, level, scales)
             else:
-                ends = projected(self._completed, self.statistics, level, self._slopes, scales)
+                ends = projected(self.f, self.statistics, level, scales)
             self._by_level[key] = grids(ends, self.statistics, scales)
         return self._by_level[key]

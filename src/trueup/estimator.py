@@ -216,10 +216,10 @@ class Estimator:
           is; the ratios that it does not exclude are taken, within what the domain allows. Where
           they are all ratios but some in between (n is hardly known), their hull is given, which
           may reach to the ends of the domain or to ±inf.
-        - "projection": other functions of several statistics. A box around the noise is mapped
-          through f; conservative.
-        - "normal approximation", estimate ± z·stderr, otherwise. It is too short for small counts.
-          A nearly unbiased estimator adds its largest bias.
+        - "projection": other functions. A box around the noise, cut by the domain, is mapped by
+          f; conservative for several statistics.
+        - "normal approximation", estimate ± z·stderr, where only moments of a noise are known. It
+          is too short for small counts.
 
         Examples
         --------

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import trueup as tu
@@ -65,14 +67,52 @@ def test_known_numbers_of_a_ratio_leave_the_scales_to_the_noisy_ones(formula: st
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("x", [-0.5, 0.1, 0.7])
-def test_at_a_bound_without_a_value_the_limit_is_an_end(x: float) -> None:
-    """q²·log(q) falls from its limit 0 at 0."""
-    est = tu.unbiased("q**2*log(q)", tu.Laplace(0.2), (0, 0.5))
-    low, high = (min(max(x + s * 0.2 * math.log(10), 0.0), 0.5) for s in (-1, 1))
-    expected = [q * q * math.log(q) if q else 0.0 for q in (high, low)]
-    assert est.interval(x, level=LEVEL) == pytest.approx(expected, rel=1e-12)
-    assert ends(est, q=x) == pytest.approx(expected, rel=1e-12)
+TURNING: dict[str, Callable[[Any], Any]] = {
+    "q**2*exp(-q/50)": lambda q: q**2 * np.exp(-q / 50),
+    "q**3 - 27*q": lambda q: q**3 - 27 * q,
+    "(q - 7)**4": lambda q: (q - 7) ** 4,
+}
+
+
+@pytest.mark.parametrize("x", [-40.0, -4.0, 2.0, 5.0, 9.0, 30.0, 99.0])
+@pytest.mark.parametrize("f", TURNING)
+def test_turns_between_the_ends_of_the_noise_count(f: str, x: float) -> None:
+    """Against the extremes on a fine grid, which misses a turn by half the curvature times h²."""
+    est = tu.unbiased(f, tu.Laplace(1))
+    grid = x + math.log(10) * np.linspace(-1, 1, 100_001)
+    values = TURNING[f](grid)
+    expected = [values.min(), values.max()]
+    assert est.interval(x, level=LEVEL) == pytest.approx(expected, rel=1e-7, abs=1e-6)
+    assert ends(est, q=x) == pytest.approx(est.interval(x, level=LEVEL), rel=1e-12)
+
+
+COUNTED: dict[str, Callable[[int], float]] = {
+    "abs(n - 5)": lambda n: abs(n - 5),
+    "where(n >= 1, 1/n, 0)": lambda n: 1 / n if n >= 1 else 0,
+    "where(n < 5, 0, n)": lambda n: 0 if n < 5 else n,
+    "where(n == 3, 1, 0)": lambda n: n == 3,
+    "n*(n - 1)/2": lambda n: n * (n - 1) / 2,
+}
+
+
+@pytest.mark.parametrize("x", [-30, -3, 0, 1, 4, 5, 6, 9, 20])
+@pytest.mark.parametrize("f", COUNTED)
+def test_turns_and_jumps_of_a_function_of_a_count(f: str, x: int) -> None:
+    """P(|Z| > 4) = 0.102 and P(|Z| > 5) = 0.062 under discrete Laplace noise of scale 2."""
+    est = tu.unbiased(f, tu.DiscreteLaplace(2), (0, None))
+    reach = range(max(x - 5, 0), max(x + 5, 0) + 1)
+    values = [float(COUNTED[f](n)) for n in reach]
+    assert est.interval(x, level=LEVEL) == pytest.approx((min(values), max(values)), abs=1e-14)
+    assert ends(est, n=x) == pytest.approx((min(values), max(values)), abs=1e-14)
+
+
+def test_infinitely_many_turns_have_no_formula() -> None:
+    est = tu.unbiased("sin(q)", tu.Laplace(0.1))
+    assert est.interval(0.0, level=LEVEL) == pytest.approx(
+        [math.sin(s * 0.1 * math.log(10)) for s in (-1, 1)], rel=0.05
+    )
+    with pytest.raises(tu.TrueupError, match=r"goes up and down .* has no formula"):
+        est.sql("sqlite", "low")
 
 
 @pytest.mark.parametrize("loc", [0, 1.5, -2])

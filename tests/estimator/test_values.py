@@ -456,22 +456,6 @@ def test_a_wider_level_gives_a_wider_interval() -> None:
     assert np.all(wide[1] >= narrow[1])
 
 
-def test_other_intervals_say_that_they_approximate() -> None:
-    est = made("piecewise")
-    square = tu.unbiased("q**2", tu.Laplace(1))
-    assert square.interval_method == "normal approximation"
-    low, high = square.interval(3.0)
-    same(
-        [low, high],
-        [
-            square(3.0) - 1.959963984540054 * square.stderr(3.0),
-            square(3.0) + 1.959963984540054 * square.stderr(3.0),
-        ],
-    )
-    assert "normal approximation" in square.explain()
-    assert est.interval_method in ("exact", "normal approximation")
-
-
 # -- Student t below five degrees: the characteristic function by another road -----------
 
 

@@ -31,17 +31,6 @@ MISSING = frozenset(
 WITHOUT_SD = frozenset({"(c-d)/(a+b+c+d)"})
 """Formulas of four counts whose sd is refused."""
 
-UNCOVERED = frozenset(
-    {
-        *(f"{f} | n DiscreteLaplace(2) | n >= 0" for f in ("abs(n-5)", "where(n>0,1/n,0)")),
-        *(f"{f} | n DiscreteLaplace(2) | n >= 0" for f in ("where(n>=10,1,0)", "where(n<5,0,n)")),
-        *(f"{f} | q Gaussian(2) | no bounds" for f in ("q**2", "q**3-2*q")),
-        *(f"{f} | q DiscreteGaussian(2) | no bounds" for f in ("q**2", "q**3-2*q")),
-        *(f"{f} | q Staircase(1) | no bounds" for f in ("q**2", "q**3-2*q")),
-    }
-)
-"""Cases whose intervals of level 0.95 cover too seldom."""
-
 BY_NAME = {case.name: case for case in CASES}
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from trueup.errors import TrueupError
 from trueup.files.shared_parts import layered
-from trueup.inverse.closed_ends import ENDS
+from trueup.inverse.projection import ENDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -13,7 +13,7 @@ import numpy as np
 from trueup.errors import BoundWarning, TrueupError
 from trueup.formula.text import text
 from trueup.frames.columns import Column, Piece, either
-from trueup.inverse.closed_ends import ENDS
+from trueup.inverse.projection import ENDS
 from trueup.kernels.grid import columns
 from trueup.tables.bounds import SAMPLE, bounds_of
 from trueup.tables.empty import empties_of

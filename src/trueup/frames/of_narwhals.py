@@ -11,7 +11,7 @@ import narwhals as nw
 from trueup.extras import optional
 from trueup.frames.columns import not_numbers
 from trueup.frames.expressions import of_grid, root
-from trueup.inverse.closed_ends import ENDS
+from trueup.inverse.projection import ENDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -161,7 +161,7 @@ def _halved(
     index = owner
     for s, whole in axes.items():
         low, high = (np.clip(end, -FAR, FAR) for end in cells[s])
-        middle = np.floor(_middle(low, high)) if whole else _middle(low, high)
+        middle = np.floor(halfway(low, high)) if whole else halfway(low, high)
         middle = np.clip(middle, low, high)
         after = np.minimum(middle + 1, high) if whole else middle
         is_cut = low < high
@@ -175,7 +175,7 @@ def _halved(
     return {s: halves.get(s, (low[index], high[index])) for s, (low, high) in cells.items()}
 
 
-def _middle(low: Floats, high: Floats) -> Floats:
+def halfway(low: Floats, high: Floats) -> Floats:
     """Return a point inside: 0, or in the middle of the decades of a cell that spans some."""
     near, far = np.minimum(abs(low), abs(high)), np.maximum(abs(low), abs(high))
     size = np.sqrt(np.maximum(near, 1.0)) * np.sqrt(far)

@@ -1,52 +1,65 @@
-"""Intervals for any function of several statistics: a box around the noise, mapped through f.
+"""Intervals for any function: a box around the noise, mapped through f.
 
 Each published number is undone by itself, at a level that gives all of them together the level
 wanted; the box of true values is cut by the domain, and its image under f covers f(q) at least as
-often. Where f is continuous and rises or falls along every axis the image lies between two corners;
-elsewhere it is enclosed by interval arithmetic on a few cells of the box, those that meet the
-conditions between the statistics.
+often. Where f rises or falls along every axis the image lies between two corners; of one statistic
+also the values at the points where f turns or jumps count. Elsewhere f is read at all integers of
+the box, or enclosed by interval arithmetic on a few cells of it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sympy
-from sympy.core.relational import Relational
 
-from trueup.enclosure.intervals import Range
-from trueup.enclosure.ranges import Walk, constant_bounds
+from trueup.domain import Interval
 from trueup.errors import TrueupError
-from trueup.exact import symbolic
 from trueup.formula.opaque import Opaque
-from trueup.formula.substitution import at, rational
 from trueup.formula.unkinked import without_kinks
-from trueup.inverse.approach import approach
-from trueup.inverse.definite import definite
+from trueup.inverse import smooth
+from trueup.inverse.cells import halfway
 from trueup.inverse.jets import derivative
-from trueup.inverse.regularity import Guard, guards_of, singularities
+from trueup.inverse.ranges import Walk
 from trueup.kernels.evaluate import evaluate
-from trueup.noise.half_planes import reach
+from trueup.kernels.grid import Grid
+from trueup.noise.ratio_regions import reach
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from trueup.domain import Interval
     from trueup.formula.linear import Condition
     from trueup.inverse.solve import Statistic
     from trueup.noise.base import Noise
 
     Floats = NDArray[np.float64]
-    Box = Mapping[sympy.Symbol, tuple[Floats, Floats]]
+    Ends = tuple[Floats, Floats]
+    Formulas = tuple[sympy.Expr, sympy.Expr]
+    Box = Mapping[sympy.Symbol, Ends]
+    Scales = Mapping[sympy.Symbol, sympy.Symbol]
+
+ENDS = ("low", "high")
+"""The outputs that are ends of an interval."""
+
+HINT = "collect the table first: in memory every interval is computed"
 
 MOST_LEVELS = 2000
 """Pairs of noise scales in a column: on the integers each takes a tenth of a second."""
 
+MOST_INTEGERS = 4096
+"""Points of one box that are read one by one; larger boxes are enclosed in cells."""
+
+_MOST_TURNS = 24  # a formula has two comparisons for each of them
+_MOST_PIECES = 64  # that are open at once: some leave two for each turn
+_FAR, _TINY, _HALVINGS = 1e100, 1e-12, 130  # the first 60 lead from 1e100 to 1e-15
+_ALL = 1_000_000  # integers of a bounded domain at which all values of f are compared
+_VALUES = 2**20  # read at once: eight megabytes
 _CELLS = 64  # of a box: they halve what interval arithmetic adds, several times
 
 
@@ -137,8 +150,12 @@ def is_multiple(noise: Noise) -> bool:
     return hasattr(noise, noise.scale_name) and not getattr(noise, "loc", 0)
 
 
-def completed(f: sympy.Expr, statistics: Sequence[Statistic]) -> sympy.Expr:
-    """Return f of one statistic with its limit at a bound where it has no value as written.
+# -- which way f goes ------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def slopes(f: sympy.Expr, statistics: tuple[Statistic, ...]) -> tuple[int, ...] | None:
+    """Return the direction of f along every axis of the domain, None where it is not proven.
 
     Examples
     --------
@@ -146,181 +163,322 @@ def completed(f: sympy.Expr, statistics: Sequence[Statistic]) -> sympy.Expr:
     >>> from trueup.inverse.solve import Statistic
     >>> from trueup.noise.laplace import Laplace
     >>> q = sympy.Symbol("q", real=True)
-    >>> completed(q**2 * sympy.log(q), [Statistic(q, Laplace(1), Interval(0, 1))])
-    Piecewise((0, Eq(q, 0)), (q**2*log(q), True))
+    >>> slopes(1 / q, (Statistic(q, Laplace(2), Interval(1, None)),))
+    (-1,)
     """
-    if len(statistics) != 1 or f.has(Opaque):
-        return f
-    symbol, domain = statistics[0].symbol, statistics[0].domain
-    found = f
-    for bound, side in zip(domain.bounds, (1, -1), strict=True):
-        if bound is None or not np.isnan(evaluate(f, {symbol: np.array([float(bound)])})[0]):
-            continue
-        limit = approach(rational(f), symbol, symbolic(bound), side).limit
-        if limit is not None:
-            found = sympy.Piecewise((limit, sympy.Eq(symbol, symbolic(bound))), (found, True))
-    return found
-
-
-def slopes(f: sympy.Expr, statistics: Sequence[Statistic]) -> tuple[int, ...] | None:
-    """Return the direction of f along every axis of the domain, None where it is not proven."""
-    try:
-        return _slopes(f, statistics)
-    except TypeError:  # sympy compares with NaN: between whole numbers f may be undefined
+    line = {s.symbol: Interval(*s.domain.bounds) for s in statistics}  # no jumps between integers
+    if len(statistics) == 1 and statistics[0].domain.lattice:
+        found = _by_values(f, statistics[0])
+        if found is not None:
+            return (found,) if found else None
+    if f.has(Opaque):
         return None
+    signs = tuple(smooth.monotone(f, q, line) if q in f.free_symbols else 1 for q in line)
+    return signs if all(signs) else None
 
 
-def _slopes(f: sympy.Expr, statistics: Sequence[Statistic]) -> tuple[int, ...] | None:
-    domain = {s.symbol: s.domain for s in statistics}
-    if not _joins(f, domain):
+def _by_values(f: sympy.Expr, statistic: Statistic) -> int | None:
+    """Return the direction of f on few integers, 0 if it has none, None if they are many."""
+    low, high = map(float, (statistic.domain.low, statistic.domain.high))
+    if high - low > _ALL:
         return None
-    found = []
-    for s in statistics:
-        if any(p.kind not in ("mild", "kink") for p in singularities(f, s.symbol, s.domain)):
-            return None
-        slope = derivative(without_kinks(f), s.symbol, 1)
-        sign = definite(slope, domain, strict=False)
-        if not sign and slope.is_rational_function(*domain):
-            sign = definite(sympy.factor(sympy.together(slope)), domain, strict=False)
-        found.append(sign)
-    return tuple(found) if all(found) else None
+    steps = np.diff(evaluate(f, {statistic.symbol: np.arange(low, high + 1)}))
+    return 1 if (steps >= 0).all() else -1 if (steps <= 0).all() else 0
 
 
-def _joins(f: sympy.Expr, domain: Mapping[sympy.Symbol, Interval]) -> bool:
-    """Whether f is continuous wherever several statistics together could make it break.
+class Turn(NamedTuple):
+    """Where f turns or jumps: on [low, high], tiny, it lies between ``least`` and ``most``."""
 
-    Along s = n it may jump, along s + n = 1 have a pole: along an axis neither is seen.
-    """
-    for node in sympy.preorder_traversal(f):
-        if isinstance(node, (sympy.Abs, sympy.Min, sympy.Max)):
-            continue
-        if isinstance(node, sympy.Piecewise):
-            tests = [t for _, test in node.args for t in test.atoms(Relational)]
-            crossed = [
-                t for t in tests if len(t.free_symbols) > 1 and not definite(t.lhs - t.rhs, domain)
-            ]
-            if crossed and not _agree(node):
-                return False
-        elif not isinstance(node, Relational):
-            for guard in guards_of(node):
-                if len(guard.expr.free_symbols) > 1 and not _kept(node, guard, domain):
-                    return False
-    return True
+    low: float
+    high: float
+    least: float
+    most: float
 
 
-def _kept(node: sympy.Basic, guard: Guard, domain: Mapping[sympy.Symbol, Interval]) -> bool:
-    """Whether a guard keeps its sign on the domain; where a root begins, it may be zero."""
-    if not guard.signed:
-        return definite(guard.expr, domain) != 0
-    begins = isinstance(node, (sympy.asin, sympy.acos, sympy.acosh)) or (
-        isinstance(node, sympy.Pow) and node.exp.is_positive
-    )
-    return definite(guard.expr, domain, strict=not begins) > 0
-
-
-def _agree(cases: sympy.Piecewise) -> bool:
-    """Whether two cases have the same value where the sides of their comparison are equal.
+@lru_cache(maxsize=256)
+def turns(f: sympy.Expr, statistic: Statistic) -> tuple[Turn, ...] | None:
+    """Return where f may turn or jump, None unless it is proven to be monotone in between.
 
     Examples
     --------
-    >>> s, n = sympy.symbols("s n", real=True)
-    >>> [_agree(sympy.Piecewise((s, s > 2 * n), (x, True))) for x in (2 * n, n)]
-    [True, False]
+    >>> from trueup.domain import Integers
+    >>> from trueup.inverse.solve import Statistic
+    >>> from trueup.noise.discrete_laplace import DiscreteLaplace
+    >>> n = sympy.Symbol("n", real=True)
+    >>> turns((n - 3) ** 2, Statistic(n, DiscreteLaplace(2), Integers(0, None)))
+    (Turn(low=3.0, high=3.0, least=0.0, most=0.0),)
     """
-    (value, test), *rest = cases.args
-    if len(rest) != 1 or rest[0].cond != sympy.true or not isinstance(test, Relational):
-        return False
-    difference = sympy.expand(test.lhs - test.rhs)
-    for q in sorted(difference.free_symbols, key=str):
-        slope = difference.diff(q)
-        if slope.is_number and slope.is_nonzero:
-            apart = at(value - rest[0].expr, {q: sympy.expand(q - difference / slope)})
-            return bool(sympy.expand(apart) == 0)
-    return False
+    symbol, whole = statistic.symbol, statistic.domain.lattice
+    pieces = None if f.has(Opaque) else _pieces(f, statistic)
+    if pieces is None:
+        return None
+    found: list[Turn] = []
+    sign = 0
+    for low, high, here in pieces:
+        if here and here == -sign:
+            found += _turned(f, symbol, (low, low), whole=whole)
+        elif math.isnan(here):
+            found += _turned(f, symbol, (low, high), whole=whole)
+        sign = int(here) if here in (-1, 1) else 0 if math.isnan(here) else sign
+    return tuple(dict.fromkeys(found)) if len(found) <= _MOST_TURNS else None
+
+
+def _pieces(f: sympy.Expr, statistic: Statistic) -> list[tuple[float, float, float]] | None:
+    """Return the domain in pieces, each with the sign of the slope of f; tiny ones have NaN."""
+    symbol, domain = statistic.symbol, statistic.domain
+    slope = derivative(without_kinks(f), symbol, 1)
+    low, high = (np.clip([float(end)], -_FAR, _FAR) for end in (domain.low, domain.high))
+    found: list[tuple[float, float, float]] = []
+    for _ in range(_HALVINGS):
+        walk = Walk({symbol: (low, high)})
+        least, most, _ = walk.range(slope)
+        sign = np.where(most <= 0, np.where(least >= 0, 0, -1.0), np.where(least >= 0, 1.0, np.nan))
+        sign[~walk.range(f).sure] = np.nan
+        left = np.isnan(sign) & (high - low > _TINY * np.maximum(np.abs(low), 1e-3))
+        done = ~left
+        found += zip(low[done].tolist(), high[done].tolist(), sign[done].tolist(), strict=True)
+        if not left.any():
+            return sorted(found)
+        if left.sum() > _MOST_PIECES:
+            return None
+        low, high = low[left], high[left]
+        cut = halfway(low, high)
+        low, high = np.concatenate([low, cut]), np.concatenate([cut, high])
+    return None
+
+
+def _turned(
+    f: sympy.Expr, symbol: sympy.Symbol, place: tuple[float, float], *, whole: bool
+) -> list[Turn]:
+    """Return what f is at a turn; of integers those around it, one by one."""
+    low, high = place
+    if not whole:
+        least, most, _ = Walk({symbol: (np.array([low]), np.array([high]))}).range(f)
+        return [Turn(low, high, float(least[0]), float(most[0]))]
+    at = np.arange(math.floor(low), math.ceil(high) + 1.0)
+    values = evaluate(f, {symbol: at})
+    return [Turn(*map(float, (k, k, y, y))) for k, y in zip(at, values, strict=True)]
+
+
+# -- images of boxes -------------------------------------------------------------------------------
 
 
 def image(
-    f: sympy.Expr,
-    ranges: Box,
-    signs: tuple[int, ...] | None,
-    whole: Collection[sympy.Symbol] = (),
-    tied: Sequence[Condition] = (),
-) -> tuple[Floats, Floats]:
+    f: sympy.Expr, ranges: Box, statistics: tuple[Statistic, ...], tied: Sequence[Condition] = ()
+) -> Ends:
     """Return the least and the largest value of f on boxes, or numbers beyond them.
 
-    ``whole`` are the statistics that are whole numbers; points outside the conditions of ``tied``
-    do not count, unless the box has no others. At a corner where f has only a limit, as n²·log(n)
-    has at 0, the end is that of the cells.
+    Points outside the conditions of ``tied`` do not count, unless the box has no others.
     """
-    if signs is None:
-        return _enclosed(f, ranges, whole, tied)
-    low, high = (
-        evaluate(
-            f,
-            {
-                q: ends[(sign < 0) ^ side]
-                for (q, ends), sign in zip(ranges.items(), signs, strict=True)
-            },
-        )
-        for side in (False, True)
-    )
-    known = np.logical_and.reduce([~np.isnan(end) for ends in ranges.values() for end in ends])
-    lost = known & (np.isnan(low) | np.isnan(high))
+    signs = slopes(f, statistics)
+    if signs is not None:
+        low, high = (evaluate(f, corner) for corner in corners(ranges, signs))
+    elif len(statistics) == 1 and (turned := turns(f, statistics[0])) is not None:
+        low, high = _turning(f, ranges, turned)
+    else:
+        return _around(f, ranges, statistics, tied)
+    known = ~np.isnan(np.sum([end for ends in ranges.values() for end in ends], axis=0))
+    lost = known & (np.isnan(low) | np.isnan(high))  # at a corner f may have a limit only
     if lost.any():
-        there = {q: (a[lost], b[lost]) for q, (a, b) in ranges.items()}
-        low, high = low.copy(), high.copy()
-        for end, found in zip((low, high), _enclosed(f, there, whole, tied), strict=True):
-            end[lost] = np.where(np.isnan(end[lost]), found, end[lost])
+        low[lost], high[lost] = _around(f, _rows(ranges, lost), statistics, tied)
     return low, high
 
 
-def _enclosed(
-    f: sympy.Expr, ranges: Box, whole: Collection[sympy.Symbol], tied: Sequence[Condition]
-) -> tuple[Floats, Floats]:
-    """Return numbers around the values of f on boxes, cell by cell."""
-    pieces = round(_CELLS ** (1 / len(ranges)))
-    shape = np.shape(next(iter(ranges.values()))[0])
-    low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
-    least, most = low.copy(), high.copy()
-    cuts = {q: _cut(*ends, pieces, whole=q in whole) for q, ends in ranges.items()}
-    for choice in product(range(pieces), repeat=len(ranges)):
-        walk = Walk({q: cuts[q][i] for q, i in zip(ranges, choice, strict=True)})
-        allowed = _told(walk, tied)
-        below, above, _ = walk.range(f)
-        low = np.where(allowed, np.minimum(low, below), low)
-        high = np.where(allowed, np.maximum(high, above), high)
-        least, most = np.minimum(least, below), np.maximum(most, above)
-    outside = low > high
-    return np.where(outside, least, low), np.where(outside, most, high)
+def corners(
+    ranges: Mapping[sympy.Symbol, Any], signs: Sequence[int]
+) -> list[dict[sympy.Symbol, Any]]:
+    """Return the corners of a box at which a monotone f is least and largest."""
+    return [
+        {q: ends[(sign < 0) ^ side] for (q, ends), sign in zip(ranges.items(), signs, strict=True)}
+        for side in (False, True)
+    ]
 
 
-def _cut(low: Floats, high: Floats, pieces: int, *, whole: bool) -> list[tuple[Floats, Floats]]:
-    """Return cells that hold all of an interval, or all of its whole numbers.
+def _turning(f: sympy.Expr, ranges: Box, turned: Sequence[Turn]) -> Ends:
+    """Return the extremes of f at both ends of intervals and at the turns in between."""
+    ((symbol, (start, stop)),) = ranges.items()
+    ends = [evaluate(f, {symbol: end}) for end in (start, stop)]
+    low, high = np.minimum(*ends), np.maximum(*ends)
+    for turn in turned:
+        met = (start <= turn.high) & (stop >= turn.low)
+        low = np.where(met, np.minimum(low, turn.least), low)
+        high = np.where(met, np.maximum(high, turn.most), high)
+    return low, high
+
+
+def _around(
+    f: sympy.Expr, ranges: Box, statistics: Sequence[Statistic], tied: Sequence[Condition]
+) -> Ends:
+    """Return the extremes on boxes: of integers at all of them, else around cells."""
+    whole = frozenset(s.symbol for s in statistics if s.domain.lattice)
+    counts = np.prod([stop - start + 1 for start, stop in ranges.values()], axis=0)
+    low, high = np.full(counts.shape, np.nan), np.full(counts.shape, np.nan)
+    few = (counts <= MOST_INTEGERS) & (whole == set(ranges))
+    if few.any():
+        low[few], high[few] = at_integers(f, _rows(ranges, few), tied)
+    left = ~np.isnan(counts) & np.isnan(low)  # many, or none that meets the conditions
+    if left.any() and f.has(Opaque):
+        raise TrueupError(
+            "the interval is not known: a Python function is known only where it is called, not "
+            "between these points",
+            "write it as a formula, or use estimate and stderr",
+        )
+    if left.any():
+        pieces = round(_CELLS ** (1 / len(ranges)))
+        low[left], high[left] = smooth.image(f, _rows(ranges, left), whole, tied, pieces)
+    return low, high
+
+
+def _rows(ranges: Box, rows: NDArray[np.bool_]) -> Box:
+    return {q: (start[rows], stop[rows]) for q, (start, stop) in ranges.items()}
+
+
+def at_integers(f: sympy.Expr, ranges: Box, tied: Sequence[Condition] = ()) -> Ends:
+    """Return the least and the largest value of f at the integers of each box.
+
+    Points outside the conditions do not count; NaN for a box without others.
 
     Examples
     --------
-    >>> [(int(a), int(b)) for a, b in _cut(np.array(3.0), np.array(7.0), 3, whole=True)]
-    [(3, 3), (4, 5), (6, 7)]
+    >>> n = sympy.Symbol("n", real=True)
+    >>> at_integers(sympy.Abs(n - 3), {n: (np.array([1.0, 5.0]), np.array([4.0, 9.0]))})
+    (array([0., 2.]), array([2., 6.]))
     """
-    steps = np.linspace(0.0, 1.0, pieces + 1)
-    if whole:
-        starts = [low + np.floor((high - low + 1) * t) for t in steps[:-1]]
-        ends = [np.maximum(a, b - 1) for a, b in pairwise(starts)]
-    else:
-        starts = [low + (high - low) * t for t in steps[:-1]]
-        ends = starts[1:]
-    return list(zip(starts, [*ends, high], strict=True))
+    ends = np.stack([end for pair in ranges.values() for end in pair])
+    boxes, which = np.unique(ends, axis=1, return_inverse=True)
+    found = np.full((2, boxes.shape[1]), np.nan)
+    longest = [int(d.max(initial=0)) + 1 for d in boxes[1::2] - boxes[::2]]
+    steps = np.indices(longest).reshape(len(longest), -1)
+    count = max(1, _VALUES // steps.shape[1])
+    for i in range(0, boxes.shape[1], count):
+        start, stop = boxes[::2, i : i + count, None], boxes[1::2, i : i + count, None]
+        points = np.minimum(start + steps[:, None, :], stop)
+        shape, given = points.shape[1:], dict(zip(ranges, points, strict=True))
+        values = evaluate(f, {q: x.ravel() for q, x in given.items()}).reshape(shape)
+        allowed = _meets(given, tied)
+        values = np.where(allowed, values, np.nan)
+        found[:, i : i + count] = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
+    low, high = found[:, which.ravel()]
+    return low, high
 
 
-def _told(walk: Walk, tied: Sequence[Condition]) -> Any:
-    """Tell a walk over boxes what conditions say of sums, and return which boxes meet them all."""
-    allowed = walk.all
+def _meets(points: Mapping[sympy.Symbol, Floats], tied: Sequence[Condition]) -> NDArray[np.bool_]:
+    """Return which points meet all conditions."""
+    named = {q.name: x for q, x in points.items()}
+    met = np.ones(next(iter(named.values())).shape, bool)
     for condition in tied:
-        total = sympy.Add(*(c * sympy.Symbol(name, real=True) for name, c in condition.terms))
-        low, high, tame = walk.range(total)
-        bound, _ = constant_bounds(condition.low) or (-np.inf, np.inf)
-        allowed = allowed & (high >= bound)
-        low, high = np.maximum(low, bound), np.maximum(high, bound)
-        walk.memo[total] = Range(low, high, tame)
-        walk.memo[-total] = Range(-high, -low, tame)
-    return allowed
+        met &= sum(float(c) * named[name] for name, c in condition.terms) >= float(condition.low)
+    return met
+
+
+# -- as formulas -----------------------------------------------------------------------------------
+
+
+def grids(ends: Formulas, statistics: Sequence[Statistic], scales: Scales) -> tuple[Grid, Grid]:
+    """Return formulas of the ends as functions of the statistics, then of the scales."""
+    inputs = (*(s.symbol for s in statistics), *scales.values())
+    whole = frozenset(i for i, s in enumerate(statistics) if s.noise.lattice)
+    every = tuple(range(len(inputs)))
+    low, high = (Grid(inputs, [([], every, lambda _, e=e: e)], whole) for e in ends)
+    return low, high
+
+
+def unit(noise: Noise, scale: sympy.Symbol | None) -> tuple[Noise, sympy.Expr]:
+    """Return a noise and its factor: the family at scale 1 times the symbol of a scale."""
+    if scale is None:
+        unit, factor = unscaled(noise)
+        return unit, number(factor)
+    if noise.lattice:
+        raise TrueupError(
+            f"an interval under {type(noise).__name__} noise with a scale per row has no formula: "
+            "quantiles on the integers are no multiples of the scale",
+            HINT,
+        )
+    if not is_multiple(noise):
+        raise TrueupError(
+            f"{noise!r} has no scale that could differ from row to row",
+            "make one estimator per noise level",
+        )
+    return unscaled(noise)[0], scale
+
+
+def limited(x: sympy.Expr, low: float, high: float) -> sympy.Expr:
+    """Return x, not beyond bounds that may be infinite."""
+    if math.isfinite(low):
+        x = sympy.Max(x, number(low), evaluate=False)
+    return sympy.Min(x, number(high), evaluate=False) if math.isfinite(high) else x
+
+
+def number(x: float) -> sympy.Expr:
+    """Return a double as a number of sympy, as an integer where it is one."""
+    return sympy.Integer(int(x)) if x == int(x) else sympy.Float(x)
+
+
+def projected(
+    f: sympy.Expr, statistics: tuple[Statistic, ...], level: float, scales: Scales
+) -> Formulas:
+    """Return the image of the box around the published values.
+
+    Examples
+    --------
+    >>> from trueup.domain import Interval
+    >>> from trueup.inverse.solve import Statistic
+    >>> from trueup.noise.uniform import Uniform
+    >>> q = sympy.Symbol("q", real=True)
+    >>> projected(2 * q, (Statistic(q, Uniform(4), Interval(1, None)),), 0.5, {})[0]
+    2*Max(1, q - 1.0)
+    """
+    ranges = _box_of_formulas(statistics, level, scales)
+    signs = slopes(f, statistics)
+    if signs is not None:
+        low, high = (f.xreplace(corner) for corner in corners(ranges, signs))
+        return low, high
+    turned = turns(f, statistics[0]) if len(statistics) == 1 else None
+    if turned is None:
+        raise TrueupError(
+            "the interval of a function that jumps, ends or goes up and down inside its bounds has "
+            "no formula",
+            HINT,
+        )
+    ((symbol, (start, stop)),) = ranges.items()
+    ends = [f.xreplace({symbol: end}) for end in (start, stop)]
+    met = [(start <= number(t.high)) & (stop >= number(t.low)) for t in turned]
+    low, high = (
+        extreme(
+            *ends,
+            *(case(number(y), here, ends[0]) for y, here in zip(ys, met, strict=True)),
+            evaluate=False,
+        )
+        for extreme, ys in (
+            (sympy.Min, [t.least for t in turned]),
+            (sympy.Max, [t.most for t in turned]),
+        )
+    )
+    return low, high
+
+
+def _box_of_formulas(
+    statistics: Sequence[Statistic], level: float, scales: Scales
+) -> dict[sympy.Symbol, Formulas]:
+    tail, found = tail_of(level, len(statistics)), {}
+    for statistic in statistics:
+        noise, factor = unit(statistic.noise, scales.get(statistic.symbol))
+        below, above = (number(end) * factor for end in reach(noise, tail))
+        low, high = statistic.symbol - above, statistic.symbol - below
+        if statistic.domain.lattice:
+            low, high = _whole(statistic.symbol, low, high)
+        known = float(statistic.domain.low), float(statistic.domain.high)
+        found[statistic.symbol] = limited(low, *known), limited(high, *known)
+    return found
+
+
+def case(value: sympy.Expr, condition: sympy.Basic, otherwise: sympy.Expr) -> sympy.Expr:
+    """Return a value where a condition holds, another one elsewhere."""
+    return sympy.Piecewise((value, condition), (otherwise, True), evaluate=False)
+
+
+def _whole(x: sympy.Expr, low: sympy.Expr, high: sympy.Expr) -> Formulas:
+    """Return the integers in between; the nearest one if there is none."""
+    first, last = -sympy.floor(-low), sympy.floor(high)
+    nearest = sympy.floor(x + sympy.Rational(1, 2))
+    return sympy.Min(first, nearest, evaluate=False), sympy.Max(last, nearest, evaluate=False)

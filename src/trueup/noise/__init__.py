@@ -13,7 +13,7 @@
     scale_families, budget, privacy   scales from budgets · exact profiles of Gaussian noises
     record                          as JSON
 
-    half_planes, many               two noises for ratios · sums over many cells
+    ratio_regions, many               two noises for ratios · sums over many cells
     cumulant_function, cumulants    log M and its slopes · of laws on the integers
     closed_forms, theta, laplace_sums   sums and integrals that have a formula
     integration, standard, tails    those that have none · scipy's laws · how fast tails fall

@@ -17,9 +17,9 @@ from numpy.polynomial import chebyshev
 from trueup.errors import TrueupError
 from trueup.noise.discrete_laplace import DiscreteLaplace
 from trueup.noise.gaussian import Gaussian
-from trueup.noise.half_planes import law
 from trueup.noise.laplace import Laplace
 from trueup.noise.noiseless import Noiseless
+from trueup.noise.ratio_regions import law
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from trueup.noise.cumulant_function import characteristic, cumulants, limit
-from trueup.noise.half_planes import Region, around, solved
+from trueup.noise.ratio_regions import Region, around, solved
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,7 +130,7 @@ def height(summands: tuple[Summand, ...], u: tuple[float, float], tail: float) -
     while len(frequency) < MOST and np.abs(weight[-len(weight) // 4 :]).max() > UNSUMMED * tail:
         frequency, weight = _weights(summands, u, tuple(steps), far, 4 * len(frequency))
 
-    def above(t: Floats) -> Floats:
+    def above(t: Floats, _: object) -> Floats:
         phase = np.exp(-1j * np.multiply.outer(t, frequency))
         return np.where(t < most, 0.5 + (phase * weight).imag.sum(axis=1), 0.0)  # periodic beyond
 

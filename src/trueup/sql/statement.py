@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
 from trueup.inputs import by_statistic
-from trueup.inverse.closed_ends import ENDS
+from trueup.inverse.projection import ENDS
 from trueup.sql import glot, magnitudes
 from trueup.sql.dialects import dialect_of
 from trueup.sql.glot import exp

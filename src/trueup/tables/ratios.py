@@ -29,7 +29,7 @@ from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.formula.text import text
 from trueup.inputs import read_arguments, read_known, used_conditions
-from trueup.inverse.quotient import BOX, corners, directions, hull, linear
+from trueup.inverse.ratio import BOX, corners, directions, hull, linear
 from trueup.noise.cumulant_function import check_generating, cumulants, limit
 from trueup.noise.many import Summand, beyond, height, moments, region, spread
 from trueup.tables import few_cells
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.formula.linear import Condition
-    from trueup.inverse.quotient import Quotient
+    from trueup.inverse.ratio import Quotient
     from trueup.inverse.solve import Statistic
     from trueup.noise.base import Noise
 

@@ -15,8 +15,8 @@ from trueup.confidence import NORMAL
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.estimator import Estimator
 from trueup.inputs import by_statistic
-from trueup.inverse.closed_ends import ENDS
 from trueup.inverse.component import Component
+from trueup.inverse.projection import ENDS
 from trueup.kernels.grid import columns
 from trueup.near.estimator import NearlyUnbiased
 from trueup.noise.discrete_laplace import DiscreteLaplace

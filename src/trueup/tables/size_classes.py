@@ -19,7 +19,7 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.formula.needs import denominators
 from trueup.noise.gaussian import Gaussian
-from trueup.noise.half_planes import with_quantiles
+from trueup.noise.ratio_regions import with_quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

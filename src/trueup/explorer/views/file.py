@@ -232,7 +232,7 @@ def expected_errors(job: Job) -> dict[str, Any]:
 
 def _job(request: Mapping[str, Any], watch: Callable[[float], None]) -> Job:
     from trueup.files.job import Job
-    from trueup.inverse.closed_ends import ENDS
+    from trueup.inverse.projection import ENDS
     from trueup.tables.totals import Totals
 
     sums, by, level = request["sums"], tuple(request["by"]), request["interval"]

@@ -2,7 +2,7 @@
 
 At the true ratio A − r·B is 0 whatever A and B are, and its published value is noise. The ratios
 that this leaves are those of the points of x − K, K a region of the noise
-(:mod:`trueup.noise.half_planes`): from each known end of the ratio on, the first one that K does
+(:mod:`trueup.noise.ratio_regions`): from each known end of the ratio on, the first one that K does
 not exclude. Bounds add two things: the ratio stays within its range on the domain, and
 a denominator that is bounded away from 0 bounds the ratio by a box, for which a small share
 of the probability of error is kept. Of a ratio with a value where B = 0, an empty cell, the
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,16 +22,17 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.linear import Condition
-from trueup.inverse.projection import unscaled
-from trueup.noise.half_planes import reach, region, with_quantiles
+from trueup.inverse.projection import HINT, case, limited, number, unit, unscaled
 from trueup.noise.noiseless import Noiseless
+from trueup.noise.ratio_regions import reach, region, with_quantiles
 from trueup.noise.sum import weighted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from trueup.inverse.projection import Formulas, Scales
     from trueup.inverse.solve import Statistic
     from trueup.noise.base import Noise
 
@@ -360,3 +362,172 @@ def directions(top: Floats, bottom: Floats, noises: Sequence[Noise]) -> list[Dir
     for direction in made:
         with_quantiles(direction.noise).quantile(0.5)  # refused if only moments are known
     return made + [Direction(Noiseless(), 0.0, 0.0)] * (2 - len(made))
+
+
+# -- as formulas -----------------------------------------------------------------------------------
+
+
+def of_ratio(ratio: Quotient, level: float, scales: Scales) -> Formulas:
+    """Return the ends for A/B; see :func:`trueup.inverse.ratio.hull`."""
+    if not ratio.sign:
+        raise TrueupError(
+            "the interval of a ratio has no formula where the sign of the denominator is not known",
+            HINT,
+        )
+    low, high = ratio.range
+    if not ratio.boxed and any(d.bottom for d in ratio.directions) and math.isinf(high - low):
+        raise TrueupError("the interval may be without end, which is no number in SQL", HINT)
+    error = 1 - level
+    made = _Ratio(ratio, scales, error * (1 - BOX * ratio.boxed) / 2)
+    ends = made.upwards(1, low, high), -made.upwards(-1, -high, -low)
+    if ratio.boxed:
+        least, most = made.box(error * BOX / 4)
+        ends = _between(ends[0], least, most), _between(ends[1], least, most)
+    ends = limited(ends[0], low, high), limited(ends[1], low, high)
+    if ratio.empty is not None:
+        value, likely = number(ratio.empty), made.bottom <= number(ratio.most_of_none(error))
+        ends = (
+            sympy.Min(ends[0], case(value, likely, _FARTHEST), evaluate=False),
+            sympy.Max(ends[1], case(value, likely, -_FARTHEST), evaluate=False),
+        )
+    return number(ratio.shift) + ends[0], number(ratio.shift) + ends[1]
+
+
+def _between(x: sympy.Expr, least: sympy.Expr, most: sympy.Expr) -> sympy.Expr:
+    return sympy.Min(sympy.Max(x, least, evaluate=False), most, evaluate=False)
+
+
+class _Term(NamedTuple):
+    """A noise of scale 1, its factor, and what it adds to A and to B."""
+
+    noise: Noise
+    factor: sympy.Expr
+    top: float
+    bottom: float
+
+
+class _Ratio:
+    """A/B with B ≥ 0, and the corners of its noise as formulas in the scales."""
+
+    def __init__(self, ratio: Quotient, scales: Scales, tail: float) -> None:
+        self.ratio, self.side = ratio, ratio.sign
+        self.top, self.bottom = self._linear(ratio.top), self._linear(ratio.bottom)
+        self.noises = self._noises(scales)
+        self.tops, self.bottoms = [t.top for t in self.noises], [t.bottom for t in self.noises]
+        first, second = (with_quantiles(term.noise) for term in self.noises)
+        self.corners = region(first, second, tail).corners
+
+    def _linear(self, form: Floats) -> sympy.Expr:
+        terms = zip(form, (1, *(s.symbol for s in self.ratio.statistics)), strict=True)
+        return sympy.Add(*(number(self.side * float(c)) * x for c, x in terms))
+
+    def _noises(self, scales: Scales) -> list[_Term]:
+        ratio = self.ratio
+        noisy = [
+            s.symbol
+            for s, *c in zip(ratio.statistics, ratio.top[1:], ratio.bottom[1:], strict=True)
+            if any(c) and not s.noise.known
+        ]
+        if len(noisy) > 2 and any(q in scales for q in noisy):
+            raise TrueupError(
+                f"the interval of a ratio of {len(noisy)} statistics has no formula in their "
+                "noise scales",
+                HINT,
+            )
+        owners = [*noisy[:2], None, None]
+        return [
+            _Term(*unit(d.noise, scales.get(q)), self.side * d.top, self.side * d.bottom)
+            for d, q in zip(ratio.directions, owners, strict=False)
+        ]
+
+    def along(self, weights: Sequence[float], i: int) -> sympy.Expr:
+        """Return a corner's noise along a direction, given as a factor for each noise."""
+        terms = zip(weights, self.corners[i], self.noises, strict=True)
+        return sympy.Add(*(number(w * z) * term.factor for w, z, term in terms))
+
+    def most(self, weights: Sequence[float]) -> sympy.Expr:
+        """Return the largest noise along a direction."""
+        corners = _foremost(self.corners, np.sign(weights))
+        return _extreme(sympy.Max, [self.along(weights, i) for i in corners])
+
+    def extent(self, weights: Sequence[float]) -> sympy.Expr:
+        """Return how far the noise extends along a direction."""
+        return self.most(weights) + self.most([-w for w in weights])
+
+    def upwards(self, d: int, start: float, end: float) -> sympy.Expr:
+        """Return the first ratio d·A/B from ``start`` on that is not excluded."""
+        if start == end:
+            return number(start)
+        tops, bottoms = [d * t for t in self.tops], self.bottoms
+        if math.isinf(start) and not any(bottoms):
+            return (d * self.top - self.most(tops)) / self.bottom
+        signs = self._signs(tops, start, end)
+        corners = sorted({i for one in signs for i in _foremost(self.corners, one)})
+        points = [
+            (d * self.top - self.along(tops, i), self.bottom - self.along(bottoms, i))
+            for i in corners
+        ]
+        slack = number(SLACK) * self.extent(bottoms)
+        if math.isinf(start):
+            ratios = [a / sympy.Max(b, slack, evaluate=False) for a, b in points]
+            clear = self.bottom > self.most(bottoms) + slack
+            return case(_extreme(sympy.Min, ratios), clear, -_FARTHEST)  # the box is nearer
+        known = number(start)
+        slack = number(SLACK) * self.extent(tops) + abs(known) * slack
+        steep = [b / sympy.Max(a - known * b, slack, evaluate=False) for a, b in points]
+        least = number(1 / (end - start)) if end < math.inf else 1 / _FARTHEST
+        beyond = self.most([a - start * b for a, b in zip(tops, bottoms, strict=True)])
+        clear = sympy.And(
+            d * self.top - known * self.bottom > beyond + slack,
+            self.bottom > -self.most([-b for b in bottoms]),
+        )
+        return case(known + 1 / _extreme(sympy.Max, [*steep, least]), clear, known)
+
+    def _signs(self, tops: Sequence[float], start: float, end: float) -> Iterator[Floats]:
+        """Yield the signs that top − r·bottom has for each noise, for r between two ends."""
+        pairs = list(zip(tops, self.bottoms, strict=True))
+        turns = [a / b for a, b in pairs if b and start < a / b < end]
+        for low, high in pairwise(sorted([start, *turns, end])):
+            r = (low + high) / 2 if math.isfinite(high - low) else min(max(0.0, low + 1), high - 1)
+            yield np.sign([a - r * b for a, b in pairs])
+
+    def box(self, tail: float) -> Formulas:
+        """Return the least and the largest ratio on a box around A and B, cut by the domain."""
+        spans = []
+        for k, value in enumerate((self.top, self.bottom)):
+            low = high = value
+            for noise, factor, *along in self.noises:
+                moved = [-along[k] * end for end in reach(noise, tail)]
+                low, high = low + number(min(moved)) * factor, high + number(max(moved)) * factor
+            known = sorted(self.side * end for end in self.ratio.known[k])
+            spans.append((limited(low, *known), limited(high, *known)))
+        (least, most), (near, far) = spans
+        return (
+            sympy.Min(least / near, least / far, evaluate=False),
+            sympy.Max(most / near, most / far, evaluate=False),
+        )
+
+
+_FARTHEST = sympy.Integer(10) ** 30  # beyond every box
+
+
+def _extreme(kind: type[sympy.Max | sympy.Min], terms: Sequence[sympy.Expr]) -> sympy.Expr:
+    known = all(t.is_number for t in terms)
+    return terms[0] if len(terms) == 1 else kind(*terms, evaluate=known)
+
+
+def _foremost(corners: Floats, signs: Floats) -> list[int]:
+    """Return the corners that may lie farthest along a direction of which the signs are known.
+
+    Examples
+    --------
+    >>> square = np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
+    >>> _foremost(square, np.array([1, 1])), _foremost(square, np.array([0, -1]))
+    ([0, 1], [3])
+    """
+    points = corners * signs
+    found: list[int] = []
+    for i in np.lexsort((-points[:, 1], -points[:, 0])):
+        if not found or points[i, 1] > points[found[-1], 1]:
+            found.append(int(i))
+    return sorted(found)

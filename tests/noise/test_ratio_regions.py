@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from trueup.noise import DiscreteLaplace, Laplace, Mass, Noise
-from trueup.noise.half_planes import law, region
+from trueup.noise.ratio_regions import law, region
 
 LEAN = Mass({-5: 0.03, -2: 0.17, 0: 0.5, 1: 0.26, 9: 0.04})
 OTHER = Mass({-1: 0.48, 0: 0.05, 2: 0.4, 4: 0.07})
@@ -22,7 +22,7 @@ def above(first: Noise, second: Noise, u: np.ndarray, t: float) -> float:
 
 
 @pytest.mark.parametrize("tail", [0.02, 0.1])
-def test_half_planes_beside_the_region_of_leaning_laws_are_rare(tail: float) -> None:
+def test_ratio_regions_beside_the_region_of_leaning_laws_are_rare(tail: float) -> None:
     corners = region(LEAN, OTHER, tail).corners
     for angle in np.linspace(0, 2 * math.pi, 300):
         u = np.array([math.cos(angle), math.sin(angle)])
