@@ -1,8 +1,6 @@
 """What a formula divides by, and what it needs as it is written where sympy's form needs less.
 
 ``sqrt(a)**2`` is a for sympy, ``sin(asin(n))`` is n and ``0*log(q)`` is 0, whatever the sign of q.
-A need is what must not be negative, or, where it divides, not 0 on a stretch: at single points, as
-in ``q/q``, the simpler form is the limit.
 """
 
 from __future__ import annotations
@@ -27,31 +25,32 @@ class Need(NamedTuple):
         return self._replace(where=sympy.And(test, self.where))
 
 
-_ROOT = sympy.Rational(1, 2)
 _PARTIAL: dict[str, Callable[[sympy.Expr], sympy.Expr]] = {
+    "sqrt": lambda a: a,
     "log": lambda a: a,
     "asin": lambda a: 1 - a**2,
     "acos": lambda a: 1 - a**2,
     "atanh": lambda a: 1 - a**2,
     "acosh": lambda a: a - 1,
 }
-_INFINITE = ("log", "atanh")  # where their need is 0
+"""What must not be negative, of the functions that are not real everywhere."""
+_INFINITE = ("log", "atanh")  # where that is 0
 
 
 def of_power(base: sympy.Expr, exponent: sympy.Expr) -> list[Need]:
-    """Return what a power with a constant exponent needs.
+    """Return what a power with a constant exponent needs; a polynomial is 0 at points only.
 
     Examples
     --------
     >>> q = sympy.Symbol("q", real=True)
-    >>> of_power(q, sympy.Rational(1, 2)), of_power(q, sympy.Integer(-1))
-    ([Need(expr=q, divides=False, where=True)], [Need(expr=q, divides=True, where=True)])
+    >>> of_power(q, sympy.Rational(1, 2)), of_power(sympy.Abs(q), sympy.Integer(-1))
+    ([Need(expr=q, divides=False, where=True)], [Need(expr=Abs(q), divides=True, where=True)])
     """
     if not base.free_symbols or exponent.free_symbols:
         return []
-    whole = exponent.is_integer or (exponent.is_Float and float(exponent).is_integer())
-    needs = [] if whole else [Need(base, divides=False)]
-    return needs + ([Need(base, divides=True)] if exponent.is_negative else [])
+    needs = [] if float(exponent).is_integer() else [Need(base, divides=False)]
+    divides = exponent.is_negative and not base.is_polynomial()
+    return needs + ([Need(base, divides=True)] if divides else [])
 
 
 def of_call(name: str, argument: sympy.Expr) -> list[Need]:
@@ -62,8 +61,6 @@ def of_call(name: str, argument: sympy.Expr) -> list[Need]:
     >>> of_call("asin", sympy.Symbol("q", real=True))
     [Need(expr=1 - q**2, divides=False, where=True)]
     """
-    if name == "sqrt":
-        return of_power(argument, _ROOT)
     if name not in _PARTIAL or not argument.free_symbols:
         return []
     needed = _PARTIAL[name](argument)
@@ -82,19 +79,18 @@ def lost(needs: Sequence[Need], expr: sympy.Expr) -> tuple[Need, ...]:
     if not needs:
         return ()
     # of |a|, min, max and cases only what happens inside the domain is looked at later
-    whole = not expr.has(sympy.Abs, sympy.Min, sympy.Max, sympy.Piecewise)
-    shown = {*_shown(expr)} if whole else set()
+    plain = not expr.has(sympy.Abs, sympy.Min, sympy.Max, sympy.Piecewise)
+    shown = {need[:2] for need in _shown(expr)} if plain else set()
     return tuple(n for n in dict.fromkeys(needs) if n.where != sympy.false and n[:2] not in shown)
 
 
-def _shown(expr: sympy.Basic) -> Iterator[tuple[sympy.Expr, bool]]:
+def _shown(expr: sympy.Basic) -> Iterator[Need]:
     """Yield what an expression needs."""
-    if isinstance(expr, sympy.Pow) and not isinstance(expr, sympy.exp):
-        yield from (need[:2] for need in of_power(*expr.args))
-    elif type(expr) in NAMES:
-        yield from (need[:2] for need in of_call(NAMES[type(expr)], expr.args[0]))
-    for arg in expr.args:
-        yield from _shown(arg)
+    for part in sympy.preorder_traversal(expr):
+        if isinstance(part, sympy.Pow) and not isinstance(part, sympy.exp):
+            yield from of_power(*part.args)
+        elif type(part) in NAMES:
+            yield from of_call(NAMES[type(part)], part.args[0])
 
 
 def denominators(f: sympy.Expr) -> list[sympy.Expr]:
