@@ -7,7 +7,7 @@ powers nor huge constants are ever computed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import sympy
@@ -45,14 +45,6 @@ class Value:
 
     expr: sympy.Expr
     constant: float | None
-    degree: int
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition on the variables and the degree of what it compares."""
-
-    expr: sympy.Basic
     degree: int
 
 
@@ -218,33 +210,22 @@ def _exprs(values: Sequence[Value]) -> list[sympy.Expr]:
 # -- conditions ------------------------------------------------------------------------------------
 
 
-def compare(sign: str, left: Value, right: Value) -> Condition:
+def compare(sign: str, left: Value, right: Value) -> sympy.Basic:
     """Return the comparison of two values.
 
     Examples
     --------
-    >>> compare("<=", variable("q"), constant(sympy.Integer(2))).expr
+    >>> compare("<=", variable("q"), constant(sympy.Integer(2)))
     q <= 2
     """
     if left.expr.has(sympy.Piecewise) or right.expr.has(sympy.Piecewise):
         hint = "join conditions with and, or, e.g. where(q > 0 and q < 1, a, b)"
         raise UnfitError("compares a where(...)", hint)
-    test = _evaluated(lambda: stable(SIGNS[sign](left.expr, right.expr)))
-    return Condition(test, max(left.degree, right.degree))
+    return _evaluated(lambda: stable(SIGNS[sign](left.expr, right.expr)))
 
 
-def join(kind: type[sympy.And] | type[sympy.Or], parts: Sequence[Condition]) -> Condition:
-    """Return the conditions joined by `and` or `or`."""
-    return Condition(kind(*(c.expr for c in parts)), max(c.degree for c in parts))
-
-
-def opposite(condition: Condition) -> Condition:
-    """Return the condition negated."""
-    return Condition(sympy.Not(condition.expr), condition.degree)
-
-
-def choose(condition: Condition, yes: Value, no: Value) -> Value:
-    """Return one value where the condition holds and another elsewhere.
+def choose(test: sympy.Basic, yes: Value, no: Value) -> Value:
+    """Return one value where a condition holds and another elsewhere.
 
     Examples
     --------
@@ -252,14 +233,13 @@ def choose(condition: Condition, yes: Value, no: Value) -> Value:
     >>> choose(compare(">", q, s), q, s).expr
     Piecewise((q, q > s), (s, True))
     """
-    if condition.expr in (sympy.true, sympy.false):
-        return yes if condition.expr is sympy.true else no
+    if test in (sympy.true, sympy.false):
+        return yes if test is sympy.true else no
     others = no.expr.args if isinstance(no.expr, sympy.Piecewise) else [(no.expr, True)]
-    first = condition.expr
     if others[0][0] == yes.expr:
-        first, others = sympy.Or(first, others[0][1]), others[1:]
-    degree = max(1, condition.degree, yes.degree, no.degree)
-    return _checked(lambda: sympy.Piecewise((yes.expr, first), *others), None, degree)
+        test, others = sympy.Or(test, others[0][1]), others[1:]
+    degree = max(1, yes.degree, no.degree)
+    return _checked(lambda: sympy.Piecewise((yes.expr, test), *others), None, degree)
 
 
 def stable(test: sympy.Basic) -> sympy.Basic:
@@ -325,7 +305,7 @@ def settle(expr: sympy.Expr) -> sympy.Expr:
 
 def _rebuilt(expr: sympy.Basic) -> sympy.Basic:
     """Rebuild from the leaves: sympy may see more the second time."""
-    if isinstance(expr, sympy.Float) and _is_integer(expr):
+    if expr.is_Float and float(expr).is_integer() and (expr.is_zero or 1 <= abs(expr) < 2**53):
         return sympy.Integer(int(expr))
     if not expr.args:
         return expr
@@ -338,12 +318,6 @@ def _rebuilt(expr: sympy.Basic) -> sympy.Basic:
         return expr.func(*args, evaluate=False)
     built = expr.func(*args)
     return stable(built) if isinstance(built, Relational) else built
-
-
-def _is_integer(number: sympy.Float) -> bool:
-    """Tell whether a float stands for an integer; 1e-400 does not stand for 0."""
-    inside = number.is_zero or 1 <= abs(number) < 2**53
-    return bool(inside) and float(number).is_integer()
 
 
 # -- checks ----------------------------------------------------------------------------------------
@@ -374,18 +348,11 @@ def _evaluated(build: Callable[[], sympy.Basic]) -> sympy.Basic:
     except RecursionError:
         hint = "write fractions of fractions as one"
         raise UnfitError("is nested too deeply to be evaluated", hint) from None
-    if is_foreign(expr) or any(_unreal(value) for value, _ in _cases(expr)):
+    # a power, taken case by case, may make a constant that is not real
+    values = [value for value, _ in expr.args] if isinstance(expr, sympy.Piecewise) else []
+    if is_foreign(expr) or any(not v.free_symbols and v.is_extended_real is False for v in values):
         raise _not_a_number()
     return expr
-
-
-def _cases(expr: sympy.Basic) -> Iterator[tuple[sympy.Expr, sympy.Basic]]:
-    yield from expr.args if isinstance(expr, sympy.Piecewise) else ()
-
-
-def _unreal(value: sympy.Expr) -> bool:
-    """Whether a value is a constant that is not real: a power, taken case by case, may make one."""
-    return not value.free_symbols and value.is_extended_real is False
 
 
 def is_foreign(expr: sympy.Basic) -> bool:
@@ -431,13 +398,13 @@ def _check_digits(base: sympy.Expr, exponent: sympy.Expr) -> None:
         times = abs(int(exponent)) if base.is_Rational or base.is_Mul else 1
         too_long = size * times > limits.CONSTANT_DIGITS
     if too_long:
-        raise _too_long()
+        raise UnfitError(*_TOO_LONG)
 
 
 def check_number(atom: sympy.Number) -> None:
     """Refuse constants beyond double precision, and endless exact ones."""
     if atom.is_Rational and _digits(atom) > limits.CONSTANT_DIGITS:
-        raise _too_long()
+        raise UnfitError(*_TOO_LONG)
     if atom != 0 and not _SMALLEST < abs(atom) < _LARGEST:
         raise _not_a_number()
 
@@ -447,8 +414,7 @@ def _digits(atom: sympy.Rational) -> int:
     return int(max(int(atom.p).bit_length(), int(atom.q).bit_length()) * 0.30103) + 1
 
 
-def _too_long() -> UnfitError:
-    return UnfitError("needs too many digits", "write the constant as a decimal, e.g. 1.5e20")
+_TOO_LONG = ("needs too many digits", "write the constant as a decimal, e.g. 1.5e20")
 
 
 def _not_a_number() -> UnfitError:

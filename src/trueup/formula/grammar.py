@@ -24,7 +24,7 @@ import sympy
 
 from trueup.errors import FormulaError
 from trueup.formula import build, limits, needs
-from trueup.formula.build import Condition, UnfitError, Value
+from trueup.formula.build import UnfitError, Value
 from trueup.formula.operations import CALLABLE, CHOICE, EXTREMA, FUNCTIONS, RESERVED
 from trueup.formula.refusal import quoted, refusal
 from trueup.formula.tokens import Kind, Token, tokens
@@ -293,13 +293,13 @@ class _Builder:
         """Return one value where a condition holds and another elsewhere."""
         test = self.condition(node.args[0], depth)
         values = []
-        for arg, case in zip(node.args[1:], (test.expr, sympy.Not(test.expr)), strict=True):
+        for arg, case in zip(node.args[1:], (test, sympy.Not(test)), strict=True):
             before = len(self.needs)
             values.append(self.value(arg, depth))
-            self.needs[before:] = [need.under(case) for need in self.needs[before:]]
+            self.under(before, case)
         return self.build(node, build.choose, test, *values)
 
-    def condition(self, node: ast.expr, depth: int) -> Condition:
+    def condition(self, node: ast.expr, depth: int) -> sympy.Basic:
         """Return the condition of a node, or refuse a value."""
         if depth > limits.DEPTH:
             raise _too_deep(self.syntax.text, self.syntax.start(node), limits.DEPTH)
@@ -308,11 +308,11 @@ class _Builder:
         if isinstance(node, ast.BoolOp):
             return self.connected(node, depth)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return build.opposite(self.condition(node.operand, depth + 1))
+            return sympy.Not(self.condition(node.operand, depth + 1))
         problem = f"the value {self.syntax.shown(node, node)} stands where a condition is needed"
         raise self.refusal(node, problem, "compare it, e.g. where(q > 0, 1, 0)")
 
-    def comparison(self, node: ast.Compare, depth: int) -> Condition:
+    def comparison(self, node: ast.Compare, depth: int) -> sympy.Basic:
         """Return one comparison, or a chain of them, 0 < q <= 1, joined by `and`."""
         sides = [node.left, *node.comparators]
         values = [self.value(side, depth) for side in sides]
@@ -320,27 +320,32 @@ class _Builder:
             self.build(node, build.compare, _SIGNS[type(op)], left, right)
             for op, left, right in zip(node.ops, values, values[1:], strict=False)
         ]
-        if len(found) == 1:
-            return found[0]
-        self.joined += len(found)
-        self.limit(node, self.joined, limits.JOINED, "comparisons joined by and, or")
-        return self.build(node, build.join, sympy.And, found)
+        if len(found) > 1:
+            self.join(node, len(found))
+        return sympy.And(*found)
 
-    def connected(self, node: ast.BoolOp, depth: int) -> Condition:
+    def connected(self, node: ast.BoolOp, depth: int) -> sympy.Basic:
         """Return conditions joined by `and` or by `or`."""
-        self.joined += len(node.values)
-        self.limit(node, self.joined, limits.JOINED, "comparisons joined by and, or")
+        self.join(node, len(node.values))
         conjunction = isinstance(node.op, ast.And)
         kind = sympy.And if conjunction else sympy.Or
-        parts: list[Condition] = []
+        parts: list[sympy.Basic] = []
         for value in node.values:
             before = len(self.needs)
             parts.append(self.condition(value, depth))
-            if len(parts) > 1 and len(self.needs) > before:
-                test = build.join(kind, parts[:-1]).expr
-                case = test if conjunction else sympy.Not(test)
-                self.needs[before:] = [need.under(case) for need in self.needs[before:]]
-        return self.build(node, build.join, kind, parts)
+            if len(self.needs) > before:
+                test = kind(*parts[:-1])
+                self.under(before, test if conjunction else sympy.Not(test))
+        return kind(*parts)
+
+    def join(self, node: ast.expr, count: int) -> None:
+        """Count comparisons that are joined."""
+        self.joined += count
+        self.limit(node, self.joined, limits.JOINED, "comparisons joined by and, or")
+
+    def under(self, before: int, case: sympy.Basic) -> None:
+        """Say of what was needed since that it is only looked at in a case."""
+        self.needs[before:] = [need.under(case) for need in self.needs[before:]]
 
     def build(self, node: ast.expr, make: Callable[..., _Built], *args: Any) -> _Built:
         """Build a part; where it is unfit, say where it stands."""
