@@ -110,53 +110,25 @@ __all__ = [
 
 # Each name is loaded when it is first used: the command line answers at once.
 _HOMES = {
-    "trueup.adapters": (
-        "from_census",
-        "from_diffprivlib",
-        "from_opendp",
-        "from_pipelinedp",
-        "from_pydp",
-        "from_tumult",
-        "published",
-    ),
-    "trueup.domain": ("Integers", "Interval"),
-    "trueup.errors": (
-        "BoundWarning",
-        "FormulaError",
-        "InfiniteVariance",
-        "MissingExtra",
-        "NoUnbiasedEstimator",
-        "TrueupError",
-    ),
-    "trueup.estimator": ("Estimator", "unbiased"),
-    "trueup.near.estimator": ("NearlyUnbiased", "nearly_unbiased"),
-    "trueup.near.frontier": ("Frontier", "frontier"),
-    "trueup.noise": (
-        "DiscreteGaussian",
-        "DiscreteLaplace",
-        "Gaussian",
-        "Laplace",
-        "Mass",
-        "Moments",
-        "Noise",
-        "Noiseless",
-        "RoundedGaussian",
-        "RoundedLaplace",
-        "ScipyNoise",
-        "Staircase",
-        "StudentT",
-        "SumNoise",
-        "Uniform",
-    ),
-    "trueup.frames.debias": ("debias",),
-    "trueup.frames.ratio": ("ratio",),
-    "trueup.frames.report": ("Report", "report"),
-    "trueup.frames.total": ("total",),
-    "trueup.microdata.release": ("release",),
-    "trueup.values": ("Noisy", "noisy", "where"),
-    "trueup.plugin": ("PluginBias", "plugin_bias"),
+    "trueup.adapters": "from_census from_diffprivlib from_opendp from_pipelinedp from_pydp "
+    "from_tumult published",
+    "trueup.domain": "Integers Interval",
+    "trueup.errors": "BoundWarning FormulaError InfiniteVariance MissingExtra NoUnbiasedEstimator "
+    "TrueupError",
+    "trueup.estimator": "Estimator unbiased",
+    "trueup.near.estimator": "NearlyUnbiased nearly_unbiased",
+    "trueup.near.frontier": "Frontier frontier",
+    "trueup.noise": "DiscreteGaussian DiscreteLaplace Gaussian Laplace Mass Moments Noise "
+    "Noiseless RoundedGaussian RoundedLaplace ScipyNoise Staircase StudentT SumNoise Uniform",
+    "trueup.frames.debias": "debias",
+    "trueup.frames.ratio": "ratio",
+    "trueup.frames.report": "Report report",
+    "trueup.frames.total": "total",
+    "trueup.microdata.release": "release",
+    "trueup.values": "Noisy noisy where",
+    "trueup.plugin": "PluginBias plugin_bias",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

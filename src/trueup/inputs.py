@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-import re
 import warnings
 from collections.abc import Mapping
 from decimal import Decimal
@@ -23,7 +22,7 @@ from trueup.formula import given_derivatives, source
 from trueup.formula.linear import both, closed, conditions, tightened
 from trueup.formula.needs import by_convention, denominators
 from trueup.formula.text import text
-from trueup.inverse.definite import definite
+from trueup.inverse.smooth import sign
 from trueup.inverse.solve import Statistic
 from trueup.kernels.grid import at_bounds
 from trueup.noise.base import Noise
@@ -179,9 +178,9 @@ def _check_truth(statistic: Statistic, q: NDArray[np.float64]) -> None:
     broken = np.isfinite(q) & (q != np.floor(q))
     if statistic.noise.lattice and broken.any():
         raise TrueupError(
-            f"the true value of {statistic.symbol.name} is a whole number under integer noise, got "
-            f"{float(q[broken][0])!r}",
-            "give whole numbers, or describe the noise as continuous",
+            f"the true value of {statistic.symbol.name} must be an integer under integer noise, "
+            f"got {float(q[broken][0])!r}",
+            "give integers, or describe the noise as continuous",
         )
 
 
@@ -203,29 +202,34 @@ def read_arguments(
     if isinstance(noise, Noise):
         single = None if isinstance(domain, Mapping) else Interval.read(domain)
         src = source.read(f, None, single, derivatives)
-        names = sorted(s.name for s in src.expr.free_symbols)
+        names = sorted(s.name for s in src.expr.free_symbols) or [source.DEFAULT]
         if len(names) > 1:
+            given = ", ".join(f"{n!r}: {noise!r}" for n in names)
             raise TrueupError(
                 f"the formula has {len(names)} statistics ({', '.join(names)}) but one noise",
-                "give one noise for each: noise={"
-                + ", ".join(f"{n!r}: {noise!r}" for n in names)
-                + "}",
+                f"give one noise for each: noise={{{given}}}",
             )
-        several = {names[0] if names else source.DEFAULT: noise}
-        domains = domain if isinstance(domain, Mapping) else dict.fromkeys(several, domain)
+        several = {names[0]: noise}
+        domains = domain if isinstance(domain, Mapping) else {names[0]: domain}
     else:
         several = _noises(noise)
-        if domain is not None and not isinstance(domain, Mapping):
-            if len(several) > 1:
-                raise TrueupError(
-                    f"the domain {domain!r} does not say which statistic it bounds",
-                    f"give it by name: domain={{{next(iter(several))!r}: {domain!r}}}",
-                )
-            domain = dict.fromkeys(several, domain)
-        domains = domain or {}
+        domains = _named_domain(domain, several)
         only = Interval.read(next(iter(domains.values()))) if len(domains) == 1 else None
         src = source.read(f, tuple(several), only, derivatives)
     return src, tuple(_statistics(src, several, domains))
+
+
+def _named_domain(domain: object, names: Mapping[str, Noise]) -> Mapping[Any, Any]:
+    """Return the domain by statistic; a pair is that of a single one."""
+    if domain is None or isinstance(domain, Mapping):
+        return domain or {}
+    first = next(iter(names))
+    if len(names) > 1:
+        raise TrueupError(
+            f"the domain {domain!r} does not say which statistic it bounds",
+            f"give it by name: domain={{{first!r}: {domain!r}}}",
+        )
+    return {first: domain}
 
 
 def read_known(domain: object, noise: object) -> tuple[object, tuple[Condition, ...]]:
@@ -238,37 +242,34 @@ def read_known(domain: object, noise: object) -> tuple[object, tuple[Condition, 
     >>> sorted(read_known("0 <= s <= n, n >= 1", noise)[0].items())
     [('n', Interval(1, None)), ('s', Interval(0, None))]
     """
-    names = set(noise) if isinstance(noise, Mapping) else set()
-    whole = {n for n, law in noise.items() if law.lattice} if isinstance(noise, Mapping) else set()
+    laws = noise if isinstance(noise, Mapping) else {}
+    integers = {name for name, law in laws.items() if law.lattice}
     if isinstance(domain, str):
         box, tied = conditions(domain)
         if isinstance(noise, Noise) and noise.lattice:
-            whole = set().union(*(c.names for c in tied))
-        box, tied = closed(box, tied, whole)
+            integers = set().union(*(c.names for c in tied))
+        box, tied = closed(box, tied, integers)
     elif isinstance(domain, Mapping):
-        several = {k: v for k, v in domain.items() if k not in names and _is_formula(k)}
-        box, tied = conditions(several)
+        several = {k: v for k, v in domain.items() if k not in laws and _is_formula(k)}
         if not several:
             return domain, ()
+        box, tied = conditions(several)
         for name in (k for k in domain if k not in several):
             box[name] = both(name, box.get(name, Interval()), Interval.read(domain[name]))
     else:
         return domain, ()
-    strange = sorted({name for c in tied for name in c.names} - names)
-    if strange:
+    unknown = sorted({name for c in tied for name in c.names} - set(laws))
+    if unknown:
         raise TrueupError(
-            f"the condition {tied[0]} names {', '.join(strange)}, which has no noise",
-            f"the statistics are {', '.join(map(str, names)) or 'not named'}",
+            f"the condition {tied[0]} names {', '.join(unknown)}, which has no noise",
+            f"the statistics are {', '.join(map(str, laws)) or 'not named'}",
         )
-    return tightened(box, tied, whole) if tied else (box, ())
+    return tightened(box, tied, integers) if tied else (box, ())
 
 
 def _is_formula(key: object) -> bool:
     """Whether a key of a domain is a formula, not the name of a statistic."""
-    return isinstance(key, str) and bool(_OPERATION.search(key))
-
-
-_OPERATION = re.compile(r"[-+*/]")
+    return isinstance(key, str) and any(operator in key for operator in "-+*/")
 
 
 def _noises(noise: object) -> dict[str, Noise]:
@@ -291,10 +292,10 @@ def _statistics(
             f"no noise is given for {', '.join(unknown)} in {text(src.expr)}",
             f"noise is known for {', '.join(noises)}; add the missing ones",
         )
-    strange = sorted(str(name) for name in domains if name not in noises)
-    if strange:
+    without = sorted(str(name) for name in domains if name not in noises)
+    if without:
         raise TrueupError(
-            f"the domain names {', '.join(strange)}, which has no noise",
+            f"the domain names {', '.join(without)}, which has no noise",
             f"the statistics are {', '.join(noises)}",
         )
     return [
@@ -414,7 +415,7 @@ def helpful_conditions(
         elif f.is_polynomial(*(s.symbol for s in own)):
             reason = "of a polynomial it would raise the variance"
         elif empty and not fits:
-            reason = "beside empty cells only s <= n on whole numbers helps"
+            reason = "beside empty cells only s <= n between integers helps"
         if reason:
             warnings.warn(
                 f"the condition {condition} is not used by the estimate: {reason}",
@@ -440,16 +441,15 @@ def with_convention(
             f"{text(src.expr)} divides by nothing, so no cell is empty for it",
             "leave empty out, or give a quotient such as 's/n'",
         )
-    whole = {s.symbol for s in statistics if s.noise.lattice}
+    integers = {s.symbol for s in statistics if s.noise.lattice}
+    box = {s.symbol.name: s.domain for s in statistics}
     for d in found:
-        if not d.free_symbols <= whole:
+        if not d.free_symbols <= integers:
             raise TrueupError(
                 f"empty={empty!r} says what {text(src.expr)} is where {text(d)} = 0, which needs "
                 "integer noise: under continuous noise an estimate cannot jump there",
                 f"use DiscreteLaplace noise, or bound {text(d)} away from 0",
             )
-    box = {s.symbol.name: s.domain for s in statistics}
-    for d in found:
         if excludes(d, box, tied):
             raise TrueupError(
                 f"empty={empty!r} is what {text(src.expr)} is where {text(d)} = 0, but the stated "
@@ -463,8 +463,5 @@ def with_convention(
 def excludes(d: sympy.Expr, box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
     """Whether bounds or conditions keep a denominator from being 0."""
     named = {symbol: box[symbol.name] for symbol in d.free_symbols}
-    return bool(definite(d, named)) or any(
-        c.low > 0 and sympy.expand(c.excess({s.name: s for s in d.free_symbols}) + c.low - d) == 0
-        for c in tied
-        if c.names == {s.name for s in d.free_symbols}
-    )
+    own = [c for c in tied if c.names <= {*map(str, d.free_symbols)}]
+    return bool(sign(d, named, tied=own))

@@ -573,7 +573,7 @@ REFUSED = {
     ),
     "half a truth": (
         lambda: tu.unbiased("1/n", tu.RoundedLaplace(1), (1, None)).sd(2.5),
-        r"whole number",
+        r"must be an integer under integer noise, got 2\.5",
     ),
     "an empty domain": (
         lambda: tu.unbiased("1/n", tu.RoundedLaplace(1), (1.2, 1.8)),
