@@ -2,28 +2,22 @@
 
 ``--case N`` shows one case again, by the seed that stands behind a disagreement.
 
-On two cores: 20,000 cases in some twenty minutes, a million texts, privacy, old defects and growth
-in the rest of half an hour. Without ``--write`` only the cases are run, and nothing is kept. The
-exit code is not 0 if a case disagrees, or if a section has found a fault, which is **bold** there.
+Without ``--write`` only the cases are run, and nothing is kept. The exit code is not 0 if a case
+disagrees, or if a section has found a fault, which is **bold** on the page.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from mutants.table import counts
-from prove import growth, hygiene, inputs, kept, privacy, published
-from prove.faults import FAULT
+from prove import growth, inputs, kept, privacy, published
 from prove.grammar import Case, draw
 from prove.reliability import written
 from prove.runner import Figures, examined, run, smallest
 
-T = TypeVar("T")
 MOST = 40
 """Disagreements shrunk in one run: more of them have a cause in common."""
 
@@ -49,26 +43,19 @@ def main() -> None:
         _show(draw(options.case))
     print(f"{options.cases} cases, seed {options.seed}", flush=True)
     figures = run(options.seed, options.cases, options.processes)
-    print(f"cases: {figures.seconds / 60:.1f} minutes", flush=True)
     for finding in figures.findings:
         print(finding, f"(seed {finding.case.seed})", flush=True)
     faults: list[str] = []
     if options.write:
-        _timed("kept cases", lambda: _keep(figures))
-        sections = [
-            _timed(title, part)
-            for title, part in (
-                ("texts", lambda: inputs.figures(options.processes, options.texts, options.seed)),
-                ("privacy", lambda: privacy.figures(options.processes)),
-                ("published elsewhere", lambda: published.figures(options.seed)),
-                ("growth", lambda: growth.figures(options.processes)),
-                ("mutants", _mutants),
-                ("packages", hygiene.figures),
-            )
-        ]
-        page = written(figures, kept.kept(), sections)
-        options.write.write_text(page.rstrip("\n") + "\n", "utf-8")
-        faults = [line for section in sections for line in section if FAULT in line]
+        _keep(figures)
+        sections = {
+            "texts": inputs.figures(options.processes, options.texts, options.seed),
+            "privacy": privacy.figures(options.processes),
+            "published elsewhere": published.figures(options.seed),
+            "growth": growth.figures(options.processes),
+        }
+        options.write.write_text(written(figures, kept.kept(), sections), "utf-8")
+        faults = [fault for section in sections.values() for fault in section.faults]
     print("\n".join([*faults, f"{len(figures.findings)} disagreements in {figures.cases} cases"]))
     raise SystemExit(bool(figures.findings or faults))
 
@@ -80,25 +67,10 @@ def _show(case: Case) -> None:
     raise SystemExit(bool(report.findings))
 
 
-def _mutants() -> list[str]:
-    """Return the section on mutants: what the last run of ``make mutants`` counted."""
-    told, *rows = counts() or ["`make mutants` has not been run."]
-    table = "its survivors are in [tests/mutants/TABLE.md](tests/mutants/TABLE.md)."
-    return ["## Mutants", "", f"`make mutants` takes an hour or two; {table}", told, "", *rows, ""]
-
-
 def _again(record: dict[str, Any]) -> dict[str, Any]:
     """Return a kept record after another look; a reason is only needed while it is open."""
     still = any(f.check == record["check"] for f in examined(kept.case_of(record)).findings)
     return {**{k: v for k, v in record.items() if still or k != "why"}, "open": still}
-
-
-def _timed(title: str, part: Callable[[], T]) -> T:
-    """Return a section, and say how long it took."""
-    began = time.monotonic()
-    lines = part()
-    print(f"{title}: {(time.monotonic() - began) / 60:.1f} minutes", flush=True)
-    return lines
 
 
 def _keep(figures: Figures) -> None:

@@ -1,11 +1,11 @@
-"""How time and memory grow with the question, and where the library says no.
+"""How work and memory grow with the question, and where the library says no.
 
 Each ladder is one kind of question in growing sizes: longer formulas, more statistics, wider noise,
 more rows. On every rung the estimator is built, called, written as SQL and asked for its standard
-deviation. What takes more than the budget must be refused, with the reason, within the budget:
-``figures`` lists what is not.
+deviation. What takes more calls of functions or memory than the budget must be refused, with the
+reason, within the budget: ``figures`` lists what is not.
 
-``python -m prove.growth`` (with ``tests`` and ``src`` on the path) prints the table.
+``python -m prove.growth`` (with ``tests`` and ``src`` on the path) prints every rung.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import dataclasses
 import gc
 import multiprocessing
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -23,16 +22,17 @@ import numpy as np
 from sympy.core.cache import clear_cache
 
 import trueup as tu
-from prove.faults import number
-from prove.inputs import OverTimeError, forget_peak, limited, peak
+from prove.inputs import forget_peak, peak
+from prove.section import Section
+from work import TooMuchError, counted
 
-BUDGET: Mapping[str, float] = {"build": 1.0, "call": 1.0, "rows": 1.0, "SQL": 1.0, "sd": 2.0}
-"""Seconds of processor time. A call is the first one, of value and variance, which writes both down
-as programs; later ones take microseconds. Rows are a million at most."""
+CALLS: Mapping[str, int] = {
+    **dict.fromkeys(("build", "call", "rows", "SQL"), 10**7),
+    "sd": 2 * 10**7,
+}
+"""Calls of functions: a second or two of them. A call is the first one, of value and variance,
+which writes both down as programs. Rows are a million at most."""
 MEMORY = 500 * 2**20
-SLACK = 2.0
-"""A process on a busy machine shares its caches: so many times the budget is still the budget."""
-_GIVEN_UP = 8.0  # seconds of processor time, after which a step is not waited for
 
 Question = tuple[str, dict[str, tu.Noise], dict[str, Any], dict[str, float]]
 """A formula, noises, a domain, and a true value."""
@@ -55,19 +55,18 @@ class Step:
     ladder: str
     size: int
     step: str
-    seconds: float
+    calls: int
     memory: int
     outcome: str = ""
 
     @property
     def is_beyond(self) -> bool:
         """Whether it took more than its budget, refused or not."""
-        late = self.seconds > SLACK * BUDGET[self.step]
-        return late or self.memory > MEMORY or self.outcome.startswith("raised")
+        too_much = self.calls > CALLS[self.step] or self.memory > MEMORY
+        return too_much or self.outcome.startswith("raised")
 
-    def told(self) -> str:
-        """Return the step in words."""
-        took = f"{self.step} {self.seconds:.1f} s, {self.memory >> 20} MiB"
+    def __str__(self) -> str:
+        took = f"{self.step} {self.calls:,} calls, {self.memory >> 20} MiB"
         return f"{self.ladder}, {self.size:,}: {took} {self.outcome}".strip()
 
 
@@ -207,19 +206,19 @@ def measured(
 ) -> Step:
     """Do something and return what it took; its answer is added to the list."""
     forget_peak()
-    floor, start, outcome = peak(), time.process_time(), ""
-    try:
-        with limited(_GIVEN_UP):
+    floor, outcome = peak(), ""
+    with counted(CALLS[step], calls=True) as count:
+        try:
             answer = action()
-        if answers is not None:
-            answers.append(answer)
-    except tu.TrueupError as error:
-        outcome = f"refused: {error.message}"
-    except OverTimeError:
-        outcome = "never ended"
-    except Exception as error:
-        outcome = f"raised {type(error).__name__}: {error}"
-    return Step(ladder, size, step, time.process_time() - start, peak() - floor, outcome)
+            if answers is not None:
+                answers.append(answer)
+        except tu.TrueupError as error:
+            outcome = f"refused: {error.message}"
+        except TooMuchError:
+            outcome = "not at its end"
+        except Exception as error:
+            outcome = f"raised {type(error).__name__}: {error}"
+    return Step(ladder, size, step, CALLS[step] - count.left, peak() - floor, outcome)
 
 
 def warm() -> None:
@@ -239,12 +238,8 @@ def warm() -> None:
 def measure(processes: int) -> list[Step]:
     """Climb all ladders, each in a process of its own."""
     context = multiprocessing.get_context("spawn")
-    found: list[Step] = []
     with context.Pool(processes, maxtasksperchild=1) as pool:
-        for steps in pool.imap(climbed, range(len(LADDERS)), 1):
-            found += steps
-            print("\n".join(_rows(steps)), flush=True)
-    return found
+        return [step for steps in pool.imap(climbed, range(len(LADDERS)), 1) for step in steps]
 
 
 def beyond(steps: list[Step]) -> list[Step]:
@@ -252,50 +247,16 @@ def beyond(steps: list[Step]) -> list[Step]:
     return [step for step in steps if step.is_beyond]
 
 
-def figures(processes: int) -> list[str]:
-    """Measure, and return the section of RELIABILITY.md."""
-    return written(measure(processes))
-
-
-def written(steps: list[Step]) -> list[str]:
-    """Return the table and what is beyond the budget."""
-    late = beyond(steps)
-    words = ", ".join(f"{step} {seconds:g} s" for step, seconds in BUDGET.items())
-    return [
-        "## Growth and limits",
-        "",
-        f"Budget of processor time: {words}; memory {MEMORY >> 20} MiB. What would take more is",
-        "refused, with the reason, before it is begun: work is counted, not timed. A call is the",
-        "first one, of value and variance. Seconds, – where it is refused; most memory of all.",
-        f"Machines are busy and share their caches: up to {SLACK:g} times the budget is within it.",
-        "",
-        f"| question | size | {' | '.join(BUDGET)} | MiB |",
-        f"| --- | --- |{' --- |' * (len(BUDGET) + 1)}",
-        *_rows(steps),
-        "",
-        f"{number(len(late))} of {len(steps)} steps went on beyond the budget.",
-        *(f"- {step.told()}" for step in late),
-        "",
-    ]
-
-
-def _rows(steps: list[Step]) -> Iterator[str]:
-    rungs: dict[tuple[str, int], dict[str, Step]] = {}
-    for step in steps:
-        rungs.setdefault((step.ladder, step.size), {})[step.step] = step
-    for (ladder, size), row in rungs.items():
-        cells = [_cell(row.get(name)) for name in BUDGET]
-        memory = max(step.memory for step in row.values()) >> 20
-        yield f"| {ladder} | {size:,} | {' | '.join(cells)} | {memory} |"
-
-
-def _cell(step: Step | None) -> str:
-    if step is None:
-        return ""
-    return f"{'– ' if step.outcome else ''}{step.seconds:.2f}"
+def figures(processes: int) -> Section:
+    """Measure, and return what is beyond the budget."""
+    steps = measure(processes)
+    drawn = (
+        f"{len(LADDERS)} kinds of questions in growing sizes, {len(steps)} steps, each answered "
+        f"or refused within {CALLS['build']:,} calls ({CALLS['sd']:,} for `sd`) and "
+        f"{MEMORY >> 20} MiB"
+    )
+    return Section(drawn, [str(step) for step in beyond(steps)])
 
 
 if __name__ == "__main__":
-    found = measure(int(sys.argv[1]) if len(sys.argv) > 1 else 2)
-    print("\n".join(written(found)))
-    print("\n".join(f"{s.ladder} {s.size} {s.step}: {s.outcome}" for s in found if s.outcome))
+    print(*measure(int(sys.argv[1]) if len(sys.argv) > 1 else 2), sep="\n")

@@ -1,8 +1,8 @@
-"""Give everything that reads text a million texts: only a TrueupError may come out, and soon.
+"""Give everything that reads text a million texts: only a TrueupError may come out.
 
 ``python -m prove.inputs`` (with ``tests`` and ``src`` on the path) runs them; ``figures`` is the
-section of RELIABILITY.md. A text that leads to another error, to more than a second of processor
-time or to more than 500 MiB is shrunk and kept in ``inputs.json``, which the tests replay.
+part of RELIABILITY.md. A text that leads to another error, to more work than ``LINES`` or to more
+than 500 MiB is shrunk and kept in ``inputs.json``, which the tests replay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import multiprocessing
 import os
 import random
 import resource
-import signal
 import sys
 import time
 import traceback
@@ -28,26 +27,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import trueup as tu
-from prove.faults import number
 from prove.readers import READERS, Reader
+from prove.section import Section
+from work import TooMuchError, bounded
 
-SECONDS = 1.0
-"""Processor time (not time by the clock) that one text may take."""
+LINES = 20_000_000
+"""Lines of Python that the reading of one text may execute: a few seconds of them."""
+LONG = 2.0
+"""Seconds of processor time after which a text is read again and its lines are counted."""
 MEMORY = 500 * 2**20
 """Bytes by which one text may enlarge the process."""
 FILE = Path(__file__).with_name("inputs.json")
 
-_LONGEST = 20  # seconds of processor time after which the system ends what cannot be interrupted
+_LONGEST = 600  # seconds of processor time after which the system ends what cannot be interrupted
 _ADDRESSES = 2 * 2**30  # bytes of address space beyond the first: the machine itself is not harmed
 _TASK = 250  # texts for a worker at once
 _PER_WORKER = 40_000  # texts, after which caches have grown enough and a new process starts
 _TRIES = 400  # texts tried to shrink one
 _MOST = 40  # faults shrunk in one run: more of them have a cause in common
 _FAULTS = 200  # faults after which a run has seen enough
-
-
-class OverTimeError(BaseException):
-    """The time of a text is over. Not an Exception, so that nothing in between takes it for one."""
 
 
 class Fault(NamedTuple):
@@ -70,8 +68,6 @@ class Tally:
 
     texts: int = 0
     taken: int = 0
-    seconds: float = 0.0
-    slowest: float = 0.0
     memory: int = 0
     faults: list[Fault] = dataclasses.field(default_factory=list)
 
@@ -79,8 +75,6 @@ class Tally:
         """Add the sums of other texts."""
         self.texts += other.texts
         self.taken += other.taken
-        self.seconds += other.seconds
-        self.slowest = max(self.slowest, other.slowest)
         self.memory = max(self.memory, other.memory)
         self.faults += other.faults
 
@@ -96,62 +90,39 @@ def examine(
     ``floor`` is the memory of the process before this and other texts, in bytes.
     """
     tally = Tally() if tally is None else tally
-    before, start = peak(), time.process_time()
-    with limited(SECONDS) as over:
-        fault = _attempt(reader, text, tally)
-    spent, after = time.process_time() - start, peak()
+    before = peak()
+    try:
+        fault, taken = bounded(lambda: _attempt(reader, text), LINES, LONG)
+    except TooMuchError:
+        fault, taken = Fault(reader.name, text, f"TooMuchError: {LINES:,} lines", "outside"), False
+    after = peak()
     grown = after - (before if floor is None else floor)
-    if fault is None and (over or spent > SECONDS):
-        fault = Fault(reader.name, text, f"OverTimeError: {spent:.1f} s", "outside")
     if fault is None and after > before and grown > MEMORY:
         fault = Fault(reader.name, text, f"MemoryError: {grown >> 20} MiB", "outside")
     tally.texts += 1
-    tally.seconds += spent
-    tally.slowest = max(tally.slowest, spent)
+    tally.taken += taken
     tally.memory = max(tally.memory, grown)
     if fault is not None:
         tally.faults.append(fault)
     return fault
 
 
-def _attempt(reader: Reader, text: str, tally: Tally) -> Fault | None:
+def _attempt(reader: Reader, text: str) -> tuple[Fault | None, bool]:
+    """Return what went wrong, and whether the text was taken."""
     try:
         reader.read(text)
-        tally.taken += 1
     except tu.TrueupError:
-        pass
-    except (Exception, OverTimeError) as error:
-        return Fault(reader.name, text, f"{type(error).__name__}: {error}"[:200], _site(error))
-    return None
+        return None, False
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"[:200]
+        return Fault(reader.name, text, said, _site(error)), False
+    return None, True
 
 
 def _site(error: BaseException) -> str:
     """Return the innermost place in the library that an error went through."""
-    if isinstance(error, OverTimeError):  # it is interrupted anywhere
-        return "outside"
     own = [f for f in traceback.extract_tb(error.__traceback__) if "/trueup/" in f.filename]
     return f"{own[-1].filename.partition('/trueup/')[2]}:{own[-1].name}" if own else "outside"
-
-
-@contextlib.contextmanager
-def limited(seconds: float) -> Iterator[list[float]]:
-    """Interrupt what takes more processor time than this, and again if that was not heard.
-
-    What is yielded is not empty once that has happened.
-    """
-    over: list[float] = []
-
-    def stop(*_: Any) -> None:
-        over.append(seconds)
-        raise OverTimeError(f"more than {seconds} s")
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds, 0.5)
-    try:
-        yield over
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
 
 
 def peak() -> int:
@@ -177,7 +148,7 @@ def forget_peak() -> None:
 
 
 def prepared() -> None:
-    """Import what is imported when first needed: that is nobody's second."""
+    """Import what is imported when first needed: that is nobody's work."""
     for reader in READERS:
         for seed in range(12):
             with contextlib.suppress(tu.TrueupError):
@@ -339,7 +310,7 @@ def smallest(fault: Fault) -> Fault:
         found = examine(reader, text)
         return found is not None and found.kind == fault.kind
 
-    tries = 40 if fault.error.startswith("OverTime") else _TRIES
+    tries = 40 if fault.error.startswith("TooMuch") else _TRIES
     return fault._replace(text=shrunk(fault.text, shows, tries))
 
 
@@ -377,40 +348,28 @@ def first_of_each(tallies: dict[str, Tally]) -> list[Fault]:
 # -- figures ---------------------------------------------------------------------------------------
 
 
-def figures(processes: int, count: int = 10**6, seed: int | None = None) -> list[str]:
-    """Run, keep what is found, and return the section of RELIABILITY.md."""
+def figures(processes: int, count: int = 10**6, seed: int | None = None) -> Section:
+    """Run, keep what is found, and return what came of it."""
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     tallies = run(seed, count, processes)
     found = first_of_each(tallies)
     keep([smallest(f) for f in found[:_MOST]])
-    return written(tallies, seed)
+    return section(tallies)
 
 
-def written(tallies: dict[str, Tally], seed: int) -> list[str]:
-    """Return the sums in words."""
-    rows = [
-        f"| {name} | {t.texts:,} | {t.taken:,} | {t.slowest:.2f} s | {t.memory >> 20} MiB "
-        f"| {number(len(t.faults))} |"
-        for name, t in tallies.items()
-    ]
-    records = kept()
-    return [
-        "## Texts that nobody expects",
-        "",
-        f"{sum(t.texts for t in tallies.values()):,} texts, seed {seed}: valid ones spoilt by",
-        "character, word and structure, drawn and hostile ones. Nothing but a `TrueupError` may",
-        f"come out, and no text may take more than {SECONDS:g} s of processor time or "
-        f"{MEMORY >> 20} MiB.",
-        "",
-        "| reader | texts | taken | slowest | most memory | faults |",
-        "| --- | --- | --- | --- | --- | --- |",
-        *rows,
-        "",
-        f"{sum(t.seconds for t in tallies.values()) / 60:.1f} minutes of processor time. "
-        f"{len(records)} faults found so far are kept in `tests/prove/inputs.json`, "
-        f"{sum(r['open'] for r in records)} of them open.",
-        "",
-    ]
+def section(tallies: dict[str, Tally]) -> Section:
+    """Return the sums in a line."""
+    total = Tally()
+    for tally in tallies.values():
+        total.add(tally)
+    drawn = (
+        f"{total.texts:,} texts for {len(tallies)} readers, {total.taken:,} of them taken: valid, "
+        "spoilt and hostile ones; nothing but a `TrueupError` comes out, "
+        f"within {LINES:,} lines of Python and {MEMORY >> 20} MiB"
+    )
+    return Section(
+        drawn, [f"{f.reader}: {f.error} at {f.site}: {f.text!a:.200}" for f in total.faults]
+    )
 
 
 def main() -> int:
@@ -428,7 +387,7 @@ def main() -> int:
         keep(found)
     for fault in found:
         print(f"{fault.reader}: {fault.error} at {fault.site}\n    {fault.text[:300]!a}")
-    print("\n".join(written(tallies, options.seed)))
+    print(section(tallies).drawn)
     return bool(found)
 
 

@@ -27,7 +27,7 @@ import mpmath
 
 import trueup.mechanisms as tm
 from mechanisms.neighbours import BOUNDS, GROUPS, MEANS, SIZES, TRANSFORMS, beside, data_sets
-from prove.faults import expected
+from prove.section import Section
 from trueup.mechanisms.whole_numbers import Whole
 
 # -- what is drawn ---------------------------------------------------------------------------------
@@ -299,34 +299,32 @@ COVERED = (
 # -- figures ---------------------------------------------------------------------------------------
 
 
-def figures(processes: int) -> list[str]:
-    """Return the section of RELIABILITY.md."""
+def figures(processes: int) -> Section:
+    """Search all subjects, tables and simulations."""
     if processes == 1:
         found = dict(map(_both, SUBJECTS))
     else:
         with multiprocessing.get_context("spawn").Pool(processes) as pool:
             found = dict(pool.imap_unordered(_both, SUBJECTS))
-    lines = [
-        "## Privacy",
-        "",
-        "Exact, not simulated: a private release adds whole numbers drawn by OpenDP to whole",
-        "numbers, so the log ratio of the probabilities of every output is a fraction. Neighbours:",
-        "one record more, at, beside and beyond the bounds, bounds up to 10¹⁷.",
-        "",
-        "| mechanism | pairs of neighbours | largest loss / stated | with half the noise |",
-        "| --- | --- | --- | --- |",
+    faults = []
+    for name, (honest, half) in found.items():
+        if honest.exceeded:
+            faults.append(f"{name}: the loss is {honest.share:.6f} of what is stated")
+        if not half.exceeded:
+            faults.append(f"{name}: half the noise is not noticed")
+    for name, (private, doubled) in _tables().items():
+        if not private or doubled:
+            faults.append(f"{name}: private {private}, made for twice ε {doubled}")
+    faults += [
+        f"{name} says that it is private" for name, m in SIMULATIONS.items() if not owns_up(m())
     ]
-    for mechanism in sorted({name.split(", bounds")[0] for name in SUBJECTS}):
-        mine = [v for name, v in found.items() if name.split(", bounds")[0] == mechanism]
-        honest, half = ([pair[k] for pair in mine] for k in (0, 1))
-        word = "**EXCEEDED** " if any(f.exceeded for f in honest) else ""
-        missed = "" if all(f.exceeded for f in half) else " **not noticed**"
-        lines.append(
-            f"| {mechanism} | {sum(f.pairs for f in honest):,} "
-            f"| {word}{_part(max(f.share for f in honest))} "
-            f"| {_part(min(f.share for f in half))}{missed} |"
-        )
-    return [*lines, "", *_of_tables(), *_of_simulations(), ""]
+    pairs = sum(honest.pairs for honest, _ in found.values())
+    drawn = (
+        f"the exact loss of {len(found)} mechanisms over {pairs:,} pairs of neighbours and of "
+        f"{len(TABLES) + len(MEANS_OF_FEW)} tables of probabilities is at most what is stated, "
+        "and with half the noise more"
+    )
+    return Section(drawn, faults)
 
 
 def _both(name: str) -> tuple[str, tuple[Figures, Figures]]:
@@ -334,30 +332,16 @@ def _both(name: str) -> tuple[str, tuple[Figures, Figures]]:
     return name, (searched(subject, subject.make()), searched(subject, halved(subject.make())))
 
 
-def _part(share: float) -> str:
-    """Return a part of what is stated, never rounded up to it."""
-    return f"{math.floor(share * 10**6) / 10**6:.6f}"
-
-
-def _of_tables() -> Iterator[str]:
-    for name, (f, domain, epsilon) in TABLES.items():
-        private = table_is_private(tm.OptimalRelease(f, domain, epsilon), epsilon)
-        doubled = table_is_private(tm.OptimalRelease(f, domain, 2 * epsilon), epsilon)
-        yield (
-            f"- OptimalRelease of {name} at ε = {epsilon}: the probabilities of all outputs, read "
-            f"off its draws, are within e^ε of their neighbours: {expected(private, True)}; "
-            f"those made for 2ε are: {expected(doubled, False)}."
+def _tables() -> dict[str, tuple[bool, bool]]:
+    """Say of every table whether it is private, and whether one made for twice ε is."""
+    return {
+        f"OptimalRelease of {name}": tuple(
+            table_is_private(tm.OptimalRelease(f, domain, k * epsilon), epsilon) for k in (1, 2)
         )
-    for name, (epsilon, most) in MEANS_OF_FEW.items():
-        private = table_is_private(tm.OptimalMean(epsilon, most), epsilon)
-        doubled = table_is_private(tm.OptimalMean(2 * epsilon, most), epsilon)
-        yield (
-            f"- OptimalMean of up to {most} records at {name}, in the same way: "
-            f"{expected(private, True)}; made for 2ε: {expected(doubled, False)}."
+        for name, (f, domain, epsilon) in TABLES.items()
+    } | {
+        f"OptimalMean at {name}": tuple(
+            table_is_private(tm.OptimalMean(k * epsilon, most), epsilon) for k in (1, 2)
         )
-
-
-def _of_simulations() -> Iterator[str]:
-    for name, make in SIMULATIONS.items():
-        word = expected(owns_up(make()), True)
-        yield f"- {name} says of every release that it is not private: {word}."
+        for name, (epsilon, most) in MEANS_OF_FEW.items()
+    }

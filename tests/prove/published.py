@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import trueup as tu
-from prove.faults import number
 from prove.laws import Law, law
+from prove.section import Section
 
 CASES = 400
 """Of each kind in a deep run: a hundredth of a second each."""
@@ -147,17 +147,12 @@ def found(check: str, seeds: range) -> list[Wrong]:
     return [wrong for seed in seeds if (wrong := CHECKS[check](seed)) is not None]
 
 
-def figures(seed: int) -> list[str]:
-    """Return the section of RELIABILITY.md."""
+def figures(seed: int) -> Section:
+    """Draw counts and histograms."""
     first = seed * 10**6
     wrong = [w for check in CHECKS for w in found(check, range(first, first + CASES))]
-    return [
-        "## Published elsewhere",
-        "",
-        f"{CASES} drawn counts as OpenDP describes them (integers of every kind, stopped at 0, at",
-        "bounds or nowhere): what is read is unbiased under the law of what is published, or it is",
-        f"refused. {CASES} drawn histograms: the shares sum to 1 or the release says that they do",
-        f"not. Disagreements: {number(len(wrong))}.",
-        *(f"- {w.check}, {w.asked}: expected {w.expected}, got {w.got}" for w in wrong),
-        "",
-    ]
+    drawn = (
+        f"{CASES} counts as OpenDP describes them, unbiased as they are published or refused; "
+        f"{CASES} histograms whose shares sum to 1 or say that they do not"
+    )
+    return Section(drawn, [f"{w.check}, {w.asked}: {w.expected}, got {w.got}" for w in wrong])

@@ -1,14 +1,13 @@
-"""RELIABILITY.md: the figures of a run, in words."""
+"""RELIABILITY.md: what was drawn, what came of it, what is open, and the commands."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mutants.table import commit
-from prove.checks import SHARES
 from prove.runner import Figures
+from prove.section import Section
 
 COMPARED = {
     "value": "the estimate, against its closed form in 200 digits",
@@ -24,112 +23,85 @@ COMPARED = {
     "refusal confirmed": "refused as proved, and no estimator exists",
     "witness": "refused as proved, and at the place that is named f is what is said of it",
     "array": "arrays of doubles agree with numbers",
-    "int64": "arrays of whole numbers",
+    "int64": "arrays of integers",
     "float32": "arrays of single precision, at bounds that it cannot hold too",
     "json": "the estimator read back from JSON",
     "pandas": "pandas",
     "polars": "Polars",
     "duckdb": "SQL in DuckDB",
     "sqlite": "SQL in SQLite",
+    "answers": "explanations, formulas, intervals and SQL come, or are refused in words",
     "function": "f as a Python function, its statistics by name",
     "derivatives": "f as a Python function with its derivatives",
     "false derivatives": "derivatives that are not those of f are refused",
 }
 """What is compared, one planted fault each in test_planted.py; besides, nothing may be raised but a
-TrueupError, no warning, nothing may be refused of what was accepted, and nothing may take 20 s."""
-ASKED = {
-    "expectation": "expectation",
-    "sd": "sd",
-    "estimated variance": "estimated variance",
-    "coverage": "coverage",
-    "joint coverage": "joint coverage",
-    "json": "JSON",
-    "pandas": "frames",
-    "polars": "frames",
-    "duckdb": "SQL",
-    "sqlite": "SQL",
-    "function": "functions",
-    "derivatives": "functions",
-    "false derivatives": "functions",
-}
-"""Which share of the cases a check is asked of, by its name in SHARES."""
+TrueupError, no warning, and nothing may be refused of what was accepted."""
+
+COMMANDS = """## Commands
+
+- `make prove`: all of this again, with other cases; `make prove SEED=…` the same ones.
+- `python -m prove --case N` (with `src` and `tests` on the path) shows one case.
+- `make test` replays every case in `tests/prove/kept.json` and draws 200 new ones.
+- `make mutants`: small faults planted in the library: `tests/mutants/TABLE.md`.
+- `make matrix`: the oldest and newest packages, every Python: `tests/matrix.json`.
+"""
 
 
 def written(
-    figures: Figures, records: list[dict[str, Any]], sections: Iterable[list[str]] = ()
+    figures: Figures, records: Sequence[Mapping[str, Any]], sections: Mapping[str, Section]
 ) -> str:
     """Return the page."""
+    accepted, refused = figures.outcomes["accepted"], figures.cases - figures.outcomes["accepted"]
+    disagreed = sum(figures.found.values())
     return "\n".join(
         [
             "# Reliability",
             "",
-            "Written by `make prove`; each section says what was done and what came of it.",
+            f"Written by `make prove SEED={figures.seed}` on commit {commit()}.",
             "",
-            "## Drawn cases",
+            f"{figures.cases:,} cases were drawn from a grammar of formulas, noises and domains: "
+            f"{accepted:,} accepted, {refused:,} refused. Every answer was compared with an "
+            "oracle that shares no code with the library (`tests/prove`): "
+            f"{sum(figures.compared.values()):,} comparisons, {disagreed} disagreements, "
+            f"{sum(figures.unsettled.values()):,} that the oracle left open.",
             "",
-            "Cases are drawn from a grammar (formulas with kinks, guards, poles, values at single",
-            "points, steep and flat parts; all noise families and sums; bounds on, beside and far",
-            "from special points, on sums and differences of two counts), put to the library, and",
-            "every answer is compared with an oracle that shares no code with it (`tests/prove/`).",
-            "What takes long is asked of a share of the cases, drawn with the case.",
+            "| compared | points | cases with a disagreement |",
+            "| --- | --: | --: |",
+            *_rows(figures),
             "",
-            f"{figures.cases:,} cases on commit {commit()}, {figures.seconds / 60:.0f} minutes on "
-            f"{figures.processes} processes; `make prove SEED={figures.seed}` draws them again.",
+            "| besides | |",
+            "| --- | --- |",
+            *(f"| {name} | {_told(section)} |" for name, section in sections.items()),
             "",
-            *_table("outcome", figures.outcomes),
-            *_compared(figures),
-            *_table("could not be settled by the oracle", _by_kind(figures.unsettled)),
-            *_others(figures),
-            *_kept(records),
-            *(line for section in sections for line in section),
+            "## Open",
+            "",
+            *_open(records),
+            "",
+            COMMANDS,
         ]
     )
 
 
-def _compared(figures: Figures) -> list[str]:
-    rows = [
-        f"| {words} | {_share(check)} | {figures.compared[check]:,} | {figures.found[check]:,} |"
-        for check, words in COMPARED.items()
-    ]
-    head = ["| compared | of the cases | points | cases with a disagreement |"]
-    return [*head, "| --- | --- | --- | --- |", *rows, ""]
-
-
-def _share(check: str) -> str:
-    share = SHARES.get(ASKED.get(check, ""), 1)
-    return "all" if share == 1 else f"1 in {1 / share:.0f}"
-
-
-def _others(figures: Figures) -> list[str]:
-    """Return what was found besides: errors, warnings, late refusals, no end."""
-    rest = Counter({k: n for k, n in figures.found.items() if k not in COMPARED})
-    return _table("other cases with a fault", rest) or ["No other faults.", ""]
-
-
-def _kept(records: list[dict[str, Any]]) -> list[str]:
-    still = [r for r in records if r["open"]]
+def _rows(figures: Figures) -> list[str]:
+    others = sorted(set(figures.found) - set(COMPARED))
+    names = {**COMPARED, **{name: f"other faults: {name}" for name in others}}
     return [
-        f"{len(records)} disagreements found so far were shrunk and kept in",
-        f"`tests/prove/kept.json`; {len(records) - len(still)} are mended and replayed by "
-        f"`make test`{', the others are open:' if still else '.'}",
-        "",
-        *[
-            f"- {r['check']}: `{r['formula']}` under {r['noises']} on {r['domain']}"
-            f"{'. ' + r['why'] if r.get('why') else ''}"
-            for r in still
-        ],
-        *([""] if still else []),
+        f"| {words} | {figures.compared[check]:,} | {figures.found[check]} |"
+        for check, words in names.items()
     ]
 
 
-def _by_kind(counted: Counter[str]) -> Counter[str]:
-    """Return the counts with the details of messages left out."""
-    kinds: Counter[str] = Counter()
-    for what, n in counted.items():
-        kinds[":".join(what.split(":")[:2])] += n
-    return kinds
+def _told(section: Section) -> str:
+    faults = "".join(f"<br>**{fault}**" for fault in section.faults)
+    return f"{section.drawn}: {len(section.faults)} faults{faults}"
 
 
-def _table(title: str, counts: Counter[str]) -> list[str]:
-    rows = [f"| {what} | {n:,} |" for what, n in counts.most_common() if n]
-    return [f"| {title} | number |", "| --- | --- |", *rows, ""] if rows else []
+def _open(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return how many disagreements are open, by check: each has its reason where it is kept."""
+    still = [r["check"] for r in records if r["open"]]
+    counts = ", ".join(f"{still.count(check)} {check}" for check in sorted(set(still)))
+    return [
+        f"{len(records)} disagreements found so far are kept in `tests/prove/kept.json`, "
+        f"{len(still)} of them open, each with its reason there{': ' if still else ''}{counts}."
+    ]

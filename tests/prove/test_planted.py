@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from prove import checks
+import work
+from prove import checks, runner
 from prove.grammar import Case
 from prove.reliability import COMPARED
 from prove.runner import certain, examined
 from trueup.formula import given_derivatives, source
-from trueup.inverse import projection
 
 INVERSE = Case("1/q", {"q": "Laplace(2)"}, {"q": (1, None)}, 1)
 COUNT = Case("sqrt(n)", {"n": "DiscreteLaplace(2)"}, {"n": (0, None)}, 2)
@@ -35,7 +35,7 @@ TIED = Case(
     7,
 )
 RATIO = Case(
-    "s/n", {"s": "Laplace(1)", "n": "DiscreteLaplace(2)"}, {"s": (0, None), "n": (4, None)}, 3
+    "s/n", {"s": "Laplace(1)", "n": "DiscreteLaplace(2)"}, {"s": (0, None), "n": (4, None)}, 4
 )
 BOX = Case("s*n**2", {"s": "Gaussian(1)", "n": "Gaussian(1)"}, {"s": (2, None), "n": (3, None)}, 3)
 
@@ -218,7 +218,7 @@ def test_an_exact_law_that_is_not(what: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_interval_for_another_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    fault = {"interval": lambda est, x, level: est.interval(x, level=level - 0.02)}
+    fault = {"interval": lambda est, *a, level=0.95, **x: est.interval(*a, level=level - 0.02, **x)}
     assert planted(INVERSE, monkeypatch, **fault) == {"coverage"}
 
 
@@ -227,23 +227,19 @@ def test_an_interval_from_two_statistics_for_another_level(
     case: Case, less: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That of a ratio has little to spare, a box around both much."""
-    fault = {"interval": lambda est, level, **x: est.interval(level=level - less, **x)}
+    fault = {"interval": lambda est, level=0.95, **x: est.interval(level=level - less, **x)}
     assert planted(case, monkeypatch, **fault) == {"joint coverage"}
 
 
 @pytest.mark.parametrize("formula", ["where(s > n, 0, 1)", "where(s == n, 100, s + n)"])
-def test_a_jump_between_statistics_that_is_taken_for_none(
-    formula: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_jump_between_statistics_is_in_the_interval(formula: str) -> None:
     noises = {"s": "DiscreteLaplace(1)", "n": "DiscreteLaplace(1)"}
     case = Case(formula, noises, {"s": (0, None), "n": (0, None)}, 7)
     assert not checks.examine(case).findings
-    monkeypatch.setattr(projection, "_joins", lambda *_: True)
-    assert {f.check for f in checks.examine(case).findings} == {"joint coverage"}
 
 
 def test_an_end_of_an_interval_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interval(est: Any, level: float, **x: Any) -> Any:
+    def interval(est: Any, level: float = 0.95, **x: Any) -> Any:
         low, high = est.interval(level=level, **x)
         return low * math.nan, high
 
@@ -347,8 +343,8 @@ def test_float32_beside_a_bound_that_it_cannot_hold(monkeypatch: pytest.MonkeyPa
 def test_an_engine_that_reads_another_formula(
     dialect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def sql(est: Any, asked: str) -> str:
-        return f"{est.sql(asked)}" + (" + 0.001" if asked == dialect else "")
+    def sql(est: Any, asked: str = "", **options: Any) -> str:
+        return f"{est.sql(asked or 'duckdb', **options)}" + (" + 0.001" if asked == dialect else "")
 
     assert planted(NARROW, monkeypatch, sql=sql) == {dialect}
 
@@ -391,7 +387,18 @@ def test_a_case_that_never_returns(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
 
     monkeypatch.setattr(Case, "build", build)
-    assert [f.check for f in examined(INVERSE, seconds=0.2).findings] == ["too long"]
+    monkeypatch.setattr(work, "LONG", 0.2)
+    monkeypatch.setattr(runner, "LINES", 100_000)
+    assert [f.check for f in examined(INVERSE).findings] == ["too long"]
+
+
+def test_a_question_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def explain(_: Any) -> str:
+        raise ZeroDivisionError
+
+    found = planted(INVERSE, monkeypatch, explain=explain)
+    assert found == {"raised"}
+    assert examined(INVERSE, only="answers").findings
 
 
 def test_every_row_of_the_table_has_a_planted_fault() -> None:

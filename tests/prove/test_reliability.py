@@ -1,4 +1,4 @@
-"""The deep run in small: every section is asked for and stands on the page."""
+"""The deep run in small: every part is asked, and what it finds is on the page."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from prove import __main__ as deep
-from prove import growth, hygiene, inputs, kept, privacy, published
+from prove import growth, inputs, kept, privacy, published
 from prove.checks import Finding
-from prove.faults import FAULT
 from prove.grammar import Case
 from prove.growth import Step
 from prove.inputs import Fault, Tally
@@ -21,15 +20,18 @@ from prove.runner import Figures
 BAD = Fault("noise", "laplace(", "ValueError: planted", "outside")
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every section be of little work, and nothing be kept."""
+    """Let every part be of little work, and nothing be kept."""
+    pytest.importorskip("opendp", reason="private releases need OpenDP")
     monkeypatch.setattr(privacy, "SUBJECTS", {"Shares": privacy.SUBJECTS["Shares, 2 categories"]})
     monkeypatch.setattr(privacy, "TABLES", {})
+    monkeypatch.setattr(privacy, "MEANS_OF_FEW", {})
     monkeypatch.setattr(published, "CASES", 3)
-    monkeypatch.setattr(growth, "measure", lambda _: [Step("planted", 4, "sd", 0.5, 0)])
+    monkeypatch.setattr(growth, "measure", lambda _: [Step("planted", 4, "sd", 5, 0)])
+    monkeypatch.setattr(inputs, "run", lambda *_: {"noise": Tally(1, 1, 7)})
     monkeypatch.setattr(inputs, "keep", lambda _: None)
-    monkeypatch.setattr(hygiene, "FILE", Path("no such file"))
+    monkeypatch.setattr(inputs, "smallest", lambda f: f)
     monkeypatch.setattr(kept, "kept", list)
     monkeypatch.setattr(kept, "write", lambda _: None)
 
@@ -45,64 +47,45 @@ def run(page: Path, monkeypatch: pytest.MonkeyPatch, figures: Figures | None = N
     return left.value.code
 
 
-@pytest.mark.usefixtures("quick")
-def test_every_section_stands_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("opendp", reason="private releases need OpenDP")
+def test_every_part_stands_on_a_page_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = tmp_path / "R.md"
     assert not run(page, monkeypatch)
-    titles = [line for line in page.read_text("utf-8").splitlines() if line.startswith("#")]
-    assert titles == [
-        "# Reliability",
-        "## Drawn cases",
-        "## Texts that nobody expects",
-        "## Privacy",
-        "## Published elsewhere",
-        "## Growth and limits",
-        "## Mutants",
-        "## Packages and Pythons",
-    ]
-    assert FAULT not in page.read_text("utf-8")
-
-
-def _late(_: int) -> list[Step]:
-    return [Step("planted", 4, "sd", 99.0, 0)]
+    text = page.read_text("utf-8")
+    for part in ("4 cases", "| texts |", "| privacy |", "| published elsewhere |", "| growth |"):
+        assert part in text
+    assert "**" not in text
+    assert len(text) < 5_000
 
 
 @pytest.mark.parametrize(
     ("section", "part", "fault", "told"),
     [
-        (growth, "measure", _late, "**1** of 1 steps went on beyond the budget"),
-        (inputs, "run", lambda *_: {"noise": Tally(faults=[BAD])}, "| **1** |"),
-        (published, "found", lambda *_: [Wrong("count", 1, "n at 0", 0, 1)], "**2**"),
-        (privacy, "halved", lambda m: m, "**not noticed**"),
-        (privacy, "owns_up", lambda _: False, "**no**"),
-        (privacy, "table_is_private", lambda *_: True, "**yes**"),
+        (growth, "measure", lambda _: [Step("planted", 4, "sd", 10**9, 0)], "planted, 4: sd"),
+        (inputs, "run", lambda *_: {"noise": Tally(faults=[BAD])}, "ValueError: planted"),
+        (published, "found", lambda *_: [Wrong("count", 1, "n at 0", 0, 1)], "n at 0"),
+        (privacy, "halved", lambda m: m, "half the noise is not noticed"),
+        (privacy, "owns_up", lambda _: False, "says that it is private"),
     ],
-    ids=lambda x: x if isinstance(x, str) else "",
+    ids=["growth", "texts", "published", "privacy", "simulations"],
 )
-@pytest.mark.usefixtures("quick")
-def test_what_a_section_finds_is_bold_and_in_the_exit_code(
+def test_what_a_part_finds_is_on_the_page_and_in_the_exit_code(
     section: Any, part: str, fault: Any, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("opendp", reason="private releases need OpenDP")
     monkeypatch.setattr(section, part, fault)
-    monkeypatch.setattr(inputs, "smallest", lambda f: f)
     assert run(tmp_path / "R.md", monkeypatch, Figures(3, cases=4))
     assert told in (tmp_path / "R.md").read_text("utf-8")
 
 
-@pytest.mark.usefixtures("quick")
 def test_a_disagreement_is_on_the_page_and_in_the_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("opendp", reason="private releases need OpenDP")
     case = Case("1/q", {"q": "Laplace(2)"}, {"q": (1, None)}, 1)
     figures = Figures(3, cases=4)
     figures.findings.append(Finding("value", case, {"q": 1.0}, 1.0, 2.0))
     figures.found["value"] += 1
     page = tmp_path / "R.md"
     assert run(page, monkeypatch, figures)
-    (row,) = [line for line in page.read_text("utf-8").splitlines() if "its closed form" in line][
-        :1
-    ]
-    assert row.endswith("| 1 |")
+    rows = [line for line in page.read_text("utf-8").splitlines() if "its closed form" in line]
+    assert rows[0].endswith("| 1 |")
