@@ -102,7 +102,7 @@ SPECTRAL = {
     "discrete gaussian": ("q**4", tu.DiscreteGaussian(2), 2),
     "staircase": ("q**2", tu.Staircase(1), 2.0),
     "uniform": ("q**2", tu.Uniform(1), 2.0),
-    "scipy": ("exp(q/3)", tu.Noise.from_scipy(scipy.stats.logistic()), 2.0),
+    "scipy": ("q**2", tu.Noise.from_scipy(scipy.stats.logistic()), 2.0),
     "moments": ("q**2", tu.Moments([0, 2, 0, 24]), 2.0),
 }
 

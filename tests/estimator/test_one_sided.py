@@ -88,44 +88,24 @@ def test_each_tail_has_its_own_rate(case: Case) -> None:
     assert noise.mgf_radius == pytest.approx(min(case.left, case.right))
 
 
-@pytest.mark.parametrize("share", [0.2, 0.45])
-@pytest.mark.parametrize("side", [-1, 1])
-def test_exponentials_have_mean_and_sd(case: Case, side: int, share: float) -> None:
-    """Rates are a share of what the tail carries, or 6·share where it carries everything."""
-    carried = case.right if side > 0 else case.left
-    c = side * share * (carried if math.isfinite(carried) else 6)
-    estimator = tu.unbiased(f"exp({c!r}*q)", tu.Noise.from_scipy(case.law))
-    g0, q = estimator(0.0), 0.7  # g is g(0)·e^{cx}
-    assert estimator(1.3) == pytest.approx(g0 * math.exp(1.3 * c), rel=1e-12)
-    first = expected(case, lambda z: mpmath.exp(c * z))
-    second = expected(case, lambda z: mpmath.exp(2 * c * z))
-    assert g0 * first == pytest.approx(1, rel=1e-9)
-    sd = math.exp(c * q) * math.sqrt(g0**2 * second - 1)
-    assert estimator.sd(q) == pytest.approx(sd, rel=1e-7)
-    assert estimator.variance(0.0) * second == pytest.approx(g0**2 * second - 1, rel=1e-7)
+def test_polynomials_have_mean_and_sd(case: Case) -> None:
+    estimator, q = tu.unbiased("q**2 - 3*q", tu.Noise.from_scipy(case.law)), 0.7
+    mean = expected(case, lambda z: estimator(q + float(z)))
+    second = expected(case, lambda z: estimator(q + float(z)) ** 2)
+    assert mean == pytest.approx(q**2 - 3 * q, rel=1e-9)
+    assert estimator.sd(q) == pytest.approx(math.sqrt(second - mean**2), rel=1e-7)
+    spread = expected(case, lambda z: estimator.variance(q + float(z)))
+    assert spread == pytest.approx(second - mean**2, rel=1e-7)
 
 
-def test_the_square_may_outgrow_one_tail_only(case: Case) -> None:
-    for side, carried in ((-1, case.left), (1, case.right)):
-        rate = 0.6 * min(carried, 5)
-        estimator = tu.unbiased(f"exp({side * rate!r}*q)", tu.Noise.from_scipy(case.law))
-        assert math.isinf(estimator.sd(0)) == math.isfinite(carried)
-        if math.isfinite(carried):
-            with pytest.raises(NoUnbiasedEstimator, match="outgrows"):
-                tu.unbiased(f"exp({side * 1.1 * carried!r}*q)", tu.Noise.from_scipy(case.law))
-
-
-def test_a_known_sd_under_a_law_that_ends_on_the_left() -> None:
-    noise = tu.Noise.from_scipy(st.expon(loc=-1))
-    assert tu.unbiased("exp(-3*q/5)", noise).sd(0) == pytest.approx(0.40451991747794, rel=1e-9)
-    # E e^{−3Z} = e³/4, E e^{−6Z} = e⁶/7
-    assert tu.unbiased("exp(-3*q)", noise).sd(0) == pytest.approx(math.sqrt(16 / 7 - 1), rel=1e-9)
+def test_exponentials_are_refused_under_laws_of_scipy(case: Case) -> None:
+    with pytest.raises(NoUnbiasedEstimator, match=r"generating function .* is not known"):
+        tu.unbiased("exp(q/5)", tu.Noise.from_scipy(case.law))
 
 
 def test_a_sum_has_the_heavier_tail_on_each_side() -> None:
     right, left = (tu.Noise.from_scipy(law) for law in (st.expon(), st.gumbel_l(scale=0.5)))
     assert (right + left).tail_rates == pytest.approx((2, 1))
-    assert tu.unbiased("exp(-3*q/2)", right + tu.Uniform(1)).sd(0) < math.inf
 
 
 @pytest.mark.parametrize(
@@ -214,10 +194,9 @@ def _spreads(mgf: Callable[[Any], Any], q: float) -> dict[str, float]:
     [
         (tu.Gaussian, _gaussian),
         (tu.Uniform, _rectangle),
-        (lambda s: tu.Noise.from_scipy(st.norm(0, s)), _gaussian),
         (lambda s: tu.Gaussian(s) + tu.Uniform(s), lambda t: _gaussian(t) * _rectangle(t)),
     ],
-    ids=["gaussian", "uniform", "scipy_norm", "sum"],
+    ids=["gaussian", "uniform", "sum"],
 )
 def test_the_spread_under_narrow_noise_keeps_its_digits(
     noise: Callable[[Any], Any], mgf: Callable[[Any], Any], scale: Any
@@ -230,27 +209,6 @@ def test_the_spread_under_narrow_noise_keeps_its_digits(
         assert estimator.sd(1.0) == pytest.approx(right, rel=1e-9)
         close = 1e-9 + 10 * float(scale)  # at x = q, not on the average
         assert estimator.variance(1.0) == pytest.approx(right**2, rel=close, abs=0)
-
-
-@pytest.mark.parametrize(
-    ("law", "mgf"),
-    [
-        (st.norm(5, 1e-9), lambda t: mpmath.exp(5 * t) * _gaussian(t * mpmath.mpf(1e-9))),
-        (st.expon(2, 1e-9), lambda t: mpmath.exp(2 * t) / (1 - t * mpmath.mpf(1e-9))),
-        (
-            st.arcsine(-7, 1e-9),
-            lambda t: mpmath.exp(-7 * t) * mpmath.hyp1f1(0.5, 1, t * mpmath.mpf(1e-9)),
-        ),
-        (st.poisson(1e-13, 3), lambda t: mpmath.exp(3 * t + mpmath.mpf(1e-13) * mpmath.expm1(t))),
-    ],
-    ids=["norm", "expon", "arcsine", "poisson"],
-)
-def test_narrow_noise_far_from_zero_keeps_the_digits_of_its_spread(
-    law: Any, mgf: Callable[[Any], Any]
-) -> None:
-    for formula, right in _spreads(mgf, 1.0).items():
-        estimator = tu.unbiased(formula, tu.Noise.from_scipy(law))
-        assert estimator.sd(1.0) == pytest.approx(right, rel=1e-9)
 
 
 @pytest.mark.parametrize("rare", [1e-12, 1e-40])

@@ -10,7 +10,7 @@ import pytest
 import trueup as tu
 from extras import needs
 from frames.backends import BACKENDS, same
-from trueup.noise.many import Summand, height
+from trueup.tables.many import Summand, height
 from trueup.tables.ratios import RatioOfSums
 
 pl = needs("polars")

@@ -22,7 +22,7 @@ from trueup.noise import (
     RoundedLaplace,
     Staircase,
 )
-from trueup.noise.privacy import discrete_profile
+from trueup.noise.budget import discrete_profile
 
 
 @pytest.mark.parametrize(

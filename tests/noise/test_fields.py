@@ -4,7 +4,7 @@ import mpmath
 import pytest
 import sympy
 
-from trueup.noise.fields import symbol_of
+from trueup.noise.series import symbol_of
 
 
 @pytest.mark.parametrize("digits", [5, 20, 33])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from trueup.noise import Gaussian, Laplace, Mass
-from trueup.noise.many import Summand, beyond, height, mean, region, spread
 from trueup.noise.noiseless import Noiseless
+from trueup.tables.many import Summand, beyond, height, mean, region, spread
 
 SHARE = (Summand(Gaussian(2), 1.0, 1.0, 50), Summand(Gaussian(3), 0.0, 1.0, 8))
 UNLIKE = (Summand(Gaussian(1), 1.0, 0.0, 10**6), Summand(Gaussian(0.1), 0.0, 1.0, 4))

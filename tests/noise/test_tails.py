@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from trueup.noise.tails import tail
+from trueup.noise.scipy_noise import tail
 
 
 @pytest.mark.parametrize("unit", [1.0, -1.0, 0.25], ids=["right", "left", "narrow"])

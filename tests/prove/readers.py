@@ -219,7 +219,7 @@ _NOISE_RECORDS = (
     {"family": "StudentT", "df": 5, "scale": 1},
     {"family": "Staircase", "epsilon": 1, "sensitivity": 1, "gamma": 0.3},
     {"family": "ScipyNoise", "name": "norm", "shapes": [], "loc": 0, "scale": 2},
-    {"family": "ScipyNoise", "name": "zipf", "shapes": [4], "loc": 0, "scale": 1},
+    {"family": "ScipyNoise", "name": "poisson", "shapes": [4], "loc": 0, "scale": 1},
     {"family": "SumNoise", "parts": [{"family": "Laplace", "scale": 1}] * 2},
 )
 _JSON_FORMULAS: tuple[Any, ...] = (

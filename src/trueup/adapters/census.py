@@ -10,7 +10,7 @@ import mpmath
 
 from trueup.adapters.attributes import by_row, law, parameter
 from trueup.noise import DiscreteGaussian
-from trueup.noise.fields import working_digits
+from trueup.noise.series import working_digits
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

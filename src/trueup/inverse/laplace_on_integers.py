@@ -30,8 +30,8 @@ import sympy
 
 from trueup.exact import symbolic
 from trueup.inverse.on_values import ONE, OnValues, Rows, Stencil
-from trueup.noise.fields import Digits, working_digits
 from trueup.noise.operator import Operator, X
+from trueup.noise.series import digits_of, working_digits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ def constants(b: Exact) -> Constants:
     [1.303022, 1.013567, -0.059364, 0.066131]
     """
     with working_digits(60 + 4 * math.ceil(abs(math.log10(b)))):
-        z = 1 / (2 * Digits().number(b))
+        z = 1 / (2 * digits_of(b))
         height = mpmath.sinh(z)
         beta = height / (height - 2 * mpmath.atan(mpmath.tanh(z / 2)))
         kappa, root = mpmath.coth(z), mpmath.sqrt(beta)

@@ -135,7 +135,7 @@ def unscaled(noise: Noise) -> tuple[Noise, float]:
 
     Examples
     --------
-    >>> from trueup.noise.discrete_laplace import DiscreteLaplace
+    >>> from trueup.noise.laplace import DiscreteLaplace
     >>> from trueup.noise.laplace import Laplace
     >>> unscaled(Laplace(3)), unscaled(DiscreteLaplace(3))
     ((Laplace(1), 3.0), (DiscreteLaplace(3), 1.0))
@@ -203,7 +203,7 @@ def turns(f: sympy.Expr, statistic: Statistic) -> tuple[Turn, ...] | None:
     --------
     >>> from trueup.domain import Integers
     >>> from trueup.inverse.solve import Statistic
-    >>> from trueup.noise.discrete_laplace import DiscreteLaplace
+    >>> from trueup.noise.laplace import DiscreteLaplace
     >>> n = sympy.Symbol("n", real=True)
     >>> turns((n - 3) ** 2, Statistic(n, DiscreteLaplace(2), Integers(0, None)))
     (Turn(low=3.0, high=3.0, least=0.0, most=0.0),)

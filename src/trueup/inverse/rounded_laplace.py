@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.domain import Interval
-    from trueup.noise.rounded import RoundedLaplace
+    from trueup.noise.laplace import RoundedLaplace
 
     Floats = NDArray[np.float64]
 

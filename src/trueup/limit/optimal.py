@@ -20,7 +20,7 @@ from trueup.limit.few_records import OptimalMean
 from trueup.limit.interior import approach
 from trueup.limit.table import Row, Table, corrected, exp_below, mixed
 from trueup.noise.base import read_generator
-from trueup.noise.discrete_laplace import DiscreteLaplace
+from trueup.noise.laplace import DiscreteLaplace
 
 if TYPE_CHECKING:
     from trueup.domain import Interval

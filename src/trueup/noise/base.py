@@ -15,11 +15,13 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number, symbolic
-from trueup.noise.elementwise import Floats, evaluate, reals
-from trueup.noise.fields import Digits, Field, Symbols, digits_of, symbol_of, working_digits
+from trueup.noise.elementwise import Floats, evaluate, reals, smallest_integer
+from trueup.noise.series import Series, digits_of, symbol_of, working_digits
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
 
     from trueup.domain import Interval
     from trueup.noise.operator import Operator
@@ -70,8 +72,10 @@ class Noise(metaclass=Family):
     ``trueup`` in scope. Families on the integers have a ``pmf``, the others a ``pdf``. Those with a
     ``from_budget`` take a budget by name too: ``Laplace(epsilon=0.5, sensitivity=3)``.
 
-    A family writes ``_density``, ``_cdf``, ``_quantile``, ``_sample`` on NumPy arrays, and
-    ``_tilted``, the moments of e^{cZ}, once for exact and for numerical arithmetic.
+    A symmetric family writes ``_density``, ``_upper``, ``_upper_quantile`` and ``_sample`` on NumPy
+    arrays, and ``generating``, M(t) in the operators of :mod:`~trueup.noise.series`; the rest
+    follows. A family without M states ``_moments`` in its place, a skewed one ``_cdf`` and
+    ``_quantile``.
     """
 
     lattice: ClassVar[bool] = False
@@ -80,8 +84,11 @@ class Noise(metaclass=Family):
     symmetric: ClassVar[bool] = True
     """Whether Z and −Z have the same law."""
 
-    exact_tilt: ClassVar[bool] = True
-    """Whether E[Zʲ e^{cZ}] is a closed form worth keeping symbolic."""
+    rational: ClassVar[bool] = False
+    """Whether the moments are rational in the parameters, and E[Zʲ e^{cZ}] is kept symbolic."""
+
+    generating: ClassVar[Callable[..., Any] | None] = None
+    """M(t) as a function of t and the parameters, in the order of the fields."""
 
     known: ClassVar[bool] = False
     """Whether Z is always 0."""
@@ -198,18 +205,30 @@ class Noise(metaclass=Family):
         Fraction(3, 2)
         """
         _check_order(k, "k")
-        if k == 0:
-            return 1
-        if self.highest_moment is not None and k > self.highest_moment:
-            self._refuse_moment(k)
+        return self.moments(int(k))[-1]
+
+    def moments(self, order: int) -> list[Exact]:
+        """Return E Zᵏ for k = 0..order."""
+        if order == 0:
+            return [1]
+        if self.highest_moment is not None and order > self.highest_moment:
+            self._refuse_moment(order)
         try:
-            value = self._moment(k)
+            values = [1, *(_whole(value) for value in self._moments(order)[1:])]
         except OverflowError:
-            value = math.inf
-        if isinstance(value, float) and not math.isfinite(value):
+            values = [math.inf]
+        if any(isinstance(value, float) and not math.isfinite(value) for value in values):
             hint = "use a lower order, or change the unit of the statistic"
-            raise TrueupError(f"the moment of order {k} of {self!r} exceeds a float", hint)
-        return _whole(value)
+            raise TrueupError(f"the moment of order {order} of {self!r} exceeds a float", hint)
+        return values
+
+    def _moments(self, order: int) -> list[Exact]:
+        """Return E Zᵏ for k = 0..order: fractions where M is rational, else floats."""
+        if self.rational:
+            exact = self.series(0, order, Fraction).moments
+            return exact if self._is_exact else [float(m) if m else 0 for m in exact]
+        values = self._digits(sympy.S.Zero, order)
+        return [0 if k % 2 and self.symmetric else float(m.real) for k, m in enumerate(values)]
 
     def _refuse_moment(self, k: int) -> None:
         """Raise, because the moment of order k does not exist or is not known."""
@@ -230,6 +249,57 @@ class Noise(metaclass=Family):
         ∞ on a side where the law ends, or falls faster than every exponential.
         """
         return self.mgf_radius, self.mgf_radius
+
+    def series(self, c: Any, order: int, number: Callable[[Any], Any], scale: Any = None) -> Series:
+        """Return M(c + t) up to an order, with the parameters as numbers of one arithmetic.
+
+        A scale, for instance a symbol, replaces the noise's own.
+        """
+        t = Series.variable(c, order)
+        found: Series = t * 0 + self._generating(number, scale)(t)
+        return found
+
+    def _generating(self, number: Callable[[Any], Any], scale: Any = None) -> Callable[[Any], Any]:
+        """Return M with the parameters as numbers of one arithmetic."""
+        formula = type(self).generating
+        if formula is None:
+            raise TrueupError(
+                f"the generating function of {self!r} is not known",
+                "use a polynomial, or one of trueup's own families",
+            )
+        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        known = {name: None if p is None else number(p) for name, p in given.items()}
+        if scale is not None:
+            known[self.scale_name] = scale
+        return lambda t: formula(t, *known.values())
+
+    def characteristic(self, t: ArrayLike) -> NDArray[np.complex128]:
+        """Return E e^{itZ}.
+
+        Examples
+        --------
+        >>> from trueup.noise import Laplace
+        >>> Laplace(1).characteristic([1.0])
+        array([0.5+0.j])
+        """
+        w = reals(t, "t")
+        if self.lattice:  # of period 2π
+            w = w - 2 * np.pi * np.round(w / (2 * np.pi))
+        return np.asarray(self._generating(float)(1j * w) + 0 * w, complex)
+
+    def cumulants(self, t: ArrayLike) -> tuple[Floats, Floats, Floats]:
+        """Return log M(t) and its first two derivatives.
+
+        Examples
+        --------
+        >>> from trueup.noise import Gaussian
+        >>> [float(k) for k in Gaussian(2).cumulants(0.5)]
+        [0.5, 2.0, 4.0]
+        """
+        zero = 0 * reals(t, "t")
+        m = self.series(reals(t, "t"), 2, float).coefficients
+        mean = m[1] / m[0]
+        return zero + np.log(m[0]), zero + mean, zero + 2 * m[2] / m[0] - mean**2
 
     def mgf(self, t: complex) -> Any:
         """Return M(t) = E e^{tZ} for Re t within the ``tail_rates``, and on the imaginary axis.
@@ -268,20 +338,37 @@ class Noise(metaclass=Family):
         c = _scalar(c, "c")
         _check_order(order, "order")
         if c.is_zero:
-            return [symbolic(self.moment(j)) for j in range(order + 1)]
-        if not (self.exact_tilt and self._is_exact and not c.atoms(sympy.Float)):
+            return [symbolic(m) for m in self.moments(int(order))]
+        if not (self.rational and self._is_exact and not c.atoms(sympy.Float)):
             values = self._digits(c, order)
             digits = self._kept_digits(c, values[0])
             return [symbol_of(value, digits) for value in values]
         self._check_strip(c, order)
-        values = self._tilted(c, order, Symbols())
-        return values if c.is_real else [sympy.expand_complex(value) for value in values]
+        return _plain(self.series(c, order, symbolic).moments, c)
+
+    def tilted_at(self, scale: sympy.Expr, c: sympy.Expr, order: int) -> list[sympy.Expr] | None:
+        """Return E[Zʲ e^{cZ}], j = 0..order, at another scale, a number or a symbol.
+
+        None where there is no closed form in the scale.
+        """
+        if not self.unit or self.lattice:
+            return None
+        if c.is_zero:
+            unit = self.at_scale(1)
+            return [symbolic(m) * scale**j for j, m in enumerate(unit.moments(order))]
+        if not self.rational:
+            return None
+        return _plain(self.series(c, order, symbolic, scale).moments, c)
 
     def _digits(self, c: sympy.Expr, order: int) -> list[Any]:
         """Return E[Zʲ e^{cZ}], j = 0..order, as mpmath numbers of more than 20 digits."""
         self._check_strip(c, order)
         with working_digits(self._working_digits(c, order)):
-            return self._tilted(digits_of(c), order, Digits())
+            start = digits_of(c)
+            if self.lattice and not c.is_real:  # of period 2πi
+                turns = mpmath.nint(start.imag / (2 * mpmath.pi))
+                start = mpmath.mpc(start.real, start.imag - 2 * mpmath.pi * turns)
+            return self.series(start, order, digits_of).moments
 
     def _kept_digits(self, c: sympy.Expr, m: Any) -> int:
         """Return how many digits of M(c) are kept: 20 of what is left after narrow noise's e^{cm}.
@@ -296,7 +383,7 @@ class Noise(metaclass=Family):
     @property
     def _middle(self) -> Any:
         """A value m amid the law, in digits."""
-        return mpmath.mpf(0) if self.symmetric else Digits().number(self.moment(1))
+        return mpmath.mpf(0) if self.symmetric else digits_of(self.moment(1))
 
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
         """Return the digits that survive the cancellation at small c and high orders."""
@@ -305,7 +392,7 @@ class Noise(metaclass=Family):
         if not c.is_zero:
             size = abs(complex(c))
             lost += (order + 4) * (abs(math.log10(size)) + math.log10(order + 1))
-        return 40 + math.ceil(lost)
+        return 40 + order + math.ceil(lost)
 
     def _check_strip(self, c: sympy.Expr, order: int) -> None:
         """Raise unless E[Zʲ e^{cZ}] exists for all j up to the order."""
@@ -381,35 +468,35 @@ class Noise(metaclass=Family):
         """Return the operator of this family at another scale, a number or a positive symbol."""
         return None
 
-    def tilted_at(self, scale: sympy.Expr, c: sympy.Expr, order: int) -> list[sympy.Expr] | None:
-        """Return E[Zʲ e^{cZ}], j = 0..order, at another scale; None without a closed form in it."""
-        return None
-
     # -- what a family states ----------------------------------------------------------------------
 
     @abstractmethod
     def _density(self, x: Floats) -> Floats:
         """Return the density, or the mass at integers."""
 
-    @abstractmethod
-    def _cdf(self, x: Floats) -> Floats:
-        """Return P(Z ≤ x)."""
+    def _upper(self, x: Floats) -> Floats:
+        """Return P(Z > x) for x ≥ 0."""
+        raise NotImplementedError
 
-    @abstractmethod
+    def _upper_quantile(self, q: Floats) -> Floats:
+        """Return the x with P(Z > x) = q ≤ ½; on the integers about that."""
+        raise NotImplementedError
+
+    def _cdf(self, x: Floats) -> Floats:
+        """Return P(Z ≤ x): of a symmetric law P(Z > −x) where x < 0, or P(Z > −k − 1)."""
+        k = np.floor(x) if self.lattice else x
+        tail = self._upper(np.where(k < 0, -k - self.lattice, k))
+        return np.where(k < 0, tail, 1 - tail)
+
     def _quantile(self, p: Floats) -> Floats:
         """Return the smallest x with P(Z ≤ x) ≥ p."""
+        size = self._upper_quantile(np.minimum(p, 1 - p))
+        found = np.where(p < 0.5, -size, size) + 0.0
+        return smallest_integer(self._cdf, p, found) if self.lattice else found
 
     @abstractmethod
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         """Return an array of draws."""
-
-    @abstractmethod
-    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
-        """Return E[Zʲ e^{cZ}] for j = 0..order in the field."""
-
-    def _moment(self, k: int) -> Exact:
-        """Return E Zᵏ, which is not rational: from the tilted moments at c = 0."""
-        return 0 if k % 2 else float(self._digits(sympy.S.Zero, k)[k])
 
     def _mass(self, k: Floats) -> Floats:
         """Return the density at integers, 0 elsewhere, NaN at NaN."""
@@ -462,16 +549,9 @@ def positive(value: object, name: str) -> Exact:
     raise TrueupError(f"{name} is too {size}, got {value!r}", f"change the unit of {name}")
 
 
-def scaled_power(coefficient: Fraction | int, scale: Exact, k: int) -> Exact:
-    """Return coefficient · scaleᵏ, exact if the scale is, else correctly rounded.
-
-    Examples
-    --------
-    >>> scaled_power(3, Fraction(1, 2), 2), scaled_power(3, 0.5, 2)
-    (Fraction(3, 4), 0.75)
-    """
-    exact = coefficient * Fraction(scale) ** k
-    return float(exact) if isinstance(scale, float) else exact
+def _plain(values: list[sympy.Expr], c: sympy.Expr) -> list[sympy.Expr]:
+    """Return values at c, complex ones as a + b·i."""
+    return values if c.is_real else [sympy.expand_complex(value) for value in values]
 
 
 def _whole(value: Exact) -> Exact:

@@ -1,4 +1,4 @@
-"""From a privacy budget to the scale of Laplace or Gaussian noise.
+"""Families whose one parameter is a scale: stated as a number, or by a privacy budget.
 
 ρ-zero-concentrated privacy fixes σ = Δ/√(2ρ). For (ε, δ) the smallest σ solves δ(σ) = δ with the
 exact privacy profile of the family; the bisection keeps its upper end on the private side.
@@ -6,16 +6,109 @@ exact privacy profile of the family; the bisection keeps its upper end on the pr
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import mpmath
+import numpy as np
 
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number
-from trueup.noise.base import positive
+from trueup.noise.base import Noise, positive
+from trueup.noise.series import working_digits
+from trueup.noise.theta import SMOOTH, edge_weight, theta
 
 Solver = Callable[[float, float, float], float]
 """(ε, δ, Δ) ↦ σ."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class ScaleFamily(Noise):
+    """A law that is known up to its scale."""
+
+    counts: ClassVar[bool] = False
+    """Whether the statistic moves by integers, so that its sensitivity is one."""
+
+    scale: Exact
+
+    def __post_init__(self) -> None:
+        self._normalise("scale")
+
+    @classmethod
+    def _shift(cls, sensitivity: Exact) -> Exact:
+        if cls.counts:
+            return whole_sensitivity(sensitivity)
+        return positive(sensitivity, "sensitivity")
+
+
+class LaplaceFamily(ScaleFamily):
+    """Laws with the tails of Laplace noise."""
+
+    @classmethod
+    def from_budget(cls, epsilon: Exact, sensitivity: Exact = 1) -> Self:
+        """Return the noise that makes a statistic ε-differentially private: b = sensitivity / ε.
+
+        Examples
+        --------
+        >>> from trueup.noise import Laplace, RoundedLaplace
+        >>> Laplace.from_budget(3, sensitivity=2), RoundedLaplace.from_budget(2)
+        (Laplace(Fraction(2, 3)), RoundedLaplace(Fraction(1, 2)))
+        """
+        return cls(pure_scale(epsilon, cls._shift(sensitivity)))
+
+    @property
+    def mgf_radius(self) -> float:
+        """1/b."""
+        return 1 / float(self.scale)
+
+
+class GaussianFamily(ScaleFamily):
+    """Laws with the tails of Gaussian noise."""
+
+    solver: ClassVar[Solver]
+    """The least σ for (ε, δ)-differential privacy."""
+
+    @classmethod
+    def from_budget(
+        cls,
+        *,
+        rho: Exact | None = None,
+        epsilon: Exact | None = None,
+        delta: Exact | None = None,
+        sensitivity: Exact = 1,
+    ) -> Self:
+        """Return the least noise for ρ-zCDP, or for (ε, δ)-differential privacy.
+
+        σ = sensitivity/√(2ρ), or the smallest σ of the analytic Gaussian mechanism [1]_. For the
+        discrete Gaussian it is the smallest σ such that it and all larger ones have an exact
+        privacy profile [2]_ of at most δ (which falls with σ, but not monotonically).
+
+        References
+        ----------
+        .. [1] B. Balle, Y.-X. Wang, Improving the Gaussian mechanism for differential privacy,
+           ICML 2018.
+        .. [2] C. Canonne, G. Kamath, T. Steinke, The discrete Gaussian for differential privacy,
+           NeurIPS 2020, Theorem 7.
+
+        Examples
+        --------
+        >>> from fractions import Fraction
+        >>> from trueup.noise import DiscreteGaussian, Gaussian, RoundedGaussian
+        >>> Gaussian.from_budget(epsilon=1, delta=1e-5)
+        Gaussian(3.7306316...)
+        >>> DiscreteGaussian.from_budget(epsilon=1, delta=1e-5)
+        DiscreteGaussian(3.7...)
+        >>> RoundedGaussian.from_budget(rho=Fraction(1, 8))
+        RoundedGaussian(2)
+        """
+        return cls(gaussian_scale(cls.solver, rho, epsilon, delta, cls._shift(sensitivity)))
+
+
+# -- scales from budgets ---------------------------------------------------------------------------
 
 
 def pure_scale(epsilon: Exact, sensitivity: Exact) -> Exact:
@@ -125,3 +218,106 @@ def _probability(delta: Exact) -> float:
     raise TrueupError(
         f"delta must be below 1, got {delta!r}", "give a small probability, e.g. 1e-6"
     )
+
+
+# -- exact privacy profiles ------------------------------------------------------------------------
+
+SAMPLES = 32
+"""Points looked at between two knots of the discrete profile."""
+
+
+def analytic_scale(epsilon: float, delta: float, shift: float) -> float:
+    """Return the smallest σ for which Gaussian noise is (ε, δ)-private.
+
+    Examples
+    --------
+    >>> analytic_scale(1.0, 1e-5, 1.0)
+    3.7306316...
+    """
+    return least_scale(lambda sigma: bool(gaussian_profile(sigma, epsilon, shift) <= delta), shift)
+
+
+def gaussian_profile(sigma: float, epsilon: float, shift: float) -> Any:
+    """Return δ = Φ(Δ/(2σ) − εσ/Δ) − e^ε Φ(−Δ/(2σ) − εσ/Δ), with digits to spare.
+
+    Examples
+    --------
+    >>> print(mpmath.nstr(gaussian_profile(1.0, 1.0, 1.0), 6))
+    0.126937
+    """
+    with working_digits(60 + math.ceil(abs(math.log10(epsilon)))):
+        s, e, d = mpmath.mpf(sigma), mpmath.mpf(epsilon), mpmath.mpf(shift)
+        near, far = d / (2 * s), e * s / d
+        return mpmath.ncdf(near - far) - mpmath.exp(e) * mpmath.ncdf(-near - far)
+
+
+def discrete_scale(epsilon: float, delta: float, shift: float) -> float:
+    """Return the σ from which on discrete Gaussian noise is (ε, δ)-private.
+
+    δ(σ) = maxₙ P(Y ≥ n) − e^ε P(Y ≥ n + Δ) has bumps between the knots σ² = (n + Δ/2) Δ/ε where
+    the maximum moves to the next n. They get lower, so three private ones in a row are the end.
+
+    Examples
+    --------
+    >>> discrete_scale(1.0, 1e-5, 1.0)
+    3.7...
+    """
+
+    def private(sigma: float) -> bool:
+        return bool(discrete_profile(sigma, epsilon, shift) <= delta)
+
+    best = least_scale(private, shift)
+    failed, row = None, list[float]()
+    for sigma in _upwards(best, epsilon, shift) if best < SMOOTH else ():
+        if not private(sigma):
+            failed, row = sigma, []
+            continue
+        row.append(sigma)
+        if len(row) > 3 * SAMPLES:
+            break
+    return best if failed is None else crossing(private, failed, row[0])
+
+
+def _upwards(start: float, epsilon: float, shift: float) -> Iterator[float]:
+    """Yield points from the start upwards, so many between any two knots."""
+    left, first = start, math.floor(epsilon * start**2 / shift - shift / 2) + 1
+    for n in itertools.count(first):
+        right = math.sqrt((n + shift / 2) * shift / epsilon)
+        yield from (left + (right - left) * i / SAMPLES for i in range(SAMPLES))
+        left = right
+
+
+def discrete_profile(sigma: float, epsilon: float, shift: float) -> Any:
+    """Return δ = P(Y > y) − e^ε P(Y > y + Δ), y = εσ²/Δ − Δ/2, or a hair above.
+
+    Examples
+    --------
+    >>> discrete_profile(1.0, 1.0, 1.0)
+    0.1413...
+    """
+    profile = _profile_sum if sigma < SMOOTH else _profile_smooth
+    return profile(sigma, epsilon, shift)
+
+
+def _profile_sum(sigma: float, epsilon: float, shift: float) -> float:
+    """Return Σ_{k>y} p(k) (1 − e^{ε − (2kΔ+Δ²)/(2σ²)}): every term is positive."""
+    first = max(math.floor(epsilon * sigma**2 / shift - shift / 2), -math.ceil(39 * sigma) - 1)
+    k = np.arange(first, max(first, 0) + math.ceil(12 * sigma) + 40, dtype=float)
+    excess = epsilon - (2 * k * shift + shift**2) / (2 * sigma**2)
+    masses = np.exp(-0.5 * (k / sigma) ** 2) / theta(sigma)
+    return math.fsum(masses * -np.expm1(np.minimum(excess, 0.0))) * (1 + 1e-12)
+
+
+def _profile_smooth(sigma: float, epsilon: float, shift: float) -> Any:
+    """Return δ from the Euler-Maclaurin tails, with digits to spare."""
+    with working_digits(60 + math.ceil(abs(math.log10(epsilon)))):
+        s, e, d = mpmath.mpf(sigma), mpmath.mpf(epsilon), mpmath.mpf(shift)
+        first = mpmath.floor(e * s**2 / d - d / 2) + 1
+        near, far = (_tail_probability(n / s, s) for n in (first, first + d))
+        return near - mpmath.exp(e) * far
+
+
+def _tail_probability(x: Any, s: Any) -> Any:
+    """Return P(Y ≥ xσ) for a large σ, where Θ = σ√(2π)."""
+    density = mpmath.npdf(x) / s
+    return mpmath.ncdf(-x) + density * edge_weight(x, s, 12)

@@ -22,6 +22,7 @@ from trueup.noise.operator import IDENTITY, Branch, Operator, Taps, X
 
 if TYPE_CHECKING:
     from trueup.domain import Interval
+    from trueup.exact import Exact
 
 _ONE = sympy.Integer(1)
 
@@ -89,6 +90,32 @@ def _laplace_theorem(domain: Interval, extension: object) -> str:
 
 def _ends(domain: Interval) -> tuple[sympy.Expr, sympy.Expr]:
     return symbolic(domain.low), symbolic(domain.high)
+
+
+EQUAL = 1 + 1e-6
+"""Scales of Laplace noises up to this ratio count as equal."""
+
+
+def alike(scales: list[Exact]) -> list[Exact]:
+    """Return scales with one value, of the same variance, for those that count as equal.
+
+    Examples
+    --------
+    >>> alike([2, 2, 1]), len(set(alike([1, 1.0000001])))
+    ([1, 2, 2], 1)
+    """
+    groups: list[list[Exact]] = []
+    for scale in sorted(scales):
+        if groups and scale <= groups[-1][0] * EQUAL:
+            groups[-1].append(scale)
+        else:
+            groups.append([scale])
+    found: list[Exact] = []
+    for group in groups:
+        equal = group[0] == group[-1]
+        common = group[0] if equal else math.sqrt(sum(float(b) ** 2 for b in group) / len(group))
+        found += [common] * len(group)
+    return found
 
 
 MAX_SCALES = 8

@@ -13,6 +13,8 @@ from trueup.errors import TrueupError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from trueup.exact import Exact
+
 Floats = NDArray[np.float64]
 Formula = Callable[[Floats], Floats]
 
@@ -64,3 +66,53 @@ def with_mask(result: Any, values: Sequence[Any]) -> Any:
     for mask in masks:
         hidden |= mask
     return np.ma.MaskedArray(result, mask=hidden)
+
+
+LARGEST_DRAWN = 1e15
+
+
+def smallest_integer(cdf: Formula, p: Floats, guess: Floats) -> Floats:
+    """Return the smallest integer k with cdf(k) ≥ p, searching from a guess; −∞ at 0 and ∞ at 1.
+
+    The bracket grows from the guess by doubling and is then halved, so a good guess costs a few
+    evaluations and a bad one only logarithmically more.
+
+    Examples
+    --------
+    >>> smallest_integer(lambda k: k / 100, np.array([0.305]), np.array([0.0]))
+    array([31.])
+    """
+    proper = (p > 0) & (p < 1)
+    q = np.where(proper, p, 0.5)
+    low, high = _bracket(cdf, q, np.where(proper, np.floor(guess), 0.0))
+    while (inside := high - low > np.maximum(1, np.spacing(np.abs(low)))).any():
+        middle = np.floor(low + (high - low) / 2)
+        reached = cdf(middle) >= q
+        high = np.where(inside & reached, middle, high)
+        low = np.where(inside & ~reached, middle, low)
+    return np.where(proper, high, np.log(p / (1 - p)))
+
+
+def _bracket(cdf: Formula, p: Floats, guess: Floats) -> tuple[Floats, Floats]:
+    """Return integers low < high with cdf(low) < p ≤ cdf(high)."""
+    low, high, step = guess - 1, guess + 1, 2.0
+    while (above := cdf(low) >= p).any():
+        low, high = np.where(above, low - step, low), np.where(above, low, high)
+        step *= 2
+    step = 2.0
+    while (below := cdf(high) < p).any():
+        high, low = np.where(below, high + step, high), np.where(below, high, low)
+        step *= 2
+    return low, high
+
+
+def check_drawable(scale: Exact) -> None:
+    """Raise if draws of this scale would not fit into 64-bit integers.
+
+    Examples
+    --------
+    >>> check_drawable(1000)
+    """
+    if scale > LARGEST_DRAWN:
+        hint = f"draw from a scale of at most {LARGEST_DRAWN:g}, or from the continuous family"
+        raise TrueupError(f"draws of scale {scale!r} do not fit into 64-bit integers", hint)

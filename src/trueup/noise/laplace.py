@@ -1,4 +1,4 @@
-"""Laplace noise."""
+"""Laplace noise, on the line and on the integers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import numpy as np
 
 from trueup.exact import symbolic
 from trueup.noise import deconvolution
-from trueup.noise.base import scaled_power
-from trueup.noise.scale_families import LaplaceFamily
+from trueup.noise.budget import LaplaceFamily
+from trueup.noise.elementwise import check_drawable
+from trueup.noise.series import exp, expm1
 
 if TYPE_CHECKING:
     import sympy
 
     from trueup.domain import Interval
-    from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
-    from trueup.noise.fields import Field
     from trueup.noise.operator import Operator
 
 
@@ -42,6 +41,7 @@ class Laplace(LaplaceFamily):
     Laplace(6)
     """
 
+    rational: ClassVar[bool] = True
     many_points: ClassVar[str] = "cells"
     by_curvature: ClassVar[bool] = True
 
@@ -59,17 +59,10 @@ class Laplace(LaplaceFamily):
         """Return the operator at another scale, a number or a symbol."""
         return deconvolution.laplace(scale, domain, extension)
 
-    def _moment(self, k: int) -> Exact:
-        return 0 if k % 2 else scaled_power(math.factorial(k), self.scale, k)
-
-    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
-        """Return j! bʲ ½ [(1 − bc)^{−j−1} + (−1)ʲ (1 + bc)^{−j−1}]."""
-        b = field.number(self.scale)
-        right, left = 1 - b * c, 1 + b * c
-        return [
-            math.factorial(j) * b**j * (1 / right ** (j + 1) + (-1) ** j / left ** (j + 1)) / 2
-            for j in range(order + 1)
-        ]
+    @staticmethod
+    def generating(t: Any, scale: Any) -> Any:
+        """Return M(t)."""
+        return 1 / (1 - (t * scale) * (t * scale))
 
     def _density(self, x: Floats) -> Floats:
         b = float(self.scale)
@@ -80,13 +73,144 @@ class Laplace(LaplaceFamily):
         b = float(self.scale)
         return np.asarray(-np.abs(x) / b - math.log(2 * b))
 
-    def _cdf(self, x: Floats) -> Floats:
-        tail = np.exp(-np.abs(x) / float(self.scale)) / 2
-        return np.where(x < 0, tail, 1 - tail)
+    def _upper(self, x: Floats) -> Floats:
+        return np.exp(-x / float(self.scale)) / 2
 
-    def _quantile(self, p: Floats) -> Floats:
-        size = -np.log(2 * np.minimum(p, 1 - p)) * float(self.scale)
-        return np.asarray(np.where(p < 0.5, -size, size) + 0.0)
+    def _upper_quantile(self, q: Floats) -> Floats:
+        return -np.log(2 * q) * float(self.scale)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return np.asarray(rng.laplace(scale=float(self.scale), size=shape))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DiscreteLaplace(LaplaceFamily):
+    """State the discrete Laplace law: mass (1−α)/(1+α) α^{|k|} on the integers, α = e^{−1/b}.
+
+    Var Z = 2α/(1−α)², M(t) = (1−α)² / ((1 − αeᵗ)(1 − αe^{−t})) for |Re t| < 1/b.
+
+    Parameters
+    ----------
+    scale
+        b, positive.
+
+    Examples
+    --------
+    >>> DiscreteLaplace(2).variance
+    7.835396...
+    """
+
+    lattice: ClassVar[bool] = True
+    counts: ClassVar[bool] = True
+
+    def allows_conditions(self, domain: Interval) -> bool:
+        """Tell that conditions between statistics can be used."""
+        return True
+
+    def inverse(self, domain: Interval, extension: object = "optimal") -> Operator:
+        """Return f ↦ f − λ·(second difference of f) inside the domain, constant beyond."""
+        return self.inverse_at(symbolic(self.scale), domain)
+
+    def inverse_at(
+        self, scale: sympy.Expr, domain: Interval, extension: object = "optimal"
+    ) -> Operator:
+        """Return the operator at another scale, a number or a symbol."""
+        return deconvolution.discrete_laplace(scale, domain)
+
+    @staticmethod
+    def generating(t: Any, scale: Any) -> Any:
+        """Return M(t)."""
+        rate = 1 / scale
+        square = expm1(-rate) * expm1(-rate)
+        return square / (expm1(t - rate) * expm1(-t - rate))
+
+    def _density(self, x: Floats) -> Floats:
+        b = float(self.scale)
+        return math.tanh(0.5 / b) * np.exp(-np.abs(x) / b)
+
+    def log_density(self, x: Floats) -> Floats:
+        """Return −|k|/b + log((1 − α)/(1 + α))."""
+        b = float(self.scale)
+        return np.asarray(-np.abs(x) / b + math.log(math.tanh(1 / (2 * b))))
+
+    def _upper(self, x: Floats) -> Floats:
+        b = float(self.scale)
+        return np.exp(-(x + 1) / b) / (1 + math.exp(-1 / b))
+
+    def _upper_quantile(self, q: Floats) -> Floats:
+        b = float(self.scale)
+        return -b * np.log(q * (1 + math.exp(-1 / b))) - 0.5
+
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        """Return differences of two geometric draws."""
+        check_drawable(self.scale)
+        p = -math.expm1(-1 / float(self.scale))
+        return np.asarray(rng.geometric(p, shape)) - np.asarray(rng.geometric(p, shape))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class RoundedLaplace(LaplaceFamily):
+    """State the law of a Laplace number rounded to the nearest integer.
+
+    With s = e^{−1/(2b)} the mass is 1 − s at 0 and ½(1/s − s)·s^{2|k|} elsewhere: the tails of a
+    discrete Laplace law, with less mass at 0.
+
+    Parameters
+    ----------
+    scale
+        b, positive, of the Laplace noise before rounding.
+
+    Examples
+    --------
+    >>> RoundedLaplace(1).pmf([0, 1])
+    array([0.39346934, 0.19170025])
+    """
+
+    lattice: ClassVar[bool] = True
+    counts: ClassVar[bool] = True
+    many_points: ClassVar[str] = "echoes"
+
+    @property
+    def echoes(self) -> tuple[float, float]:
+        """C and ρ of the inverse on all integers, f + C·Σ_{k≥1} ρᵏ (f(x+k) − 2f(x) + f(x−k)).
+
+        ρ is the zero of the generating function inside the unit circle,
+        ρ = −s / ((1+s)√(1+s²) + 1 + s + s²), and C = (1+s)√(1+s²) / (1−s)².
+
+        Examples
+        --------
+        >>> RoundedLaplace(1).echoes
+        (12.136..., -0.157...)
+        """
+        half = 1 / (2 * float(self.scale))
+        s = math.exp(-half)
+        root = (1 + s) * math.sqrt(1 + s * s)
+        return root / math.expm1(-half) ** 2, -s / (root + 1 + s + s * s)
+
+    @staticmethod
+    def generating(t: Any, scale: Any) -> Any:
+        """Return 1 − s + ½(1/s − s)·Σ_{k≥1} s^{2k} (e^{tk} + e^{−tk})."""
+        rate = 1 / scale
+        sides = 1 / expm1(rate - t) + 1 / expm1(rate + t)
+        return sides * (expm1(rate) * exp(-rate / 2) / 2) - expm1(-rate / 2)
+
+    def _density(self, x: Floats) -> Floats:
+        b = float(self.scale)
+        tails = -0.5 * math.expm1(-1 / b) * np.exp(-np.maximum(np.abs(x) - 0.5, 0.0) / b)
+        return np.where(x == 0, -math.expm1(-0.5 / b), tails)
+
+    def log_density(self, x: Floats) -> Floats:
+        """Return log(½(1 − s²)) − (|k| − ½)/b, and log(1 − s) at 0."""
+        b, size = float(self.scale), np.abs(np.asarray(x, float))
+        tails = math.log(-0.5 * math.expm1(-1 / b)) - (size - 0.5) / b
+        return np.where(size == 0, math.log(-math.expm1(-0.5 / b)), tails)
+
+    def _upper(self, x: Floats) -> Floats:
+        return np.exp(-(x + 0.5) / float(self.scale)) / 2
+
+    def _upper_quantile(self, q: Floats) -> Floats:
+        return -np.log(2 * q) * float(self.scale)
+
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        check_drawable(self.scale)
+        return np.rint(rng.laplace(scale=float(self.scale), size=shape))

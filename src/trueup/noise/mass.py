@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,12 +15,12 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number
 from trueup.noise.base import Noise
+from trueup.noise.series import Series, digits_of, exp
 
 if TYPE_CHECKING:
     import sympy
 
     from trueup.noise.elementwise import Floats
-    from trueup.noise.fields import Field
 
 SLACK = 1e-9
 """Floats that sum to 1 up to this are divided by their sum."""
@@ -105,12 +105,12 @@ class Mass(Noise):
         """Return the integers with a mass: there may be gaps between them."""
         return [float(k) for k, _ in self.masses if abs(k) <= reach]
 
-    def _moment(self, k: int) -> Exact:
-        if k % 2 and self.symmetric:
-            return 0
+    def _moments(self, order: int) -> list[Exact]:
+        values = [[j**k * Fraction(p) for j, p in self.masses] for k in range(order + 1)]
         if self._is_rational:
-            return sum((Fraction(p) * j**k for j, p in self.masses), Fraction(0))
-        return math.fsum(float(p) * float(j) ** k for j, p in self.masses)
+            return [sum(row, Fraction(0)) for row in values]
+        sums = [math.fsum(map(float, row)) for row in values]
+        return [0 if k % 2 and self.symmetric else m for k, m in enumerate(sums)]
 
     @property
     def _is_rational(self) -> bool:
@@ -130,12 +130,19 @@ class Mass(Noise):
         """The sum of the masses: 1, but for the last digit of floats."""
         return sum((Fraction(p) for _, p in self.masses), Fraction(0))
 
-    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
-        terms = [
-            (k, field.number(Fraction(p) / self._sum) * field.exp(c * k)) for k, p in self.masses
-        ]
-        add = sum if self._is_exact and not isinstance(c, (mpmath.mpf, mpmath.mpc)) else mpmath.fsum
-        return [add([k**j * term for k, term in terms]) for j in range(order + 1)]
+    @property
+    def rational(self) -> bool:  # type: ignore[override]
+        """Whether it is a short table of fractions."""
+        return self._is_exact
+
+    def series(self, c: Any, order: int, number: Callable[[Any], Any], scale: Any = None) -> Series:
+        """Return Σ e^{ck} P(Z = k) kʲ/j!."""
+        terms = [(k, number(Fraction(p) / self._sum) * exp(c * k)) for k, p in self.masses]
+        add = mpmath.fsum if number is digits_of else sum
+        return Series.of_moments([add([k**j * p for k, p in terms]) for j in range(order + 1)])
+
+    def _generating(self, number: Callable[[Any], Any], scale: Any = None) -> Callable[[Any], Any]:
+        return lambda t: self.series(t, 0, number).coefficients[0]
 
     @cached_property
     def _table(self) -> tuple[int, Floats, Floats]:

@@ -16,7 +16,6 @@ from trueup.noise.base import Noise
 if TYPE_CHECKING:
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
-    from trueup.noise.fields import Field
 
 CHECKED = 40
 """So many moments are checked against each other."""
@@ -64,8 +63,8 @@ class Moments(Noise):
         """0: nothing is known of the generating function."""
         return 0.0
 
-    def _moment(self, k: int) -> Exact:
-        return self.values[k - 1]
+    def _moments(self, order: int) -> list[Exact]:
+        return [1, *self.values[:order]]
 
     def _refuse_moment(self, k: int) -> NoReturn:
         known = len(self.values)
@@ -90,9 +89,6 @@ class Moments(Noise):
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         self._refuse("how to draw from it")
-
-    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
-        self._refuse("its generating function")
 
     def _check_strip(self, c: sympy.Expr, order: int) -> None:
         self._refuse("its generating function")

@@ -14,9 +14,7 @@ from trueup.noise.operator import IDENTITY, Branch, Operator
 
 if TYPE_CHECKING:
     from trueup.domain import Interval
-    from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
-    from trueup.noise.fields import Field
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -29,6 +27,7 @@ class Noiseless(Noise):
     0
     """
 
+    rational: ClassVar[bool] = True
     known: ClassVar[bool] = True
 
     def inverse(self, domain: Interval, extension: object = "optimal") -> Operator:
@@ -38,11 +37,10 @@ class Noiseless(Noise):
         edges = (-sympy.oo, sympy.oo)
         return Operator((branch,), "a known number stays what it is", *bounds, edges)
 
-    def _moment(self, k: int) -> Exact:
-        return 0
-
-    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
-        return [field.number(int(j == 0)) for j in range(order + 1)]
+    @staticmethod
+    def generating(t: Any) -> Any:
+        """Return M(t) = 1."""
+        return 1 + t * 0
 
     def _density(self, x: Floats) -> Floats:
         return np.where(x == 0, np.inf, 0.0)

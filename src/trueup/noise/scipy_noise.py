@@ -1,56 +1,53 @@
-"""Noise with the law of any frozen ``scipy.stats`` distribution."""
+"""Noise with the law of any frozen ``scipy.stats`` distribution: its cdf and the moments it states.
+
+scipy's distributions do not say which moments exist or where E e^{tZ} converges. Their log-density
+at distances that double shows it: the slope tends to the exponential rate (infinite for lighter
+tails, 0 for heavier ones), the fall per doubling to the power index.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
+import warnings
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-import mpmath
 import numpy as np
-import sympy
 
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number
 from trueup.noise.base import Noise, positive
-from trueup.noise.cumulants import cumulants
-from trueup.noise.fields import Digits, working_digits
-from trueup.noise.integration import MAX_TERMS
-from trueup.noise.standard import Continuous, Discrete, Standard, log_density, log_mass, quiet
-from trueup.noise.tails import tail
+from trueup.noise.elementwise import smallest_integer
+from trueup.noise.mass import support
+from trueup.noise.series import Series, exp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from trueup.noise.elementwise import Floats
-    from trueup.noise.fields import Field
+    import sympy
 
-WIDE = 2.0**16
-"""Discrete laws with a wider distance of quartiles are not summed: it would take millions of terms
-each, while four moments have formulas."""
-
-BROAD = 2.0**10
-"""Beyond, moments of a discrete law are scipy's formulas: sums of so many masses lose digits."""
+    from trueup.noise.elementwise import Floats, Formula
 
 FAR = 1e3
 """A law as many quartile distances away from 0 loses six digits of Var Z in E Z² − (E Z)²."""
 
-MOST = 2**24
-"""So many masses are added up for a cdf at most, 128 megabytes."""
+FORMULAS = 4
+"""Mean, variance, skewness and kurtosis have formulas."""
 
-AGREEMENT = 1e-9
-"""A density that comes to 1 but for so much has been integrated."""
-
-ROUNDED = 1e-11
-"""Masses that add up to 1 but for more than this are less exact than scipy's formulas."""
-
-SMALL = 18 * math.log(10)
-"""Sums have settled where terms are e^{−SMALL} of them."""
+COMPLETE = 1e-9
+"""Masses that miss the sum 1 by more are rounded; a moment needs a last mass with less of it."""
 
 TERMS = {"zipfian": 1}
 """The shape that says how many terms scipy adds up each time it is asked anything of a law."""
+
+MOST_TERMS = 2**16
+
+DOUBLINGS = 60
+AGREEMENT = 1e-3
+"""Two extrapolated slopes closer than this are a limit."""
 
 HINT = "give a univariate distribution with numbers, frozen, e.g. scipy.stats.norm(scale=2)"
 
@@ -59,7 +56,8 @@ HINT = "give a univariate distribution with numbers, frozen, e.g. scipy.stats.no
 class ScipyNoise(Noise):
     """State a law by its name in ``scipy.stats``.
 
-    Moments are scipy's; E[Zʲ e^{cZ}] is integrated or summed numerically, in floats.
+    Polynomials can be debiased, up to the moments that scipy states; on the integers every function
+    on a bounded domain.
 
     Parameters
     ----------
@@ -82,7 +80,6 @@ class ScipyNoise(Noise):
     scale: Exact
 
     symmetric = False  # or not known to be
-    exact_tilt = False
 
     def __init__(self, name: str, *shapes: Exact, loc: Exact = 0, scale: Exact = 1) -> None:
         values = {
@@ -95,11 +92,10 @@ class ScipyNoise(Noise):
             object.__setattr__(self, field, value)
         if np.isnan(self._law.support()).any():
             raise TrueupError(f"scipy refuses the parameters of {self!r}", HINT)
-        if name in TERMS and self.shapes[TERMS[name]] > MAX_TERMS:
+        if self._discrete and self._terms > MOST_TERMS:
             raise TrueupError(
-                f"{self!r} takes too long: scipy adds up {float(self.shapes[TERMS[name]]):.3g} "
-                "terms for each of its masses",
-                f"use a law on at most {MAX_TERMS} integers, or zipf, which is not cut off",
+                f"{self!r} takes too long: scipy adds up {self._terms:.3g} terms to answer",
+                f"use a law on at most {MOST_TERMS} integers, or one whose P(Z <= k) is a formula",
             )
 
     def __repr__(self) -> str:
@@ -138,29 +134,70 @@ class ScipyNoise(Noise):
     def _discrete(self) -> bool:
         return _is_discrete(_generic(self.name))
 
-    # -- existence ---------------------------------------------------------------------------------
+    @property
+    def _terms(self) -> float:
+        """How many terms scipy adds up for P(Z ≤ k), or for a mass, of a discrete law."""
+        import scipy.stats
+
+        generic = _generic(self.name)
+        low, high = self._law.support()
+        summed = type(generic)._cdf is scipy.stats.rv_discrete._cdf
+        shape = TERMS.get(self.name)
+        return max(high - low if summed else 0.0, float(self.shapes[shape]) if shape else 0.0)
+
+    # -- the law -----------------------------------------------------------------------------------
+
+    def log_density(self, x: Floats) -> Floats:
+        """Return scipy's logarithm of the density or mass."""
+        return _quiet(self._law.logpmf if self._discrete else self._law.logpdf, x)
+
+    def breaks(self, reach: float) -> list[float]:
+        """Return the ends of the support, loc, and loc plus a shape, where peaks are."""
+        places = [*self._law.support(), float(self.loc)]
+        places += [float(self.loc) + float(s) * float(self.scale) for s in self.shapes]
+        return sorted({float(x) for x in places if abs(x) <= reach})
+
+    def _density(self, x: Floats) -> Floats:
+        if self._discrete != self.lattice:
+            raise TrueupError(f"{self!r} has no density", "shift it by an integer and use pmf")
+        return _quiet(self._law.pmf if self._discrete else self._law.pdf, x)
+
+    def _cdf(self, x: Floats) -> Floats:
+        below = _quiet(self._law.cdf, x)
+        if (np.isnan(below) & ~np.isnan(x)).any():
+            raise TrueupError(
+                f"scipy finds no P(Z <= x) of {self!r}", "use parameters of ordinary size"
+            )
+        return below
+
+    def _quantile(self, p: Floats) -> Floats:
+        low, high = self._law.support()
+        found = _quiet(self._law.ppf, p)
+        if self.lattice:  # scipy looks for it from a guess on, and may give up
+            start = np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
+            found = smallest_integer(self._cdf, p, start)
+        return np.asarray(np.clip(found, low, high))
+
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        return np.asarray(self._law.rvs(size=shape, random_state=rng))
+
+    # -- which moments exist -----------------------------------------------------------------------
 
     @functools.cached_property
     def _tails(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """The exponential rate and the power index of the left and of the right tail."""
         low, high = self._law.support()
-        start, unit = self._centre
+        middle, unit = self._centre
         left, right = (
-            tail(self.log_density, start, side) if math.isinf(end) else (math.inf, math.inf)
+            tail(self.log_density, middle, side) if math.isinf(end) else (math.inf, math.inf)
             for side, end in ((-unit, low), (unit, high))
         )
         return left, right
 
     @functools.cached_property
     def _centre(self) -> tuple[float, float]:
-        """The median and the distance of the quartiles, whole on the integers."""
-        try:
-            low, middle, high = (float(q) for q in self._quantile(np.array([0.25, 0.5, 0.75])))
-        except TrueupError:  # too many masses to add up: mean and spread may have formulas
-            mean, variance = (float(v) for v in self._law.stats(moments="mv"))
-            if not (math.isfinite(mean) and math.isfinite(variance)):
-                raise
-            return mean, 1.35 * math.sqrt(variance)
+        """The median and the distance of the quartiles, at least 1 on the integers."""
+        low, middle, high = (float(q) for q in self._quantile(np.array([0.25, 0.5, 0.75])))
         return middle, max(high - low, 1.0) if self._discrete else high - low
 
     @property
@@ -174,285 +211,152 @@ class ScipyNoise(Noise):
         (left, _), (right, _) = self._tails
         return left, right
 
-    @property
+    @functools.cached_property
     def highest_moment(self) -> int | None:
-        """The largest order below the power index minus 1, measured."""
+        """The largest order below the power index minus 1, measured, that scipy states."""
         index = min(index for _, index in self._tails)
-        return None if math.isinf(index) else math.ceil(index - 1) - 1
+        exist = math.inf if math.isinf(index) else math.ceil(index - 1) - 1
+        highest = min(exist, math.inf if self._discrete else self._stated)
+        return None if math.isinf(highest) else int(highest)
+
+    @property
+    def _stated(self) -> float:
+        """Up to which order scipy has formulas for the moments of a continuous law."""
+        import scipy.stats
+
+        generic = _generic(self.name)
+        if type(generic)._munp is not scipy.stats.rv_continuous._munp:
+            return math.inf
+        wanted = {"moments": "mvsk"} if generic._stats_has_moments else {}
+        with quiet():
+            stated = generic._stats(*(np.float64(s) for s in self.shapes), **wanted)
+        found = [value is not None and bool(np.isfinite(value)) for value in stated]
+        return [*found, False].index(False)
+
+    def _refuse_moment(self, k: int) -> None:
+        index = min(index for _, index in self._tails)
+        if k < index - 1:
+            raise TrueupError(
+                f"scipy states no moment of order {k} of {self!r}",
+                "use one of trueup's own families, or a polynomial of a lower degree",
+            )
+        super()._refuse_moment(k)
+
+    def _check_strip(self, c: sympy.Expr, order: int) -> None:
+        super()._check_strip(c, order)
+        self._generating(float)  # which is not known
+
+    # -- moments -----------------------------------------------------------------------------------
 
     @property
     def variance(self) -> Exact:
         """Var Z, infinite where only the mean exists."""
-        highest = self.highest_moment
-        if highest is not None and highest < 1:
+        index = min(index for _, index in self._tails)
+        if index <= 2:
             raise TrueupError(
                 f"{self!r} has no mean, hence no variance", "use noise with lighter tails"
             )
-        if highest is not None and highest < 2:
-            return math.inf
-        return number(self._variance, "variance")
+        return math.inf if index <= 3 else number(float(super().variance), "variance")
 
-    @property
-    def _variance(self) -> float:
-        """Var Z from sums about the median where they settle: scipy's formulas may cancel."""
-        if self._discrete and self._can_be_summed(2) and not self._is_far:
-            means = self._standard.about_start(2)
-            if means is not None:
-                return means[2] - means[1] ** 2
+    def _moments(self, order: int) -> list[Exact]:
+        """Return E Zᵏ in fractions, from moments about the middle: nothing cancels."""
         if self._discrete:
-            return float(self._shape[1])
-        with quiet():
-            return float(self._law.var())
-
-    # -- the law -----------------------------------------------------------------------------------
-
-    def log_density(self, x: Floats) -> Floats:
-        """Return scipy's logarithm of the density or mass."""
-        return (log_mass if self._discrete else log_density)(self._law, x)
-
-    def breaks(self, reach: float) -> list[float]:
-        """Return the ends of the support, loc, and loc plus a shape, where peaks are."""
-        places = [*self._law.support(), float(self.loc)]
-        places += [float(self.loc) + float(s) * float(self.scale) for s in self.shapes]
-        return sorted({float(x) for x in places if abs(x) <= reach})
-
-    def _density(self, x: Floats) -> Floats:
-        if self._discrete != self.lattice:
-            raise TrueupError(f"{self!r} has no density", "shift it by an integer and use pmf")
-        law = self._law
-        return _quiet(law.pmf if self._discrete else law.pdf, x)
-
-    def _cdf(self, x: Floats) -> Floats:
-        if not self._is_added_up:
-            below = _quiet(self._law.cdf, x)
-            if (np.isnan(below) & ~np.isnan(x)).any():
-                raise TrueupError(
-                    f"scipy finds no P(Z <= x) of {self!r}", "use parameters of ordinary size"
-                )
-            return below
-        steps = np.floor(x) - self._law.support()[0]
-        inside = np.isfinite(steps) & (steps >= 0)
-        below = self._added_up(steps[inside].max(initial=0.0) + 1, 1.0)
-        places = np.minimum(np.where(inside, steps, 0), len(below) - 1).astype(np.intp)
-        found = np.where(inside, below[places], np.where(steps > 0, 1.0, 0.0))
-        return np.where(np.isnan(x), np.nan, found)
+            centre, about = self._of_table(order)
+        elif order <= FORMULAS and self._has_shape:
+            centre, about = self._of_shape
+        else:
+            centre, about = self._of_formulas(order)
+        shift = exp(Series.variable(0, order) * centre)
+        moments: list[Exact] = (Series.of_moments(about[: order + 1]) * shift).moments
+        return moments
 
     @property
-    def _is_added_up(self) -> bool:
-        """Whether scipy has no formula for P(Z ≤ k), and adds up all masses from the first to k."""
+    def _has_shape(self) -> bool:
         import scipy.stats
 
-        generic = type(_generic(self.name))._cdf is scipy.stats.rv_discrete._cdf
-        return self._discrete and generic and math.isfinite(self._law.support()[0])
+        return type(_generic(self.name))._stats is not scipy.stats.rv_continuous._stats
 
-    def _added_up(self, count: float, level: float) -> Floats:
-        """Return P(Z ≤ k) from the first k on: so many, or until it reaches a level."""
-        low, high = (float(end) for end in self._law.support())
-        size = 2**10
-        while True:
-            k = low + np.arange(min(size, high - low + 1))
-            below = np.minimum(np.cumsum(_quiet(self._law.pmf, k)), 1.0)
-            if len(k) < size or size >= count or below[-1] >= level:
-                return below
-            if size >= (MOST if math.isfinite(count) else MAX_TERMS):
-                raise TrueupError(
-                    f"{self!r} is too wide: its first {size} masses add up to {below[-1]:.3g} only",
-                    "use a law with a formula for its cdf, or a continuous one",
-                )
-            size *= 4
+    @functools.cached_property
+    def _of_shape(self) -> tuple[Fraction, list[Fraction]]:
+        """The mean, and the moments about it from variance, skewness and kurtosis."""
+        with quiet():
+            mean, variance, skew, excess = (float(v) for v in self._law.stats(moments="mvsk"))
+        third = skew * variance**1.5 if math.isfinite(skew) else 0.0  # an order that is not asked
+        fourth = (excess + 3) * variance**2 if math.isfinite(excess) else 0.0
+        known = (1.0, 0.0, variance if math.isfinite(variance) else 0.0, third, fourth)
+        return Fraction(mean), [Fraction(m) for m in known]
 
-    def _quantile(self, p: Floats) -> Floats:
-        if self._is_added_up:
-            proper = (p > 0) & (p < 1)
-            below = self._added_up(math.inf, float(p[proper].max(initial=0.0)))
-            low, high = self._law.support()
-            places = np.minimum(np.searchsorted(below, p), len(below) - 1)
-            ends = np.where(p >= 1, high, np.where(p <= 0, low, np.nan))
-            return np.where(proper, low + places, ends)
-        found = np.asarray(np.maximum(_quiet(self._law.ppf, p), self._law.support()[0]))
-        if self._discrete:  # scipy looks for it from a guess on, and may give up
-            short = (p < 1) & (self._cdf(found) < p * (1 - AGREEMENT))
-            found[short] = [self._searched(*at) for at in zip(found[short], p[short], strict=True)]
-        return found
-
-    def _searched(self, low: float, p: float) -> float:
-        """Return the smallest integer with P(Z ≤ k) ≥ p, above one at which it is less."""
-
-        def falls_short(k: float) -> bool:
-            return float(self._cdf(np.array(k))) < p
-
-        step = 1.0
-        while falls_short(low + step):
-            low, step = low + step, 2 * step
-        high = low + step
-        while low < (middle := math.floor((low + high) / 2)) < high:
-            low, high = (middle, high) if falls_short(middle) else (low, middle)
-        return high
-
-    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        return np.asarray(self._law.rvs(size=shape, random_state=rng))
-
-    # -- moments -----------------------------------------------------------------------------------
-
-    def _moment(self, k: int) -> Exact:
-        if k <= 4 and self._is_far:
-            return self._about_mean(k)
-        approximate = self._can_be_summed(k) if self._discrete else k > 4
-        if approximate:  # in scipy, so do it better
-            with working_digits(self._working_digits(sympy.S.Zero, k)):
-                values = self._expectations(mpmath.mpf(0), k)
-            if values is not None:
-                return float(values[k].real)
-        if self._discrete and not self._has_formula(k):
+    def _of_formulas(self, order: int) -> tuple[Fraction, list[Fraction]]:
+        """Return the loc, and scipy's moments about it."""
+        plain = ScipyNoise(self.name, *self.shapes)
+        middle, unit = plain._centre
+        if abs(middle) > FAR * unit:
             raise TrueupError(
-                f"the moment of order {k} of {self!r} is not known: the sum over its tails does "
-                "not settle, and scipy has no formula for it",
+                f"the moment of order {order} of {self!r} is rounding: the law is "
+                f"{abs(middle / unit):.3g} times its width away from 0",
+                "use a polynomial of degree at most 4, or one of trueup's own families",
+            )
+        with quiet():
+            values = [float(plain._law.moment(k)) if k else 1.0 for k in range(order + 1)]
+        if not np.isfinite(values).all():
+            super()._refuse_moment(order)
+        scale = Fraction(self.scale)
+        return Fraction(self.loc), [Fraction(v) * scale**k for k, v in enumerate(values)]
+
+    def _of_table(self, order: int) -> tuple[Fraction, list[Fraction]]:
+        """Return the median, and the moments about it of a table of the masses."""
+        origin = ScipyNoise(self.name, *self.shapes)
+        first, masses = support(origin)
+        middle = math.floor(origin._centre[0])
+        k = first - middle + np.arange(float(len(masses)))
+        rows = [masses * k**j for j in range(order + 1)]
+        sums = [math.fsum(row) for row in rows]
+        low, high = origin._law.support()
+        cut = [low < first, first + len(masses) - 1 < high]
+        lost = max(abs(rows[-1][[0, -1]][cut]), default=0.0)
+        if abs(sums[0] - 1) > COMPLETE or lost > COMPLETE * np.abs(rows[-1]).sum():
+            raise TrueupError(
+                f"the moment of order {order} of {self!r} is not known: its masses are rounded, or "
+                "its tails hold too much of it",
                 "use a lower order, or a continuous law of the same shape",
             )
-        with quiet():
-            return float(self._law.moment(k))
+        return Fraction(self.loc) + middle, [Fraction(s / sums[0]) for s in sums]
 
-    def _has_formula(self, k: int) -> bool:
-        """Whether scipy states the moment of order k of a discrete law, and need not add it up."""
-        import scipy.stats
 
-        generic = _generic(self.name)
-        if type(generic)._munp is not scipy.stats.rv_discrete._munp:
-            return True
-        wanted = {"moments": "mvsk"} if generic._stats_has_moments else {}
-        with quiet():
-            stated = generic._stats(*(np.float64(s) for s in self.shapes), **wanted)
-        return k <= 4 and all(value is not None for value in stated[:k])
+def tail(log_density: Formula, start: float, unit: float) -> tuple[float, float]:
+    """Return the exponential rate and the power index of one tail; ``unit`` < 0 is the left one.
 
-    def _can_be_summed(self, order: int) -> bool:
-        """Whether the sum of a moment of a discrete law can settle: its tails may carry it all."""
-        return self._terms(order) <= MAX_TERMS
+    The density falls like e^{−rate·|x|}, or like |x|^{−index} if the rate is 0.
 
-    def _terms(self, order: int) -> float:
-        """Return how many integers on a side hold a moment of the order, but for e^{−SMALL}."""
-        return max(
-            SMALL / rate if rate else math.exp(min(SMALL / max(index - 1 - order, 0.1), 700))
-            for rate, index in self._tails
-        )
+    Examples
+    --------
+    >>> tail(lambda x: -3 * x, 0.0, 1.0), tail(lambda x: -2 * np.log1p(x), 0.0, 1.0)
+    ((3.0, inf), (0.0, 2.0))
+    """
+    distance = abs(unit) * np.exp2(np.arange(2.0, DOUBLINGS))
+    with quiet():
+        height = log_density(np.asarray(start + math.copysign(1.0, unit) * distance))
+    seen = int(np.argmin(np.append(np.isfinite(height), False)))
+    if seen < 4 or not unit:  # it falls too fast to be seen, or doubles do not hold its width
+        return math.inf, math.inf
+    fall = -np.diff(height[:seen])
+    rate = _limit(fall / np.diff(distance[:seen]))
+    return (rate, math.inf) if rate else (0.0, _index(fall / math.log(2)))
 
-    @functools.cached_property
-    def _is_far(self) -> bool:
-        """Whether the law is so broad, so far from 0 or so rounded that its moments drown."""
-        middle, unit = self._centre
-        if (self._discrete and unit > BROAD) or abs(middle) > FAR * unit:
-            return True
-        if not (self._discrete and self._can_be_summed(1) and self._has_formula(4)):
-            return False
-        first = self._standard.first
-        return first is not None and any(abs(mass - 1) > ROUNDED for mass in first[:1])
 
-    @functools.cached_property
-    def _shape(self) -> tuple[Fraction, Fraction, float, float]:
-        """Mean, variance, skewness and excess kurtosis, by formulas."""
-        own = cumulants(self.name, self.shapes)
-        if own is not None:
-            mean, variance = float(own[0]) + float(self.loc), float(own[1])
-            skew, kurtosis = float(own[2] / own[1] ** 1.5), float(own[3] / own[1] ** 2)
-        else:
-            with quiet():
-                mean, variance, skew, kurtosis = (float(v) for v in self._law.stats(moments="mvsk"))
-        if not (math.isfinite(mean) and math.isfinite(variance)):
-            self._refuse_moment(2)
-        return Fraction(mean), Fraction(variance), skew, kurtosis
+def _limit(slopes: Floats) -> float:
+    """Return the limit of slopes with an error that halves at each step: 0, finite or ∞."""
+    first, second, third = (float(s) for s in slopes[-3:])
+    before, after = 2 * second - first, 2 * third - second
+    if after > 0 and abs(after - before) <= AGREEMENT * after:
+        return round(after, 12 - math.ceil(math.log10(after)))
+    return math.inf if third > second else 0.0
 
-    def _about_mean(self, k: int) -> Exact:
-        """Return E Zᵏ, k ≤ 4, from the moments about the mean, in fractions: nothing cancels."""
-        mean, variance, skew, kurtosis = self._shape
-        central = [Fraction(1), Fraction(0), variance]
-        if k > 2:
-            central.append(Fraction(skew * float(variance) ** 1.5))
-        if k > 3:
-            central.append(Fraction((kurtosis + 3) * float(variance) ** 2))
-        return sum(
-            (math.comb(k, j) * central[j] * mean ** (k - j) for j in range(k + 1)), Fraction(0)
-        )
 
-    def _check_width(self) -> None:
-        """Refuse to sum over more integers than can be summed."""
-        if self._discrete and self._centre[1] > WIDE:
-            raise TrueupError(
-                f"{self!r} is too wide to sum over: half of it is spread over "
-                f"{self._centre[1]:.2g} integers",
-                "use a continuous law of the same shape, e.g. Gaussian(scale)",
-            )
-        if self._discrete and self.mgf_radius and not self._can_be_summed(0):
-            raise TrueupError(
-                f"{self!r} is too wide to sum over: its tails reach over "
-                f"{self._terms(0):.2g} integers",
-                "use a polynomial of degree at most 4, or a continuous law of the same shape",
-            )
-
-    def _working_digits(self, c: sympy.Expr, order: int) -> int:
-        """Return digits that hold what M(c), about the median, differs from 1 by, squared."""
-        start, unit = self._centre
-        if self._discrete:  # hardly anything but the median may ever come
-            unit = min(1.0, float(self._law.pmf([start - 1, start + 1]).sum()))
-        lost = 4 * math.log10(abs(complex(c)) * unit or 1.0)
-        return 40 + math.ceil(abs(lost) + order * math.log10(abs(float(self.loc)) + 1))
-
-    @property
-    def _middle(self) -> Any:
-        field = Digits()
-        return field.number(self.loc) + field.number(self.scale) * self._standard.start
-
-    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
-        values = self._expectations(c, order)
-        if values is None:
-            self._refuse_integral(f"E e^{{cZ}} at c = {complex(c):g} does not settle")
-        return values if mpmath.im(c) else [mpmath.re(v) for v in values]
-
-    def _expectations(self, c: Any, order: int) -> list[Any] | None:
-        """Return E[Zʲ e^{cZ}], j = 0..order, of Z = middle + scale·Y; None if it does not settle.
-
-        What is averaged in doubles is Yʲ e^{tY} without the terms whose means are known.
-        """
-        standard, scale = self._standard, Digits().number(self.scale)
-        if standard.first is None:
-            return None
-        t, first = c * scale, standard.first
-        total = first[0] if self._discrete and first else 1.0  # rounding of large parameters
-        means = standard.tilted(complex(t), order)
-        if means is None:
-            return None
-        moments = [mpmath.mpf(1), *(mpmath.mpf(v / total) for v in first[1:])][: len(first)]
-        own = [
-            mpmath.mpc(v / total) + sum(t**k * m for k, m in enumerate(moments[j:]))
-            for j, v in enumerate(means)
-        ]
-        growth, shift = mpmath.exp(c * self._middle), self._middle
-        return [
-            growth
-            * sum(math.comb(j, k) * shift ** (j - k) * scale**k * own[k] for k in range(j + 1))
-            for j in range(order + 1)
-        ]
-
-    @functools.cached_property
-    def _standard(self) -> Standard:
-        """The law at loc 0 and scale 1, if what is integrated there gives back its mass."""
-        self._check_width()
-        origin = ScipyNoise(self.name, *self.shapes)
-        highest = self.highest_moment
-        if self._discrete:
-            known = 2 if self.mgf_radius else 0  # elsewhere sums over the tails do not settle
-            return Discrete(origin._law, *origin._centre, known)
-        known = 2 if highest is None or highest else 1
-        standard = Continuous(origin._law, *origin._centre, known)
-        if standard.first is None:
-            self._refuse_integral("its density does not settle")
-        if abs(standard.first[0] - 1) > AGREEMENT:
-            self._refuse_integral(f"its density comes to {standard.first[0]:.9g}, not to 1")
-        return standard
-
-    def _refuse_integral(self, reason: str) -> NoReturn:
-        raise TrueupError(
-            f"{self!r} cannot be integrated: {reason}",
-            "use one of trueup's own families, e.g. StudentT, if the law is one of them",
-        )
+def _index(falls: Floats) -> float:
+    """Return the limit of the falls per doubling, ∞ if they keep growing."""
+    before, after = (float(f) for f in falls[-2:])
+    return round(after, 6) if abs(after - before) < 1e-6 else math.inf
 
 
 def from_scipy(frozen: Any) -> ScipyNoise:
@@ -473,6 +377,14 @@ def from_scipy(frozen: Any) -> ScipyNoise:
         raise TrueupError(f"scipy.stats has no distribution {dist.name!r} of this kind", HINT)
     shapes, loc, scale = dist._parse_args(*frozen.args, **frozen.kwds)
     return ScipyNoise(dist.name, *shapes, loc=loc, scale=scale)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Ask scipy something without its warnings, also those that its libraries raise."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _generic(name: str) -> Any:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from math import comb
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.noise.base import Noise
-from trueup.noise.closed_forms import exponential_integrals, geometric_sums
+from trueup.noise.series import exp, expm1, mean_exp
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
-    from trueup.noise.fields import Field
 
 MAX_EPSILON = 700
 """Beyond it e^{−ε} is no float."""
@@ -45,8 +43,6 @@ class Staircase(Noise):
     >>> Staircase(1).variance
     1.919...
     """
-
-    exact_tilt: ClassVar[bool] = False
 
     epsilon: Exact
     sensitivity: Exact = 1
@@ -87,25 +83,21 @@ class Staircase(Noise):
         """ε/Δ."""
         return float(self.epsilon) / float(self.sensitivity)
 
-    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
-        """Return ½ (E[|Z|ʲ e^{c|Z|}] + (−1)ʲ E[|Z|ʲ e^{−c|Z|}])."""
-        right, left = (self._one_sided(s, order, field) for s in (c, -c))
-        return [(r + (-1) ** j * s) / 2 for j, (r, s) in enumerate(zip(right, left, strict=True))]
+    @staticmethod
+    def generating(t: Any, epsilon: Any, sensitivity: Any, gamma: Any) -> Any:
+        """Return ½ (E e^{t|Z|} + E e^{−t|Z|})."""
+        if gamma is None:
+            gamma = 1 / (1 + exp(epsilon / 2))
+        r = exp(-epsilon)
+        top = -expm1(-epsilon) / (gamma + r * (1 - gamma)) / 2
 
-    def _one_sided(self, c: Any, order: int, field: Field) -> list[Any]:
-        """Return E[|Z|ʲ e^{c|Z|}] = Δʲ Σ_i C(j,i) E[K^{j−i} e^{cΔK}] E[Vⁱ e^{cΔV}]."""
-        epsilon, delta = field.number(self.epsilon), field.number(self.sensitivity)
-        r, s = field.exp(-epsilon), c * delta
-        gamma = 1 / (1 + field.exp(epsilon / 2)) if self.gamma is None else field.number(self.gamma)
-        steps = geometric_sums(field.exp(s - epsilon), order)
-        first = exponential_integrals(s, 0 * gamma, gamma, order, field)
-        second = exponential_integrals(s, gamma, 1 + 0 * gamma, order, field)
-        weight = (1 - r) / (gamma + r * (1 - gamma))
-        within = [weight * (f + r * g) for f, g in zip(first, second, strict=True)]
-        return [
-            delta**j * sum(comb(j, i) * steps[j - i] * within[i] for i in range(j + 1))
-            for j in range(order + 1)
-        ]
+        def one_sided(s: Any) -> Any:
+            """Return E e^{s(K + V)}/2, K geometric and V uniform on one of two pieces."""
+            first = mean_exp(s * gamma) * gamma
+            second = exp(s * gamma) * mean_exp(s * (1 - gamma)) * (r * (1 - gamma))
+            return (first + second) * top / -expm1(s - epsilon)
+
+        return one_sided(t * sensitivity) + one_sided(-t * sensitivity)
 
     def _shape(self) -> tuple[float, float, float, float, float]:
         """Return ε, Δ, γ, r and γ + r(1 − γ) as floats."""
@@ -120,23 +112,20 @@ class Staircase(Noise):
         top = -math.expm1(-epsilon) / (2 * delta * total)
         return top * np.exp(-epsilon * (step + (within >= gamma)))
 
-    def _cdf(self, x: Floats) -> Floats:
-        """Return ½ rᵏ (r + (1−r) P(V > v)) on the left, at |x| = Δ(k + v)."""
+    def _upper(self, x: Floats) -> Floats:
+        """Return ½ rᵏ (r + (1−r) P(V > v)) at x = Δ(k + v)."""
         epsilon, delta, gamma, r, total = self._shape()
-        step, v = _split(np.abs(x) / delta)
+        step, v = _split(x / delta)
         beyond = np.where(v < gamma, gamma - v + r * (1 - gamma), r * (1 - v)) / total
-        tail = np.exp(-epsilon * step) * (r - math.expm1(-epsilon) * beyond) / 2
-        return np.where(x < 0, tail, 1 - tail)
+        return np.exp(-epsilon * step) * (r - math.expm1(-epsilon) * beyond) / 2
 
-    def _quantile(self, p: Floats) -> Floats:
+    def _upper_quantile(self, q: Floats) -> Floats:
         epsilon, delta, gamma, r, total = self._shape()
-        depth = -np.log(2 * np.minimum(p, 1 - p)) / epsilon
-        step, part = _split(depth)
+        step, part = _split(-np.log(2 * q) / epsilon)
         beyond = np.clip((np.exp(-epsilon * part) - r) / -math.expm1(-epsilon), 0.0, 1.0) * total
         far = beyond <= r * (1 - gamma)
         v = np.where(far, 1 - beyond / r, gamma + r * (1 - gamma) - beyond)
-        size = delta * (step + v)
-        return np.where(p < 0.5, -size, size) + 0.0
+        return delta * (step + v)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         """Return ±Δ(K + V)."""

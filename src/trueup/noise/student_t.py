@@ -5,22 +5,21 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
 import scipy
 
 from trueup.errors import TrueupError
-from trueup.exact import symbolic
-from trueup.noise.base import Noise, scaled_power
+from trueup.noise.base import Noise
+from trueup.noise.series import Series, digits_of
 
 if TYPE_CHECKING:
-    import sympy
+    from collections.abc import Callable
 
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
-    from trueup.noise.fields import Field
 
 FAR = 1e9
 """From so many s√ν on the tail is a power of |x| to all digits."""
@@ -46,8 +45,6 @@ class StudentT(Noise):
     (Fraction(5, 3), 4)
     """
 
-    exact_tilt: ClassVar[bool] = False
-
     df: Exact
     scale: Exact = 1
 
@@ -71,32 +68,33 @@ class StudentT(Noise):
         """0: only the characteristic function exists."""
         return 0.0
 
-    def _moment(self, k: int) -> Exact:
-        if k % 2:
-            return 0
-        nu = Fraction(self.df)
-        factors = ((2 * i - 1) * nu / (nu - 2 * i) for i in range(1, k // 2 + 1))
-        value = scaled_power(math.prod(factors, start=Fraction(1)), self.scale, k)
-        return float(value) if isinstance(self.df, float) else value
+    def _moments(self, order: int) -> list[Exact]:
+        nu, s = Fraction(self.df), Fraction(self.scale)
+        values = [Fraction(1), Fraction(0)]
+        for k in range(2, order + 1):
+            even = values[k - 2] * (k - 1) * nu / (nu - k) * s**2
+            values.append(even if k % 2 == 0 else Fraction(0))
+        exact: list[Exact] = list(values[: order + 1])
+        return exact if self._is_exact else [float(m) if m else 0 for m in exact]
 
-    def tilted_at(self, scale: sympy.Expr, c: sympy.Expr, order: int) -> list[sympy.Expr] | None:
-        """Return E Zʲ = sʲ·E Z₁ʲ at another scale; None for waves, which need Bessel functions."""
-        unit = dataclasses.replace(self, scale=1)
-        return None if c else [symbolic(unit.moment(j)) * scale**j for j in range(order + 1)]
-
-    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
-        """Return (−i)ʲ φ⁽ʲ⁾(u) at c = iu.
+    def series(self, c: Any, order: int, number: Callable[[Any], Any], scale: Any = None) -> Series:
+        """Return the series of the characteristic function at c = iu, in mpmath numbers.
 
         With Gₘ(y) = yᵐ K_m(y) and Gₘ' = −y G_{m−1}, every derivative is Σ coefficient yᵃ Gₘ(y).
         """
-        nu, u = field.number(self.df), mpmath.im(c)
-        unit = field.number(self.scale) * mpmath.sqrt(nu)
+        if number is not digits_of:
+            raise TrueupError(f"{self!r} has no generating function", "use lighter noise")
+        if c == 0:
+            return Series.of_moments([number(m) for m in self._moments(order)])
+        nu, u = number(self.df), mpmath.im(c)
+        unit = number(self.scale) * mpmath.sqrt(nu)
         y = unit * abs(u)
         weight = 2 ** (1 - nu / 2) / mpmath.gamma(nu / 2)
         step = unit * (-1 if u < 0 else 1) * mpmath.mpc(0, -1)
-        return [
-            weight * step**j * _bessel_sum(nu / 2, terms, y) for j, terms in _derivatives(order)
-        ]
+        terms = _derivatives(order)
+        return Series.of_moments(
+            [weight * step**j * _bessel_sum(nu / 2, t, y) for j, t in enumerate(terms)]
+        )
 
     def _density(self, x: Floats) -> Floats:
         nu, s = float(self.df), float(self.scale)
@@ -104,21 +102,18 @@ class StudentT(Noise):
         depth = np.where(z < 1, np.log1p(z**2) / 2, np.log(np.hypot(1.0, z)))
         return np.exp(-(nu + 1) * depth) / (math.sqrt(nu) * s * _beta(nu))
 
-    def _cdf(self, x: Floats) -> Floats:
-        """Return scipy's cdf, and P(Z < −s√ν z) = z^{−ν} / (ν B(ν/2, ½)) for very large z."""
+    def _upper(self, x: Floats) -> Floats:
+        """Return scipy's tail, and P(Z > s√ν z) = z^{−ν} / (ν B(ν/2, ½)) for very large z."""
         nu, s = float(self.df), float(self.scale)
-        z = np.abs(x) / s / math.sqrt(nu)
+        z = x / s / math.sqrt(nu)
         far = np.maximum(z, FAR) ** -nu / (nu * _beta(nu))
-        tail = np.where(z > FAR, far, scipy.special.stdtr(nu, -np.abs(x) / s))
-        return np.where(x < 0, tail, 1 - tail)
+        return np.where(z > FAR, far, scipy.special.stdtr(nu, -x / s))
 
-    def _quantile(self, p: Floats) -> Floats:
+    def _upper_quantile(self, q: Floats) -> Floats:
         nu, s = float(self.df), float(self.scale)
-        q = np.minimum(p, 1 - p)
         z = (q * nu * _beta(nu)) ** (-1 / nu)
         near = -np.asarray(scipy.special.stdtrit(nu, q))
-        size = s * np.where(z > FAR, math.sqrt(nu) * z, near)
-        return np.asarray(np.where(p < 0.5, -size, size) + 0.0)
+        return np.asarray(s * np.where(z > FAR, math.sqrt(nu) * z, near))
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return np.asarray(rng.standard_t(float(self.df), shape)) * float(self.scale)
@@ -129,11 +124,11 @@ def _beta(nu: float) -> float:
     return float(scipy.special.beta(nu / 2, 0.5))
 
 
-def _derivatives(order: int) -> list[tuple[int, dict[tuple[int, int], int]]]:
+def _derivatives(order: int) -> list[dict[tuple[int, int], int]]:
     """Return, for j = 0..order, d^j/dy^j G_μ as {(a, d): coefficient} of yᵃ G_{μ−d}."""
     terms, result = {(0, 0): 1}, []
-    for j in range(order + 1):
-        result.append((j, terms))
+    for _ in range(order + 1):
+        result.append(terms)
         derived: dict[tuple[int, int], int] = {}
         for (a, d), coefficient in terms.items():
             derived[a + 1, d + 1] = derived.get((a + 1, d + 1), 0) - coefficient

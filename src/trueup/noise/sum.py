@@ -4,40 +4,55 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
+from fractions import Fraction
 from functools import cached_property, reduce
-from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import mpmath
 import numpy as np
 
 from trueup.errors import TrueupError
 from trueup.exact import symbolic
 from trueup.noise import deconvolution
 from trueup.noise.base import Noise
+from trueup.noise.deconvolution import alike
 from trueup.noise.gaussian import Gaussian
 from trueup.noise.laplace import Laplace
-from trueup.noise.laplace_sums import LaplaceSum
 from trueup.noise.mass import Mass
+from trueup.noise.series import Series, digits_of, working_digits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import sympy
+    from numpy.typing import ArrayLike, NDArray
 
     from trueup.domain import Interval
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
-    from trueup.noise.fields import Field
     from trueup.noise.operator import Operator
 
 MAX_PARTS = 64
+
+HALVINGS = 100
+"""Of a bracket of a few scales: beyond the last digit of a double."""
+
+LOOKED_AT = (0, 0.1, 0.3, 1, 3, 10, 30)
+"""Where the size of the terms is compared with their sum, in units of the largest scale."""
+
+ROUNDING = 1e-15
+"""What log ½ and the logarithm of the tail at 0 may differ by."""
+
+MILD = 1e4
+"""Terms that exceed their sum by no more are added in doubles: 12 digits are left."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class SumNoise(Noise):
     """State the law of Z₁ + … + Zₘ, independent: M(t) = Π Mᵢ(t). Made by ``noise + noise``.
 
-    Sums of Laplace noises have a closed density (:mod:`~.laplace_sums`), sums on the integers a
+    Sums of Laplace noises have a closed density (:class:`LaplaceSum`), sums on the integers a
     table of masses (:class:`~.mass.Mass`). Other sums are known by their moments and generating
     function.
 
@@ -75,7 +90,7 @@ class SumNoise(Noise):
         scales = self._scales
         if scales is None:
             return None
-        return deconvolution.laplace_sum([symbolic(b) for b in scales], domain)
+        return deconvolution.laplace_sum([symbolic(b) for b in alike(scales)], domain)
 
     @property
     def _scales(self) -> list[Exact] | None:
@@ -110,18 +125,37 @@ class SumNoise(Noise):
         """The sum of the variances."""
         return sum(part.variance for part in self.parts)
 
-    def _moment(self, k: int) -> Exact:
-        moments = [[part.moment(j) for j in range(k + 1)] for part in self.parts]
-        total: Exact = _convolve(moments)[k]
-        return total
+    def _moments(self, order: int) -> list[Exact]:
+        """Return the moments of the sum in fractions, floats where one of the summands has them."""
+        parts = [part.moments(order) for part in self.parts]
+        exact = not any(isinstance(m, float) for row in parts for m in row)
+        total: list[Exact] = math.prod(
+            (Series.of_moments([Fraction(m) for m in row]) for row in parts[1:]),
+            start=Series.of_moments([Fraction(m) for m in parts[0]]),
+        ).moments
+        return total if exact else [float(m) if m else 0 for m in total]
+
+    def series(self, c: Any, order: int, number: Callable[[Any], Any], scale: Any = None) -> Series:
+        """Return Π Mᵢ(c + t)."""
+        factors = [part.series(c, order, number) for part in self.parts]
+        return math.prod(factors[1:], start=factors[0])
+
+    def characteristic(self, t: ArrayLike) -> NDArray[np.complex128]:
+        """Return the product of the summands'."""
+        return np.asarray(math.prod(part.characteristic(t) for part in self.parts))
 
     def _check_strip(self, c: sympy.Expr, order: int) -> None:
         for part in self.parts:
             part._check_strip(c, order)
 
     @property
+    def rational(self) -> bool:  # type: ignore[override]
+        """Whether all summands are."""
+        return all(part.rational for part in self.parts)
+
+    @property
     def _is_exact(self) -> bool:
-        return all(part._is_exact and part.exact_tilt for part in self.parts)
+        return all(part._is_exact for part in self.parts)
 
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
         return sum(part._working_digits(c, order) for part in self.parts)
@@ -129,9 +163,6 @@ class SumNoise(Noise):
     @property
     def _middle(self) -> Any:
         return sum(part._middle for part in self.parts)
-
-    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
-        return _convolve([part._tilted(c, order, field) for part in self.parts])
 
     # -- the law of a sum of Laplace noises, or of noises on the integers -----------------------
 
@@ -147,47 +178,37 @@ class SumNoise(Noise):
             raise TrueupError(
                 f"the density of {self!r} has no closed form", "use its moments, or simulate it"
             )
-        return LaplaceSum(tuple(self._scales))
+        return LaplaceSum(self._scales)
 
     def _density(self, x: Floats) -> Floats:
-        if self.lattice:
-            return self._table._density(x)
-        return np.exp(self._law.log_density(np.abs(x)))
+        return self._table._density(x) if self.lattice else np.exp(self.log_density(x))
 
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density, far beyond where that underflows."""
         if self.lattice:
             return self._table.log_density(x)
-        return self._law.log_density(np.abs(x))
+        return self._law.log(np.abs(x), 0)
 
     def _cdf(self, x: Floats) -> Floats:
-        if self.lattice:
-            return self._table._cdf(x)
-        tail = np.exp(self._law.log_tail(np.abs(x)))
-        return np.where(x < 0, tail, 1 - tail)
+        return self._table._cdf(x) if self.lattice else super()._cdf(x)
+
+    def _upper(self, x: Floats) -> Floats:
+        return np.exp(self._law.log(x, 1))
 
     def _quantile(self, p: Floats) -> Floats:
-        if self.lattice:
-            return self._table._quantile(p)
-        return np.asarray(np.vectorize(self._quantile_of, otypes=[float])(p))
+        return self._table._quantile(p) if self.lattice else super()._quantile(p)
 
-    def _quantile_of(self, p: float) -> float:
-        """Return where the tail beyond falls to p or 1 − p."""
-        side, tail = (1.0, 1 - p) if p > 0.5 else (-1.0, p)
-        if tail == 0 or math.isnan(p):
-            return side * (math.inf if tail == 0 else p)
-        level = math.log(tail)
-
-        def above(x: float) -> float:
-            return float(self._law.log_tail(np.array([x]))[0]) - level
-
-        if above(0.0) <= 1e-15:  # p = ½, or next to it
-            return 0.0
+    def _upper_quantile(self, q: Floats) -> Floats:
+        """Return where the logarithm of the tail falls to log q, by bisection."""
+        level = np.log(q)
         # P(Z > x) ≤ e^{0.3 − x/(2s)}, s the sum of the scales (Chernoff)
-        reach = 2 * sum(float(b) for b in self._scales or ()) * (1 - level)
-        from scipy import optimize
-
-        return side * float(optimize.brentq(above, 0.0, reach, xtol=1e-14 * reach, rtol=1e-15))
+        low, high = 0 * q, 2 * sum(float(b) for b in self._scales or ()) * (1 - level)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            above = self._law.log(middle, 1) > level
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        high = np.where(self._law.log(0 * q, 1) - level <= ROUNDING, 0.0, high)
+        return np.where(np.isfinite(level), high, -level)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return sum(part._sample(shape, rng) for part in self.parts)
@@ -222,12 +243,85 @@ def weighted(members: Sequence[tuple[float, Noise]]) -> Noise:
     return reduce(add, noises)
 
 
-def _convolve(sequences: list[list[Any]]) -> list[Any]:
-    """Return the moments of a sum from the moments of its summands."""
-    total = sequences[0]
-    for other in sequences[1:]:
-        total = [
-            sum(comb(j, k) * total[k] * other[j - k] for k in range(j + 1))
-            for j in range(len(total))
-        ]
-    return total
+class LaplaceSum:
+    """The law of Σ Zᵢ, Zᵢ Laplace of scale bᵢ, at x ≥ 0; it is symmetric.
+
+    With rates rᵢ = 1/bᵢ and M(t) = Π 1/(1 − bᵢ²t²) the density at x > 0 is minus the sum of the
+    residues of e^{−tx} M(t) at the rates, the tail the same for M(t)/t: Σ e^{−rx} Pᵣ(x), P a
+    polynomial for equal scales. Near rates cancel; then the terms are summed with more digits.
+    """
+
+    def __init__(self, scales: list[Exact]) -> None:
+        self._counts = Counter(scales)
+        self._digits = 40 + 34 * len(scales)  # scales may differ in their last digit
+        self._terms: dict[int, _Terms] = {}
+
+    def log(self, x: Floats, power: int) -> Floats:
+        """Return the logarithm of the density (power 0) or of P(Z > x) (power 1) at x ≥ 0."""
+        if power not in self._terms:
+            self._terms[power] = self._found(power)
+        terms, x = self._terms[power], np.asarray(x, float)
+        slowest = terms.rates[0]
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            if terms.plain:
+                decays = (np.exp(-(rate - slowest) * x) for rate in terms.rates)
+                total = sum(np.polyval(p, x) * d for p, d in zip(terms.plain, decays, strict=True))
+            else:
+                total = np.vectorize(self._exactly, otypes=[float])(x, power)
+            found = np.log(np.maximum(total, 0.0)) - slowest * x
+        return np.where(x == np.inf, -np.inf, found)
+
+    def _found(self, power: int) -> _Terms:
+        """Return the rates, the slowest first, with their polynomials."""
+        with working_digits(self._digits):
+            scales = sorted(self._counts, reverse=True)
+            rates = [1 / digits_of(b) for b in scales]
+            exact = [self._polynomial(b, power) for b in scales]
+            mild = all(_is_mild(rates, exact, x / rates[0]) for x in LOOKED_AT)
+            plain = [[float(c) for c in p] for p in exact] if mild else []
+        return _Terms([float(r) for r in rates], plain, rates, exact)
+
+    def _polynomial(self, scale: Exact, power: int) -> list[Any]:
+        """Return −e^{rx}·Res e^{−tx} M(t)/t^power at r = 1/scale, the highest power of x first."""
+        n = self._counts[scale]
+        t = Series.variable(1 / digits_of(scale), n - 1)
+        rest = (t * 0 + 1) / t if power else t * 0 + 1
+        for other, count in self._counts.items():
+            b = digits_of(other)
+            # 1 − bt = −b(t − r) at the own rate: its zero is divided out
+            factor = (1 + t * b) * (-b if other == scale else 1 - t * b)
+            rest = rest / factor**count
+        row = enumerate(rest.coefficients)
+        return [-c * (-1) ** (n - 1 - j) / math.factorial(n - 1 - j) for j, c in row]
+
+    def _exactly(self, x: float, power: int) -> float:
+        """Return Σ e^{−(r − r₁)x} Pᵣ(x) with digits to spare."""
+        if not math.isfinite(x):
+            return math.nan
+        terms = self._terms[power]
+        with working_digits(self._digits):
+            parts = (
+                mpmath.polyval(p, x) * mpmath.exp((terms.exact_rates[0] - r) * x)
+                for r, p in zip(terms.exact_rates, terms.exact, strict=True)
+            )
+            return float(mpmath.fsum(parts))
+
+
+def _is_mild(rates: list[Any], polynomials: list[list[Any]], x: Any) -> bool:
+    """Whether the terms at x can be added in doubles."""
+    decays = [mpmath.exp((rates[0] - r) * x) for r in rates]
+    sizes = [[abs(c) for c in p] for p in polynomials]
+    total, most = (
+        mpmath.fsum(mpmath.polyval(p, x) * d for p, d in zip(rows, decays, strict=True))
+        for rows in (polynomials, sizes)
+    )
+    return bool(most <= MILD * abs(total))
+
+
+class _Terms(NamedTuple):
+    """Rates and polynomials in doubles, which are empty where those would cancel, and in digits."""
+
+    rates: list[float]
+    plain: list[list[float]]
+    exact_rates: list[Any]
+    exact: list[list[Any]]

@@ -1,4 +1,4 @@
-"""Sums of e^{−k²/(2σ²)} over the integers: all of them, tilted, or a tail.
+"""Sums of e^{−k²/(2σ²)} over the integers: all of them, or a tail.
 
 Poisson summation turns a sum that is long for large σ into one that is short:
 Σₖ e^{−k²/(2σ²)} = σ√(2π) Σₘ e^{−2π²σ²m²}.
@@ -14,11 +14,8 @@ import mpmath
 import numpy as np
 import scipy
 
-from trueup.noise.closed_forms import gaussian_tilted
-
 if TYPE_CHECKING:
     from trueup.noise.elementwise import Floats
-    from trueup.noise.fields import Field
 
 CROSSING = 0.4
 """σ = 1/√(2π): the direct and the dual sum converge equally fast."""
@@ -39,50 +36,6 @@ def theta(sigma: float) -> float:
     rate = 0.5 / sigma**2 if direct else 2 * (math.pi * sigma) ** 2
     total = 1 + 2 * math.fsum(math.exp(-rate * m * m) for m in range(1, 6))
     return total if direct else total * sigma * math.sqrt(2 * math.pi)
-
-
-def direct_sums(variance: Any, c: Any, order: int, field: Field) -> list[Any]:
-    """Return Σₖ kʲ e^{ck − k²/(2v)} for j = 0..order, summed around the largest term.
-
-    Examples
-    --------
-    >>> from trueup.noise.fields import Digits
-    >>> [round(float(s), 6) for s in direct_sums(mpmath.mpf(1), 0, 2, Digits())]
-    [2.506628, 0.0, 2.506628]
-    """
-    centre = int(mpmath.nint(mpmath.re(c) * variance))
-    reach = int(sigmas(order) * mpmath.sqrt(variance)) + 2
-    ks = range(centre - reach, centre + reach + 1)
-    masses = [field.exp(c * k - k * k / (2 * variance)) for k in ks]
-    return [
-        mpmath.fsum(k**j * mass for k, mass in zip(ks, masses, strict=True))
-        for j in range(order + 1)
-    ]
-
-
-def dual_sums(variance: Any, c: Any, order: int, field: Field) -> list[Any]:
-    """Return the same by Poisson summation: √(2πv) Σₘ E[Xʲ e^{(c + 2πim)X}], X ~ N(0, v).
-
-    Examples
-    --------
-    >>> from trueup.noise.fields import Digits
-    >>> [round(float(s), 6) for s in dual_sums(mpmath.mpf(1), 0, 2, Digits())]
-    [2.506628, 0.0, 2.506628]
-    """
-    turn, sigma = 2 * mpmath.pi, mpmath.sqrt(variance)
-    centre = -int(mpmath.nint(mpmath.im(c) / turn))
-    reach = int(sigmas(order) / (turn * sigma)) + 2
-    sums = [mpmath.mpf(0)] * (order + 1)
-    for m in range(centre - reach, centre + reach + 1):
-        term = gaussian_tilted(variance, c + mpmath.mpc(0, turn * m), order, field)
-        sums = [s + t for s, t in zip(sums, term, strict=True)]
-    weight = sigma * mpmath.sqrt(turn)
-    return [weight * (s if mpmath.im(c) else mpmath.re(s)) for s in sums]
-
-
-def sigmas(order: int) -> Any:
-    """Return how many standard deviations hold xʲ e^{−x²/2} to the working precision."""
-    return mpmath.sqrt(2 * mpmath.log(10) * mpmath.mp.dps) + 2 * math.sqrt(order)
 
 
 def tail_sum(n: Floats, sigma: float) -> Floats:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from trueup.exact import symbolic
-from trueup.noise.base import Noise, scaled_power
-from trueup.noise.closed_forms import exponential_integrals
+from trueup.noise.base import Noise
+from trueup.noise.series import exp, mean_exp
 
 if TYPE_CHECKING:
     import sympy
 
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
-    from trueup.noise.fields import Field
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -37,6 +34,7 @@ class Uniform(Noise):
     Fraction(1, 3)
     """
 
+    rational: ClassVar[bool] = True
     scale_name: ClassVar[str] = "width"
 
     width: Exact
@@ -48,29 +46,25 @@ class Uniform(Noise):
         """Return the ends of the support."""
         return [-float(self.width) / 2, float(self.width) / 2]
 
-    def _moment(self, k: int) -> Exact:
-        return 0 if k % 2 else scaled_power(Fraction(1, (k + 1) * 2**k), self.width, k)
-
     def tilted_at(self, scale: sympy.Expr, c: sympy.Expr, order: int) -> list[sympy.Expr] | None:
         """Return E Zʲ at another width; None for waves, which some widths average to zero."""
-        unit = Uniform(1)
-        return None if c else [symbolic(unit.moment(j)) * scale**j for j in range(order + 1)]
+        return None if c else super().tilted_at(scale, c, order)
 
-    def _tilted(self, c: Any, order: int, field: Field) -> list[Any]:
-        width = field.number(self.width)
-        integrals = exponential_integrals(c, -width / 2, width / 2, order, field)
-        return [integral / width for integral in integrals]
+    @staticmethod
+    def generating(t: Any, width: Any) -> Any:
+        """Return M(t)."""
+        return exp(-(t * width) / 2) * mean_exp(t * width)
 
     def _density(self, x: Floats) -> Floats:
         width = float(self.width)
         return np.where(np.isnan(x), x, np.where(np.abs(x) <= width / 2, 1 / width, 0.0))
 
-    def _cdf(self, x: Floats) -> Floats:
+    def _upper(self, x: Floats) -> Floats:
         width = float(self.width)
-        return np.clip((x + width / 2) / width, 0.0, 1.0)
+        return np.clip((width / 2 - x) / width, 0.0, 1.0)
 
-    def _quantile(self, p: Floats) -> Floats:
-        return (p - 0.5) * float(self.width)
+    def _upper_quantile(self, q: Floats) -> Floats:
+        return (0.5 - q) * float(self.width)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         half = float(self.width) / 2

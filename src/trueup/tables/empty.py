@@ -19,7 +19,7 @@ from trueup.estimator import unbiased
 from trueup.formula.needs import denominators
 from trueup.formula.text import text
 from trueup.inputs import excludes
-from trueup.noise.discrete_laplace import DiscreteLaplace
+from trueup.noise.laplace import DiscreteLaplace
 from trueup.tables.bounds import drawn_anew
 from trueup.tables.request import Request
 

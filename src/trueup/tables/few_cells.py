@@ -15,7 +15,7 @@ import numpy as np
 
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.estimator import Estimator
-from trueup.noise.discrete_laplace import DiscreteLaplace
+from trueup.noise.laplace import DiscreteLaplace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

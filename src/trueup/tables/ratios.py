@@ -30,10 +30,18 @@ from trueup.estimator import Estimator
 from trueup.formula.text import text
 from trueup.inputs import read_arguments, read_known, used_conditions
 from trueup.inverse.ratio import BOX, corners, directions, hull, linear
-from trueup.noise.cumulant_function import check_generating, cumulants, limit
-from trueup.noise.many import Summand, beyond, height, moments, region, spread
 from trueup.tables import few_cells
 from trueup.tables.few_cells import FewCells
+from trueup.tables.many import (
+    Summand,
+    beyond,
+    check_generating,
+    height,
+    limit,
+    moments,
+    region,
+    spread,
+)
 from trueup.tables.request import Readable, Request
 
 if TYPE_CHECKING:
@@ -106,7 +114,7 @@ def estimate(summands: tuple[Summand, ...], a: float, b: float) -> Estimate:
             mean, variance = moments(noise)
             shift, curve = shift - count * top * mean, curve + count * top**2 * variance
             continue
-        k0, k1, k2 = cumulants(noise, -bottom * t)
+        k0, k1, k2 = noise.cumulants(-bottom * t)
         log, shift, curve = log - count * k0, shift - count * top * k1, curve + count * top**2 * k2
     kernel = weight * np.exp(log)
     value = float(kernel @ shift)

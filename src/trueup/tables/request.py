@@ -19,8 +19,7 @@ from trueup.inverse.component import Component
 from trueup.inverse.projection import ENDS
 from trueup.kernels.grid import columns
 from trueup.near.estimator import NearlyUnbiased
-from trueup.noise.discrete_laplace import DiscreteLaplace
-from trueup.noise.laplace import Laplace
+from trueup.noise.laplace import DiscreteLaplace, Laplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from trueup.noise.cumulant_function import characteristic, cumulants, limit
+from trueup.errors import TrueupError
 from trueup.noise.ratio_regions import Region, around, solved
 
 if TYPE_CHECKING:
@@ -42,6 +42,37 @@ class Summand(NamedTuple):
     top: float
     bottom: float
     cells: int
+
+
+SHARE = 0.45
+"""How far towards its pole log M is used: twice that is still within, where variances exist."""
+
+
+def limit(noise: Noise) -> float:
+    """Return up to which |t| log M(t) is used: the noise's tails and the sum's variance allow it.
+
+    Examples
+    --------
+    >>> from trueup.noise import Gaussian, Laplace
+    >>> limit(Laplace(3)), limit(Gaussian(2))
+    (0.15, inf)
+    """
+    return SHARE * min(noise.tail_rates)
+
+
+def check_generating(noise: Noise) -> None:
+    """Refuse noise without a generating function.
+
+    Examples
+    --------
+    >>> from trueup.noise import Laplace
+    >>> check_generating(Laplace(1))
+    """
+    if not min(noise.tail_rates) > 0:
+        raise TrueupError(
+            f"{noise!r} has no generating function, and sums of many of them no inverse",
+            "debias the cells one by one, or use noise with lighter tails",
+        )
 
 
 def spread(summands: tuple[Summand, ...], u: tuple[float, float]) -> float:
@@ -85,7 +116,7 @@ def beyond(summands: tuple[Summand, ...], u: tuple[float, float], chance: float)
         return mean(summands, u)
     t = min(*ends, 40 / sd, math.inf) * np.geomspace(1e-3, 1.0, 40)
     total = sum(
-        s.cells * cumulants(s.noise, w * t)[0] for s, w in zip(summands, weights, strict=True) if w
+        s.cells * s.noise.cumulants(w * t)[0] for s, w in zip(summands, weights, strict=True) if w
     )
     return float(np.min((total - math.log(chance)) / t))
 
@@ -150,7 +181,7 @@ def _weights(
     frequency = np.asarray(index * (math.pi / far), float)
     blurred = np.ones(count, complex)
     for z, a, b, n in summands:
-        blurred = blurred * characteristic(z, (u[0] * a + u[1] * b) * frequency) ** n
+        blurred = blurred * z.characteristic((u[0] * a + u[1] * b) * frequency) ** n
     for step in steps:
         blurred = blurred * np.sinc(step * frequency / (2 * math.pi))
     return frequency, blurred / (math.pi * index)
