@@ -88,9 +88,9 @@ def column(value: Any, name: str) -> Any:
     if isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.generic)):
         with contextlib.suppress(OverflowError):
             return float(value)
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, (np.ndarray, np.generic, list, tuple, str)):
         _check_table(value, name)
-    elif isinstance(value, np.ma.MaskedArray):
+    if isinstance(value, np.ma.MaskedArray):
         hidden = int(np.ma.getmaskarray(value).sum())
         raise TrueupError(
             f"{name} is a masked array, of which {hidden} entries are masked",

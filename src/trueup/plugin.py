@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -12,12 +11,12 @@ from trueup.domain import Interval
 from trueup.formula.unkinked import without_kinks
 from trueup.inputs import at_truth, read_arguments
 from trueup.inverse.component import Cell
-from trueup.inverse.definite import definite
 from trueup.inverse.expectation import Expectation, push_forward
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
+from trueup.inverse.points import Kind, Trouble
 from trueup.inverse.quadrature import reach
-from trueup.inverse.regularity import Singularity, guards, singularities
+from trueup.inverse.smooth import breaks
 from trueup.kernels.evaluate import value_at
 from trueup.noise.operator import IDENTITY, Branch, Operator
 
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
 
     Truth = Mapping[sympy.Symbol, float]
 
-_NEAR = Fraction(1, 64)
+_WITH_CURVATURE = (Kind.MILD, Kind.POINT, Kind.KINK, Kind.JUMP)
+"""What f may do where E f is f + b²·E f″ and what the jumps of value and slope add."""
 _PLAIN = Operator((Branch("inside", None, {IDENTITY: sympy.Integer(1)}),), "the plug-in")
 
 
@@ -39,7 +39,8 @@ def plugin_bias(f: object, noise: Noise | Mapping[str, Noise]) -> PluginBias:
     """Return the bias of f(x) as a function of the true value.
 
     Under Laplace noise a slope jump J at a adds (b/2)·J·e^{−|q−a|/b}, a value jump J adds
-    ½·sign(a−q)·J·e^{−|q−a|/b}, and the smooth parts b²·E f″. It is NaN where E f(x) does not exist.
+    ½·sign(a−q)·J·e^{−|q−a|/b}, and the smooth parts b²·E f″. It is NaN where E f(x) does not exist,
+    or could not be shown to.
 
     Parameters
     ----------
@@ -102,9 +103,7 @@ class _LaplaceBias:
         found = self.plain.singular(truth)
         if found is None:
             return math.nan
-        if any(
-            s.kind not in ("mild", "removable", "kink", "jump") or s.exponent <= -1 for s in found
-        ):
+        if any(s.kind not in _WITH_CURVATURE or s.exponent <= -1 for s in found):
             return self.plain(truth)
         curvature = derivative(without_kinks(self.f), symbol, 2)
         smooth = 0.0
@@ -112,7 +111,7 @@ class _LaplaceBias:
             smooth = b**2 * self.plain.expect(curvature, truth, found)
         return smooth + sum(self._point(s, q, b) for s in found)
 
-    def _point(self, s: Singularity, q: float, b: float) -> float:
+    def _point(self, s: Trouble, q: float, b: float) -> float:
         """Return what the jumps of slope and value at one point add."""
         decay = math.exp(-abs(q - s.point) / b)
         if math.isclose(q, s.point, rel_tol=1e-14, abs_tol=1e-300):
@@ -138,7 +137,12 @@ class _Difference:
         self.box = {
             s.symbol: s.domain.integers() if s.noise.lattice else s.domain for s in statistics
         }
-        self.exists = all(self._carried(s) and not self._poles(s) for s in statistics)
+        self.exists = all(map(self._carried, self.statistics))
+        self.seen: dict[tuple[sympy.Symbol, int], list[Trouble]] = {}
+        for s in statistics:
+            if self.exists and not s.noise.lattice and math.isinf(float(s.noise.quantile(0))):
+                found = breaks(f, s.symbol, self.box)  # noise gets everywhere
+                self.exists = not any(t.kind is not Kind.UNDECIDED and _is_fatal(t) for t in found)
 
     def __call__(self, truth: Truth) -> float:
         found = self.singular(truth)
@@ -146,45 +150,34 @@ class _Difference:
             return math.nan
         return self.expect(self.f, truth, found) - value_at(self.f, truth)
 
-    def expect(self, expr: sympy.Expr, truth: Truth, found: list[Singularity]) -> float:
+    def expect(self, expr: sympy.Expr, truth: Truth, found: list[Trouble]) -> float:
         """Return the expectation of an expression, NaN if it is not finite."""
         points = {s.symbol: tuple(p.point for p in found) for s in self.statistics}
         value = Expectation(lambda _: expr, self.cells, {}, self.rates, points).at(truth)
         return value if math.isfinite(value) else math.nan
 
-    def singular(self, truth: Truth) -> list[Singularity] | None:
+    def singular(self, truth: Truth) -> list[Trouble] | None:
         """Return what happens to f within reach of the noise, None if E f(x) does not exist."""
         if not self.exists or any(math.isnan(q) for q in truth.values()):
             return None
-        found: list[Singularity] = []
+        found: list[Trouble] = []
         for s in self.statistics:
             if s.noise.lattice:
                 continue
             left, right = reach(s.noise, self.rates[s.symbol])
             q = truth[s.symbol]
-            near = Interval(q - left, q + right)
-            found += singularities(self.f, s.symbol, near, box=self.box)
-        if any(map(_fatal, found)):
-            return None
-        return None if self._entangled() else found
+            found += self._between(s.symbol, q, left, right)
+        return None if any(map(_is_fatal, found)) else found
 
-    def _entangled(self) -> bool:
-        """Whether a pole may lie on a line through several statistics."""
-        partial = [g.expr for g in guards(self.f) if g.divides or g.signed]
-        return any(len(e.free_symbols) > 1 and definite(e, self.box) == 0 for e in partial)
-
-    def _poles(self, s: Statistic) -> bool:
-        """Whether f has a pole, or is undefined, somewhere on the line: noise gets everywhere."""
-        if s.noise.lattice or not math.isinf(float(s.noise.quantile(0))):
-            return False
-        for guard in guards(self.f):
-            if guard.expr.free_symbols == {s.symbol} and guard.expr.is_polynomial(s.symbol):
-                roots = sympy.Poly(sympy.nsimplify(guard.expr, rational=True), s.symbol)
-                for root in {float(r) for r in roots.real_roots()}:
-                    near = Interval(root - _NEAR, root + _NEAR)
-                    if any(map(_fatal, singularities(self.f, s.symbol, near, box=self.box))):
-                        return True
-        return False
+    def _between(self, s: sympy.Symbol, q: float, left: float, right: float) -> list[Trouble]:
+        """Return what happens within reach of a true value, looked up by windows of that width."""
+        width = left + right
+        k = math.floor(q / width)
+        if (s, k) not in self.seen:
+            near = Interval(k * width - left, (k + 1) * width + right)
+            self.seen[s, k] = breaks(self.f, s, self.box | {s: near})
+        outside = [t.point < q - left or t.point > q + right for t in self.seen[s, k]]
+        return [t for t, out in zip(self.seen[s, k], outside, strict=True) if not out]
 
     def _rates(self, s: Statistic) -> tuple[float, float]:
         left, right = (max(growth(self.f, s.symbol, d).rate, 0.0) for d in (-1, 1))
@@ -205,6 +198,7 @@ class _Difference:
         return True
 
 
-def _fatal(p: Singularity) -> bool:
-    """Whether E f(x) does not exist because of what happens at a point."""
-    return p.kind == "undefined" or (p.kind == "pole" and p.exponent <= -1)
+def _is_fatal(t: Trouble) -> bool:
+    """Whether E f(x) does not exist, or cannot be shown to, because of what happens at a point."""
+    pole = t.kind is Kind.POLE and t.exponent <= -1
+    return pole or t.kind in (Kind.UNDEFINED, Kind.UNDECIDED)

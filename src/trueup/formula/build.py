@@ -403,6 +403,8 @@ def _check_digits(base: sympy.Expr, exponent: sympy.Expr) -> None:
 
 def check_number(atom: sympy.Number) -> None:
     """Refuse constants beyond double precision, and endless exact ones."""
+    if atom.is_Integer and abs(int(atom)) < 2**53:  # sympy's comparisons are slow
+        return
     if atom.is_Rational and _digits(atom) > limits.CONSTANT_DIGITS:
         raise UnfitError(*_TOO_LONG)
     if atom != 0 and not _SMALLEST < abs(atom) < _LARGEST:
