@@ -34,57 +34,26 @@ if TYPE_CHECKING:
     from trueup.microdata.release import release
     from trueup.near.estimator import NearlyUnbiased, nearly_unbiased
     from trueup.near.frontier import Frontier, frontier
-    from trueup.noise import (
-        DiscreteGaussian,
-        DiscreteLaplace,
-        Gaussian,
-        Laplace,
-        Mass,
-        Moments,
-        Noise,
-        Noiseless,
-        RoundedGaussian,
-        RoundedLaplace,
-        ScipyNoise,
-        Staircase,
-        StudentT,
-        SumNoise,
-        Uniform,
-    )
+    from trueup.noise import *  # noqa: F403
     from trueup.plugin import PluginBias, plugin_bias
     from trueup.values import Noisy, noisy, where
 
 __all__ = [
     "BoundWarning",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
     "Estimator",
     "FormulaError",
     "Fraction",
     "Frontier",
-    "Gaussian",
     "InfiniteVariance",
     "Integers",
     "Interval",
-    "Laplace",
-    "Mass",
     "MissingExtra",
-    "Moments",
     "NearlyUnbiased",
     "NoUnbiasedEstimator",
-    "Noise",
-    "Noiseless",
     "Noisy",
     "PluginBias",
     "Report",
-    "RoundedGaussian",
-    "RoundedLaplace",
-    "ScipyNoise",
-    "Staircase",
-    "StudentT",
-    "SumNoise",
     "TrueupError",
-    "Uniform",
     "__version__",
     "debias",
     "from_census",
@@ -118,8 +87,6 @@ _HOMES = {
     "trueup.estimator": "Estimator unbiased",
     "trueup.near.estimator": "NearlyUnbiased nearly_unbiased",
     "trueup.near.frontier": "Frontier frontier",
-    "trueup.noise": "DiscreteGaussian DiscreteLaplace Gaussian Laplace Mass Moments Noise "
-    "Noiseless RoundedGaussian RoundedLaplace ScipyNoise Staircase StudentT SumNoise Uniform",
     "trueup.frames.debias": "debias",
     "trueup.frames.ratio": "ratio",
     "trueup.frames.report": "Report report",
@@ -131,17 +98,24 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
+_OWN = __all__
+if not TYPE_CHECKING:  # the noise families are added when it is asked for
+    del __all__
+
+
 def __getattr__(name: str) -> Any:
-    """Load a public name from its module."""
+    """Load a public name from its module; classes not listed here are noise families."""
     if name in ("mechanisms", "plots"):
         return importlib.import_module(f"trueup.{name}")
-    if name not in _HOME:
+    home = _HOME.get(name, "trueup.noise" if name[0].isupper() or name == "__all__" else None)
+    module = importlib.import_module(home) if home else None
+    if module is None or (name not in _HOME and name not in {*module.__all__, "__all__"}):
         raise AttributeError(f"module 'trueup' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    value = sorted({*_OWN, *module.__all__}) if name == "__all__" else getattr(module, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     """Return the public names."""
-    return __all__
+    return __getattr__("__all__")  # type: ignore[no-any-return]

@@ -26,12 +26,11 @@ from fractions import Fraction
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trueup import noise as families
 from trueup.errors import FormulaError, TrueupError
 from trueup.formula.limits import CHARACTERS
 from trueup.formula.refusal import quoted, refusal
 from trueup.formula.tokens import word_end
-from trueup.noise import Noise, SumNoise
+from trueup.noise import Noise, SumNoise, families
 from trueup.noise.record import snake
 
 if TYPE_CHECKING:
@@ -82,9 +81,9 @@ def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str:
 
 def known_families() -> dict[str, type[Noise]]:
     """Return every noise family by the name the command line has for it."""
-    named = {snake(name): getattr(families, name) for name in families.__all__}
+    named = {snake(name): family for name, family in families().items() if family is not SumNoise}
     named["scipy"] = named.pop("scipy_noise")
-    return {name: f for name, f in sorted(named.items()) if f not in (Noise, SumNoise)}
+    return dict(sorted(named.items()))
 
 
 class Name(str):

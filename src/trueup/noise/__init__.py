@@ -15,32 +15,36 @@
     ratio_regions                   two noises for ratios
 """
 
-from trueup.noise.base import Noise
-from trueup.noise.gaussian import DiscreteGaussian, Gaussian, RoundedGaussian
-from trueup.noise.laplace import DiscreteLaplace, Laplace, RoundedLaplace
-from trueup.noise.mass import Mass
-from trueup.noise.moments import Moments
-from trueup.noise.noiseless import Noiseless
-from trueup.noise.scipy_noise import ScipyNoise
-from trueup.noise.staircase import Staircase
-from trueup.noise.student_t import StudentT
-from trueup.noise.sum import SumNoise
-from trueup.noise.uniform import Uniform
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "Gaussian",
-    "Laplace",
-    "Mass",
-    "Moments",
-    "Noise",
-    "Noiseless",
-    "RoundedGaussian",
-    "RoundedLaplace",
-    "ScipyNoise",
-    "Staircase",
-    "StudentT",
-    "SumNoise",
-    "Uniform",
-]
+from trueup.noise.base import Noise as Noise
+from trueup.noise.gaussian import DiscreteGaussian as DiscreteGaussian
+from trueup.noise.gaussian import Gaussian as Gaussian
+from trueup.noise.gaussian import RoundedGaussian as RoundedGaussian
+from trueup.noise.laplace import DiscreteLaplace as DiscreteLaplace
+from trueup.noise.laplace import Laplace as Laplace
+from trueup.noise.laplace import RoundedLaplace as RoundedLaplace
+from trueup.noise.mass import Mass as Mass
+from trueup.noise.moments import Moments as Moments
+from trueup.noise.noiseless import Noiseless as Noiseless
+from trueup.noise.scipy_noise import ScipyNoise as ScipyNoise
+from trueup.noise.staircase import Staircase as Staircase
+from trueup.noise.student_t import StudentT as StudentT
+from trueup.noise.sum import SumNoise as SumNoise
+from trueup.noise.uniform import Uniform as Uniform
+
+
+def families() -> dict[str, type[Noise]]:
+    """Return the families imported above by name: JSON, the command line and ``trueup`` read this.
+
+    Examples
+    --------
+    >>> families()["Laplace"](2)
+    Laplace(2)
+    """
+    classes = {n: c for n, c in globals().items() if isinstance(c, type) and issubclass(c, Noise)}
+    return {name: classes[name] for name in sorted(classes) if name != "Noise"}
+
+
+if not TYPE_CHECKING:  # type checkers read the imports
+    __all__ = sorted(["Noise", *families()])

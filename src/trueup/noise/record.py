@@ -7,8 +7,8 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from trueup import noise as families
 from trueup.errors import TrueupError
+from trueup.noise import families
 from trueup.noise.base import Noise
 from trueup.noise.sum import SumNoise
 
@@ -40,9 +40,9 @@ def from_record(record: dict[str, Any]) -> Noise:
         return SumNoise(tuple(from_record(part) for part in record["parts"]))
     fields = {name: _read(value) for name, value in record.items() if name != "family"}
     name = record["family"]
-    family = getattr(families, name, None) if name in families.__all__ else None
-    if family is None or family is Noise:
-        raise TrueupError(f"there is no noise family {name!r}", f"one of {families.__all__}")
+    family: Any = families().get(name)
+    if family is None:
+        raise TrueupError(f"there is no noise family {name!r}", f"one of {[*families()]}")
     shapes = fields.pop("shapes", ())
     if "name" in fields:
         law: Noise = family(record["name"], *shapes, loc=fields["loc"], scale=fields["scale"])
