@@ -126,11 +126,6 @@ class Component:
         return self
 
     @property
-    def exact(self) -> bool:
-        """Whether E g = f to the last digit."""
-        return True
-
-    @property
     def facts(self) -> list[str]:
         """What is to be said of the estimator beyond the theorem."""
         return []

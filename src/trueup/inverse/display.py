@@ -146,7 +146,7 @@ def _lines(inverse: Inverse, what: str, most: int = 9) -> list[str]:
 def _shown(component: Component, expr: sympy.Expr) -> str:
     """Write an expression, or name what is long of it."""
     if isinstance(component, OnIntegers):
-        return _named(expr, component.words)
+        return _named(expr)
     if isinstance(component, Extended):
         return "; ".join(_near_and_far(component, expr))
     return _readable(expr)
@@ -166,7 +166,7 @@ def _near_and_far(component: Extended, expr: sympy.Expr) -> Iterator[str]:
         yield f"{what} where {text(test)}"
 
 
-def _named(expr: sympy.Expr, words: str) -> str:
+def _named(expr: sympy.Expr) -> str:
     """Name a table, or a sum of many terms, instead of writing it out."""
     tables = [e.implementation for e in expr.atoms(Opaque) if isinstance(e.implementation, Table)]
     spans = {(t.low, t.low + len(t.values) - 3) for t in tables}
@@ -175,7 +175,7 @@ def _named(expr: sympy.Expr, words: str) -> str:
         kind = "a table" if len(tables) == 1 else f"{len(tables)} tables"
         return f"{kind} on {first}..{last}, constant beyond"
     if is_long(expr, _LONG):
-        return f"{words}, see the formula"
+        return "a weighted sum over neighbouring integers, see the formula"
     return _readable(expr)
 
 

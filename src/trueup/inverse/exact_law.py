@@ -201,7 +201,7 @@ class Part:
             self.component.cells,
             self.others,
             rates,
-            {s: [p.point for p in points] for s, points in self._breaks.items()} | self._joints,
+            {s: [p.point for p in points] for s, points in self._breaks.items()},
             degrees,
             {s: _infinite(points) for s, points in self._breaks.items()},
         )
@@ -227,16 +227,6 @@ class Part:
             left, right = (max(growth(g, cell.symbol, d).rate, 0.0) for d in (-1, 1))
             found[cell.symbol] = (left, right)
         return found
-
-    @cached_property
-    def _joints(self) -> dict[sympy.Symbol, list[float]]:
-        """Points at which the estimator itself may not be smooth, where its branches know them."""
-        return {
-            c.symbol: list(branch.breaks(self.component.f, c.symbol))
-            for c in self.component.coordinates
-            for branch in [c.cells[0].operator.branches[0]]
-            if isinstance(branch, OnValues)
-        }
 
     @cached_property
     def _breaks(self) -> dict[sympy.Symbol, tuple[Singularity, ...]]:

@@ -340,8 +340,9 @@ class Expectation:
             first, last = start + (inside and start == low), stop - (inside and stop == high)
             return quadrature.integers(noise, q, first, last, level, tilt)
         marks = (q, low, high, *self.breaks.get(cell.symbol, ()))
-        if cell.operator.whole:
-            return quadrature.unit_cells(noise, q, start, stop, level, tilt)
+        jumps = cell.operator.jumps
+        if jumps is not None:
+            return quadrature.unit_cells(noise, q, (start, stop), jumps, level, tilt)
         few, a = len(self.left) > 2, float(stretch.anchor)
         start, stop = max(start, stretch.start) - a, min(stop, stretch.stop) - a
         return quadrature.panels(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from trueup.domain import Interval
     from trueup.exact import Exact
-    from trueup.noise.laplace import Laplace
+    from trueup.noise.base import Noise
 
     Floats = NDArray[np.float64]
 
@@ -71,12 +71,13 @@ def constants(b: Exact) -> Constants:
         return Constants(*map(float, (beta, kappa, ratio, scale)))
 
 
-def operator(noise: Laplace, domain: Interval, rate: float = 0.0, fall: float = 0.0) -> Operator:
+def operator(noise: Noise, domain: Interval, rate: float = 0.0, fall: float = 0.0) -> Operator:
     """Return the inverse on the integers, for f that grows like e^{rate·|x|} at most."""
-    c, squares = constants(noise.scale), 2 * rate < reach_of(noise)
-    steepest = max(2 * rate if squares else rate, min(2 * fall, reach_of(noise) / 2))
+    c = constants(noise.unit)
+    squares = 2 * rate < _reach(c)
+    steepest = max(2 * rate if squares else rate, min(2 * fall, _reach(c) / 2))
     depth = _depth(c, steepest)
-    b = symbolic(noise.scale)
+    b = symbolic(noise.unit)
     low, high = domain.bounds
     inside: OnValues = _stencil(c, b, depth, squares)
     branches, edges = [inside], [-sympy.oo, sympy.oo]
@@ -106,7 +107,7 @@ def operator(noise: Laplace, domain: Interval, rate: float = 0.0, fall: float = 
             branches.append(_above(c, b, int(high), depth))
             edges[1] = sympy.Integer(int(high) - depth)
     ends = symbolic(domain.low), symbolic(domain.high)
-    return Operator(tuple(branches), _THEOREM, *ends, edges=tuple(edges), whole=True)
+    return Operator(tuple(branches), _THEOREM, *ends, edges=tuple(edges), jumps=0.0)
 
 
 _THEOREM = (
@@ -117,10 +118,13 @@ _THEOREM = (
 )
 
 
-def reach_of(noise: Laplace) -> float:
-    """Return the growth rate up to which the sum over neighbours converges, with a margin."""
-    ratio = abs(constants(noise.scale).ratio)
-    return -math.log(ratio) - 0.1 if ratio else math.inf
+def settles(noise: Noise, rate: float) -> bool:
+    """Whether the sum over neighbours of f that grows like e^{rate·|x|} converges."""
+    return rate < _reach(constants(noise.unit))
+
+
+def _reach(c: Constants) -> float:
+    return -math.log(abs(c.ratio)) - 0.1 if c.ratio else math.inf  # with a margin
 
 
 def _depth(c: Constants, rate: float) -> int:

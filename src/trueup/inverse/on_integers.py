@@ -11,14 +11,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sympy
 
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
-from trueup.inverse import laplace_on_integers, least_norm, rounded_laplace, spectral
+from trueup.inverse import laplace_on_integers, lattice_inverse, spectral
 from trueup.inverse.component import Cell, Component, Coordinate
 from trueup.inverse.growth import growth
 from trueup.inverse.least_norm import Solved
@@ -26,18 +26,13 @@ from trueup.inverse.on_values import OnValues
 from trueup.inverse.separation import Products, separated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from trueup.inverse.component import Region
     from trueup.inverse.solve import Statistic
     from trueup.inverse.spectral import Complex, Frequencies
-    from trueup.noise.base import Noise
     from trueup.noise.operator import Operator
 
-WIDEST, NARROWEST = 1e4, 1 / 600
-"""Scales of rounded Laplace noise: beyond, it is like Laplace, or like none."""
-
-_LEAST = 1e-6  # of Laplace noise on an integer: below, the doubles near a true value are too few
+_LEAST, _MOST = 1e-6, 1e4
+"""Scales of Laplace noise on an integer: below, the doubles near a true value are too few."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +60,6 @@ class OnIntegers(Component):
     def covariance(self, other: Component, region: Region) -> sympy.Expr:
         """Return T[f₁]·T[f₂] − T[f₁·f₂]."""
         assert isinstance(other, OnIntegers)  # noqa: S101  (functions of the same cells)
-        functions = dict.fromkeys((*self.functions, *other.functions))
-        self._branch(region).check_work(list(functions), self.cells[-1].symbol)
         left, right = self._values(region), other._values(region)
         total = []
         for i, h in enumerate(self.functions):
@@ -96,12 +89,6 @@ class OnIntegers(Component):
         return sympy.Add(*(a.estimand * h for a, h in zip(self.rest, self.functions, strict=True)))
 
     @property
-    def exact(self) -> bool:
-        """Whether E g = f to the last digit, not only as far as a solver came."""
-        solved = any(isinstance(b, Solved) for b in self.cells[-1].operator.branches)
-        return not solved and all(f.exact for f in self.factors)
-
-    @property
     def facts(self) -> list[str]:
         """What is to be said of the estimator beyond the theorem."""
         branch, symbol = self.cells[-1].operator.branches[0], self.cells[-1].symbol
@@ -111,11 +98,6 @@ class OnIntegers(Component):
             else []
         )
         return own + (self.factors[0].facts if self.factors else [])
-
-    @property
-    def words(self) -> str:
-        """What a long formula is called."""
-        return self._branch((0,)).words
 
     @cached_property
     def own(self) -> list[Component]:
@@ -156,59 +138,76 @@ class OnIntegers(Component):
 def chosen(
     f: sympy.Expr, used: list[Statistic], extension: object
 ) -> tuple[Statistic, Products] | None:
-    """Return a statistic that is to be read at many points, and f as a sum of products around it.
+    """Return a statistic that is to be read at integers, and f as a sum of products around it.
 
-    Rounded Laplace noise has an inverse of its own, which knows its bounds. So has Laplace noise on
-    an integer, unless f does not separate: then the estimator on the line serves. Any other noise
-    on the integers comes to this if f is no exponential polynomial in the statistic.
+    Laplace noise on an integer has an inverse of its own, unless f does not separate: then the
+    estimator on the line serves. A sum of Laplace noises on an integer is rounded. Noise on the
+    integers without an operator of its own comes to this if f is no exponential polynomial in the
+    statistic; under rounded Laplace noise, bounds are worth it for those too.
     """
     for s in used:
+        products = None
+        known = s.domain.lattice and extension == "optimal"
         if s.noise.many_points == "cells":
-            known = s.domain.lattice and extension == "optimal"
-            if known and _LEAST <= s.noise.unit <= WIDEST:
+            if known and _LEAST <= s.noise.unit <= _MOST:
                 products = separated(f, s.symbol)
-                if products is not None and _settles(products, s, laplace_on_integers.reach_of):
+                if products is not None and laplace_on_integers.settles(
+                    s.noise, _rates(products, s)[0]
+                ):
                     return s, products
             _check_slopes(f, s)
-        elif s.noise.lattice and s.noise.inverse(s.domain, extension) is None:
-            free = s.domain.bounds == (None, None) or s.noise.many_points != "echoes"
-            if free and spectral.decompose(f, [s.symbol]) is not None:
+        elif not s.noise.lattice:
+            if known and s.noise.inverse(s.domain) is not None and not f.is_polynomial(s.symbol):
+                products = separated(f, s.symbol)
+            if products is not None and _rounds(products, s):
+                return s, products
+        elif s.noise.inverse(s.domain, extension) is None:
+            bounded = s.noise.many_points == "echoes" and s.domain.bounds != (None, None)
+            if not bounded and spectral.decompose(f, [s.symbol]) is not None:
                 continue
             products = separated(f, s.symbol)
-            if products is not None:
-                return s, products
-            if s.noise.many_points == "echoes" or None not in s.domain.bounds:
+            if products is None:
                 raise _inseparable(f, s)
+            return s, products
     return None
 
 
 def operator(s: Statistic, products: Products) -> Operator:
-    """Return the inverse for a statistic that is read at many points."""
-    noise: Any = s.noise
-    if noise.many_points == "cells":
-        return laplace_on_integers.operator(noise, s.domain, *_rates(products, s))
-    if noise.many_points == "echoes":
-        _check_scale(noise)
-        if not _settles(products, s, rounded_laplace.reach_of):
-            raise NoUnbiasedEstimator(
-                f"no unbiased estimator of {text(products[0][1])} under {s.noise!r} was found: it "
-                f"grows like e^({_rates(products, s)[0]:.3g}·|{s.symbol.name}|), too fast for "
-                "the noise",
-                "bound the domain on that side, or use less noise",
-                proved=False,
-            )
-        return rounded_laplace.operator(noise, s.domain, *_rates(products, s))
-    if None in s.domain.bounds:
-        worst = max((h for _, h in products), key=lambda h: len(str(h)))
-        raise NoUnbiasedEstimator(
-            f"no unbiased estimator of {text(worst)} under {s.noise!r} on {s.domain} was found: it "
-            f"is not a sum of terms {s.symbol.name}^k·e^(c·{s.symbol.name}), and the domain has no "
-            "end",
-            "bound the domain on both sides, or accept a small bias: "
-            "nearly_unbiased(f, noise, domain, max_bias=...)",
-            proved=False,
-        )
-    return least_norm.operator(s.noise, s.domain)
+    """Return the inverse for a statistic that is read at integers."""
+    rates = _rates(products, s)
+    if s.noise.many_points == "cells":
+        return laplace_on_integers.operator(s.noise, s.domain, *rates)
+    found = (
+        lattice_inverse.operator(s.noise, s.domain, *rates)
+        if s.noise.lattice
+        else lattice_inverse.rounding(s.noise, s.domain)
+    )
+    if found is None:
+        raise _no_inverse(s, products, rates[0])
+    return found
+
+
+def _no_inverse(s: Statistic, products: Products, rate: float) -> NoUnbiasedEstimator:
+    worst = max((h for _, h in products), key=lambda h: len(str(h)))
+    reason = (
+        f"it grows like e^({rate:.3g}·|{s.symbol.name}|), too fast for the noise"
+        if lattice_inverse.weights(s.noise) is not None
+        else f"it is not a sum of terms {s.symbol.name}^k·e^(c·{s.symbol.name}), the noise is too "
+        "wide for the inverse of its masses, and the domain has no end"
+    )
+    return NoUnbiasedEstimator(
+        f"no unbiased estimator of {text(worst)} under {s.noise!r} on {s.domain} was found: "
+        f"{reason}",
+        "bound the domain on both sides, or accept a small bias: "
+        "nearly_unbiased(f, noise, domain, max_bias=...)",
+        proved=False,
+    )
+
+
+def _rounds(products: Products, s: Statistic) -> bool:
+    """Whether the noise can be rounded: the table of masses that follows has an end."""
+    usable = lattice_inverse.weights(lattice_inverse.rounded(s.noise)) is not None
+    return usable and _rates(products, s)[0] == 0
 
 
 def coordinate(s: Statistic, products: Products) -> Coordinate:
@@ -223,10 +222,6 @@ def _rates(products: Products, s: Statistic) -> tuple[float, float]:
     return max([0.0, *found]), max([0.0, *(-rate for rate in found if math.isfinite(rate))])
 
 
-def _settles(products: Products, s: Statistic, reach_of: Callable[..., float]) -> bool:
-    return _rates(products, s)[0] < reach_of(s.noise)
-
-
 def _check_slopes(f: sympy.Expr, s: Statistic) -> None:
     """Refuse a function known by its values only where its derivatives would be needed."""
     for e in f.atoms(Opaque):
@@ -234,24 +229,11 @@ def _check_slopes(f: sympy.Expr, s: Statistic) -> None:
         if s.symbol in e.free_symbols and (slope is None or slope.derivative is None):
             raise TrueupError(
                 f"{e} is known by its values only, which under {s.noise!r} is enough for one "
-                f"integer statistic with a scale from {_LEAST:g} to {WIDEST:g} and "
+                f"integer statistic with a scale from {_LEAST:g} to {_MOST:g} and "
                 "extension='optimal'",
                 "write it as a formula"
                 + (", or give derivatives=(f1, f2)" if len(e.free_symbols) == 1 else ""),
             )
-
-
-def _check_scale(noise: Noise) -> None:
-    if noise.unit > WIDEST:
-        raise TrueupError(
-            f"{noise!r} is too wide: its inverse has too few digits",
-            f"use Laplace({noise.unit}): at this scale the two are alike",
-        )
-    if noise.unit < NARROWEST:
-        raise TrueupError(
-            f"{noise!r} adds nothing: a number other than 0 has probability below 1e-130",
-            "use Noiseless()",
-        )
 
 
 def _inseparable(f: sympy.Expr, s: Statistic) -> TrueupError:

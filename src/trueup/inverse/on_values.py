@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
@@ -27,7 +27,7 @@ from trueup.inverse.finite import place, too_large_at, undefined_at, values_of
 from trueup.noise.operator import Branch, X
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -41,9 +41,6 @@ _J = sympy.Dummy("j", integer=True)
 class OnValues(Branch):
     """A branch that computes T[h], and T[h]·T[l] − T[h·l], from h and l themselves."""
 
-    words: ClassVar[str] = "a weighted sum over neighbouring integers"
-    """What a long formula is called."""
-
     def value(self, h: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return T[h] as an expression in the published n."""
         raise NotImplementedError
@@ -51,13 +48,6 @@ class OnValues(Branch):
     def covariance(self, h: sympy.Expr, other: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return T[h]·T[l] − T[h·l]."""
         raise NotImplementedError
-
-    def check_work(self, functions: Sequence[sympy.Expr], n: sympy.Symbol) -> None:
-        """Refuse the covariances of so many functions that they take too long to write down."""
-
-    def breaks(self, h: sympy.Expr, n: sympy.Symbol) -> tuple[float, ...]:
-        """Return where, besides integers, T[h] may not be smooth."""
-        return ()
 
     def place(self, n: sympy.Symbol) -> sympy.Expr:
         """Return the integer k that belongs to the published n."""
@@ -123,32 +113,6 @@ def _combined(terms: Iterable[tuple[float, sympy.Expr]], n: sympy.Symbol) -> sym
     return sympy.Add(*(sympy.Float(total) * n**power for power, total in totals.items() if total))
 
 
-class _Steps(NamedTuple):
-    """The values h(k) of every row k, and h(j) − h(k) in a unit 2^e of the row: squares are finite.
-
-    What a row does not read is 0.
-    """
-
-    centre: Floats
-    scaled: Floats
-    exponents: NDArray[np.intc]
-
-    @classmethod
-    def of(cls, values: Floats, centre: Floats, used: NDArray[np.bool_]) -> _Steps:
-        """Return the steps from h(k) to the values that each row reads."""
-        largest = np.where(used, np.abs(values), 0.0).max(axis=1, initial=0.0)
-        exponents = np.frexp(np.maximum(largest, np.abs(centre)))[1]
-        units = exponents[:, None]
-        with np.errstate(over="ignore", invalid="ignore"):  # where nothing is read
-            steps = np.ldexp(values, -units) - np.ldexp(centre[:, None], -units)
-        return cls(centre, np.where(used, steps, 0.0), exponents)
-
-    def whole(self, rows: Floats) -> Floats:
-        """Return numbers, one per row, without the unit: infinite beyond the doubles."""
-        with np.errstate(over="ignore"):
-            return np.ldexp(rows, self.exponents)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rows(OnValues):
     """Weights of their own for every k from ``first`` on, for the values from ``start`` on.
@@ -163,33 +127,29 @@ class Rows(OnValues):
 
     def value(self, h: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return Σᵢ φᵢ·(table i)."""
-        steps = self._steps(h, n)
-        tables = [steps.whole((w * steps.scaled).sum(axis=1)) for w in self.weights]
-        tables[0] = tables[0] + steps.centre
+        centre, steps = self._steps(h, n)
+        tables = [(w * steps).sum(axis=1) for w in self.weights]
+        tables[0] = tables[0] + centre
         return self._combined(zip(self.shapes, tables, strict=True), n)
 
     def covariance(self, h: sympy.Expr, other: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return (Σᵢ φᵢGᵢ)(Σᵢ φᵢHᵢ) − Σᵢ φᵢ·(table i of the products)."""
-        one, two = self._steps(h, n), self._steps(other, n)
-        left, right = one.scaled, two.scaled
+        left, right = self._steps(h, n)[1], self._steps(other, n)[1]
         totals = [((w * left).sum(axis=1), (w * right).sum(axis=1)) for w in self.weights]
-        tables = {shape: -(w * left * right).sum(axis=1) for shape, w in self._shaped}
+        shaped = zip(self.shapes, self.weights, strict=True)
+        tables = {shape: -(w * left * right).sum(axis=1) for shape, w in shaped}
         for p, (a, _) in zip(self.shapes, totals, strict=True):
             for q, (_, b) in zip(self.shapes, totals, strict=True):
                 tables[p * q] = tables.get(p * q, 0.0) + a * b
-        return self._combined(((p, two.whole(one.whole(t))) for p, t in tables.items()), n)
+        return self._combined(tables.items(), n)
 
-    @property
-    def _shaped(self) -> Iterable[tuple[sympy.Expr, Any]]:
-        return zip(self.shapes, self.weights, strict=True)
-
-    def _steps(self, h: sympy.Expr, n: sympy.Symbol) -> _Steps:
-        """Return h(k) for every row, and all h(j) − h(k)."""
+    def _steps(self, h: sympy.Expr, n: sympy.Symbol) -> tuple[Floats, Floats]:
+        """Return h(k) for every row, and h(j) − h(k) where the row reads h(j)."""
         rows, columns = self.weights[0].shape
         values = values_at(h, n, np.arange(self.start, self.start + columns, dtype=float))
         near = np.clip(np.arange(self.first, self.first + rows) - self.start, 0, columns - 1)
         used = np.any([w != 0 for w in self.weights], axis=0)
-        return _Steps.of(values, values[near], used)
+        return values[near], np.where(used, values - values[near][:, None], 0.0)
 
     def _combined(self, tables: Iterable[tuple[sympy.Expr, Floats]], n: sympy.Symbol) -> Any:
         terms = [

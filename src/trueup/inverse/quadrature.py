@@ -213,12 +213,15 @@ def _off(nodes: Floats, edges: Floats, marks: list[float]) -> Floats:
     return nodes
 
 
-def unit_cells(noise: Noise, q: float, start: float, stop: float, level: int, tilt: float) -> Rule:
-    """Return panels on [start, stop] for what may jump at every integer and is smooth between.
+def unit_cells(
+    noise: Noise, q: float, ends: tuple[float, float], jumps: float, level: int, tilt: float
+) -> Rule:
+    """Return panels between two ends for what may jump at k + jumps and is smooth between.
 
-    They break at the integers and at q, and are no wider than half the noise's quartile distance;
+    They break there and at q, and are no wider than half the noise's quartile distance;
     the wider the noise, the fewer nodes a cell needs.
     """
+    start, stop = ends
     if start >= stop:
         return Rule(np.empty(0), np.empty(0))
     if stop - start > MOST_INTEGERS:
@@ -229,7 +232,7 @@ def unit_cells(noise: Noise, q: float, start: float, stop: float, level: int, ti
     width = float(noise.quantile(0.75) - noise.quantile(0.25)) / 2
     order = 8 if width < 8 else 4 if width < 80 else 3
     points, weights = np.polynomial.legendre.leggauss(order)
-    whole = np.arange(math.ceil(start), math.floor(stop) + 1.0)
+    whole = np.arange(math.ceil(start - jumps), math.floor(stop - jumps) + 1.0) + jumps
     breaks = np.unique(np.concatenate([[start, stop, q], whole]))
     breaks = breaks[(breaks >= start) & (breaks <= stop)]
     parts = 2**level * math.ceil(float(np.diff(breaks).max()) / width)

@@ -20,9 +20,9 @@ from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.formula.opaque import Opaque
-from trueup.inverse import prior as default
 from trueup.inverse.inside import inside
 from trueup.inverse.jets import derivative
+from trueup.inverse.least_norm import prior_name
 from trueup.inverse.regularity import singularities
 from trueup.kernels.evaluate import evaluate
 
@@ -175,7 +175,7 @@ def read_prior(prior: object, domain: Interval, whole: bool) -> Prior:
     """
     positive = domain.low > 0
     if prior is None:
-        prior = default.name(domain)
+        prior = prior_name(domain)
     if isinstance(prior, str):
         return _named(prior, domain, positive)
     if callable(prior):

@@ -216,8 +216,10 @@ def _of_sum_one(masses: dict[int, Exact]) -> dict[int, Exact]:
     return {k: float(p / total) for k, p in masses.items()}
 
 
-def support(noise: Noise) -> tuple[int, Floats]:
-    """Return the first integer that matters and the masses from it on, down to 1e-20.
+def support(noise: Noise, rate: float = 0.0) -> tuple[int, Floats]:
+    """Return the first integer that matters and the masses p(k) from it on.
+
+    What is left out has p(k)·e^{rate·|k|} below 1e-20 of the largest.
 
     Examples
     --------
@@ -233,7 +235,8 @@ def support(noise: Noise) -> tuple[int, Floats]:
     while reach <= MAX_MASSES:
         k = np.arange(middle - reach, middle + reach + 1.0)
         masses = np.asarray(noise.pmf(k))
-        kept = np.flatnonzero(masses >= NEGLIGIBLE * masses.max())
+        weighed = masses * np.exp(rate * np.abs(k - middle))
+        kept = np.flatnonzero(weighed >= NEGLIGIBLE * weighed.max())
         if kept[0] > 0 and kept[-1] < len(k) - 1:
             return int(k[kept[0]]), masses[kept[0] : kept[-1] + 1]
         reach *= 2

@@ -55,8 +55,8 @@ class Operator:
         The bounds of the true value.
     edges
         Where the outer branches begin, None for at the bounds.
-    whole
-        Whether it reads f at integers only, so that the estimator may jump at every integer.
+    jumps
+        If it reads f at integers only: the fraction of an integer at which the estimator may jump.
     """
 
     branches: tuple[Branch, ...]
@@ -64,7 +64,12 @@ class Operator:
     low: sympy.Expr = -sympy.oo
     high: sympy.Expr = sympy.oo
     edges: tuple[sympy.Expr, sympy.Expr] | None = None
-    whole: bool = False
+    jumps: float | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether it reads f at integers only, though the published value is a real number."""
+        return self.jumps is not None
 
     @property
     def starts(self) -> tuple[sympy.Expr, sympy.Expr]:
