@@ -20,8 +20,6 @@ from prove.laws import Law, law
 
 MISSING = frozenset(
     {
-        "1/n | n DiscreteLaplace(2) + DiscreteLaplace(3) | n >= 1",
-        "log(n) | n DiscreteLaplace(2) + DiscreteLaplace(3) | n >= 1",
         "exp(s/n) | s DiscreteLaplace(2), n DiscreteLaplace(2) | 0 <= s <= n, n >= 1",
         "log(s)-log(n) | s DiscreteLaplace(2), n DiscreteLaplace(2) | 1 <= s <= n",
     }
