@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -80,3 +81,33 @@ def test_a_sum_over_very_many_integers_is_refused():
     est = tu.unbiased("1/n", tu.DiscreteLaplace(10**6), (1, None))
     with pytest.raises(tu.TrueupError, match="too wide for an exact sum"):
         est.sd(5)
+
+
+def _inverse(h, n, low, scale):
+    """Return T[h](n) with 40 digits under discrete Laplace noise, bounded below."""
+    alpha = mpmath.exp(-1 / mpmath.mpf(scale))
+    if n <= low:
+        return h(low) - alpha / (1 - alpha) * (h(low + 1) - h(low))
+    return h(n) - alpha / (1 - alpha) ** 2 * (h(n + 1) - 2 * h(n) + h(n - 1))
+
+
+@pytest.mark.parametrize("n", [-4, 1, 2, 3, 20, 400])
+def test_the_variance_of_a_covariance_of_totals(n):
+    """V̂ = g² − T[f²], T[f²] a sum of products of squares: (s + Z)² − 2λ for s²."""
+    noise = {
+        **dict.fromkeys(("sxy", "sx", "sy"), tu.DiscreteLaplace(5)),
+        "n": tu.DiscreteLaplace(3),
+    }
+    est = tu.unbiased("sxy/n-sx*sy/n**2", noise, {"n": (1, None)})
+    for sxy, sx, sy in [(20, 21, 22), (-3, 40, 7), (900, 800, 1000)]:
+        with mpmath.workdps(40):
+            alpha = mpmath.exp(-1 / mpmath.mpf(5))
+            less = 2 * alpha / (1 - alpha) ** 2
+            powers = [_inverse(lambda k, p=p: mpmath.mpf(k) ** -p, n, 1, 3) for p in range(5)]
+            value = sxy * powers[1] - sx * sy * powers[2]
+            square = (sxy**2 - less) * powers[2] - 2 * sxy * sx * sy * powers[3]
+            square += (sx**2 - less) * (sy**2 - less) * powers[4]
+            variance = value**2 - square
+        at = {"sxy": sxy, "sx": sx, "sy": sy, "n": n}
+        assert est(**at) == pytest.approx(float(value), rel=1e-9)
+        assert est.variance(**at) == pytest.approx(float(variance), rel=1e-7)

@@ -626,6 +626,20 @@ class TestContinuous:
         assert est.sd(s=2, n=3) == pytest.approx(math.sqrt(square - mean**2), rel=1e-8)
 
 
+class TestAsItStands:
+    """One step within s ≤ n is outside 1 ≤ s: no bend beyond it follows from log(s) − log(n)."""
+
+    @pytest.mark.parametrize("f", ["log(s)-log(n)", "log(s/n)"])
+    def test_a_formula_that_cannot_be_bent_goes_on_beyond_the_bound(self, f):
+        noise = {"s": tu.DiscreteLaplace(2), "n": tu.DiscreteLaplace(2)}
+        est = tu.unbiased(f, noise, "1 <= s <= n")
+        assert "goes on beyond it as it stands" in est.explain()
+        for s, n in [(1, 1), (1, 4), (4, 4), (9, 12)]:
+            mean, variance = moments(est, {"s": s, "n": n}, (2, 2), 80)
+            assert mean == pytest.approx(math.log(s / n), abs=1e-10)
+            assert est.sd(s=s, n=n) == pytest.approx(math.sqrt(variance), rel=1e-8)
+
+
 class TestReading:
     NOISE = {"a": tu.DiscreteLaplace(1), "b": tu.DiscreteLaplace(1)}  # noqa: RUF012
 

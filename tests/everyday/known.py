@@ -21,7 +21,6 @@ from prove.laws import Law, law
 MISSING = frozenset(
     {
         "exp(s/n) | s DiscreteLaplace(2), n DiscreteLaplace(2) | 0 <= s <= n, n >= 1",
-        "log(s)-log(n) | s DiscreteLaplace(2), n DiscreteLaplace(2) | 1 <= s <= n",
     }
 )
 """Cases that are refused."""

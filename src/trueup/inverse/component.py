@@ -10,6 +10,7 @@ V̂ = g² − T[f²] is a quadratic form in them (see :mod:`trueup.inverse.jets`
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import defaultdict
 from functools import cached_property
 from itertools import product
@@ -176,7 +177,9 @@ class Component:
             return self._lattice_variance(region)
         if len(self.independent) > 1:
             return self._product_variance(region)
-        if self.is_untidy_lattice:
+        functionals = math.prod(1 + 2 * len(c.cells) for c in self.coordinates)
+        many = functionals**2 > _MOST_PAIRS and all(c.noise.lattice for c in self.cells)
+        if self.is_untidy_lattice or (many and not self.waves):
             return self.on_lattice(region).variance
         return self.covariance(self, region)
 

@@ -56,12 +56,19 @@ def component(joint: Joint) -> Extended:
         none = sympy.Eq(empty, 0)
         pieces = [(_continued(joint, e, empty), sympy.And(b, none)) for e, b in bent] + bent
     outer = sympy.Piecewise(*pieces, (joint.f, True), evaluate=False)
-    _check_finite(joint, outer)
-    words = ", ".join(str(s.condition) for s in sides)
-    theorem = (
-        f"slanted bound ({words}): f goes on beyond it, bent so that the variance at the bound is "
-        "small"
-    )
+    words = f"slanted bound ({', '.join(str(s.condition) for s in sides)}): f goes on beyond it"
+    where = _undefined(joint, outer)
+    if where is not None and empty is None and _undefined(joint, joint.f) is None:
+        return joint.extended(joint.f, sympy.false, (), f"{words} as it stands")
+    if where is not None:
+        raise NoUnbiasedEstimator(
+            f"no unbiased estimator of {text(joint.f)} was found: it is not a finite number at or "
+            f"beside {where}",
+            "bound the statistics to where the formula is finite, or say what it is in empty "
+            "cells: empty=value",
+            proved=False,
+        )
+    theorem = f"{words}, bent so that the variance at the bound is small"
     extended = joint.extended(outer, sympy.Or(*near), (), theorem)
     if empty is None:
         return extended
@@ -174,25 +181,18 @@ def _others(joint: Joint, side: Side) -> tuple[float, float]:
     return scales[widest], abs(float(terms[widest])) / own
 
 
-def _check_finite(joint: Joint, outer: sympy.Expr) -> None:
-    """Refuse an extension that is not a number at integers near the bounds."""
+def _undefined(joint: Joint, outer: sympy.Expr) -> str | None:
+    """Return where an extension is not a number at integers near the bounds, None if nowhere."""
     axes = []
     if not joint.is_whole:
-        return
+        return None
     for s in joint.statistics.values():
         low, high = s.domain.bounds
         start = low if low is not None else high - 40 if high is not None else -20
         axes.append(np.arange(float(start), float(start) + 41))
     mesh = np.meshgrid(*axes)
     columns = {s.symbol: m.ravel() for s, m in zip(joint.statistics.values(), mesh, strict=True)}
-    values = evaluate(outer, columns)
-    if not np.isfinite(values).all():
-        bad = int(np.flatnonzero(~np.isfinite(values))[0])
-        where = ", ".join(f"{s.name} = {c[bad]:g}" for s, c in columns.items())
-        raise NoUnbiasedEstimator(
-            f"no unbiased estimator of {text(joint.f)} was found: it is not a finite number at or "
-            f"beside {where}",
-            "bound the statistics to where the formula is finite, or say what it is in empty "
-            "cells: empty=value",
-            proved=False,
-        )
+    finite = np.isfinite(evaluate(outer, columns))
+    if finite.all():
+        return None
+    return ", ".join(f"{s.name} = {c[np.argmin(finite)]:g}" for s, c in columns.items())
