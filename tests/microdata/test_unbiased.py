@@ -178,7 +178,8 @@ def test_hardly_any_noise_leaves_hardly_any_error():
 
 
 def test_counts_and_sums_use_that_they_are_not_negative():
-    design = Design.read({"n": "count", "hours": "sum(hours, 0, 60)", "debt": "sum(d, -9, 9)"}, 3)
+    asked = {"n": "count", "hours": "sum(hours, 0, 60)", "debt": "sum(d, -9, 9)"}
+    design = Design.read(asked, 3, weights={"n": 1})  # a count with noise of its own
     k, p = geometric(noise_of(design, "n").scale)
     for n in (0, 1, 5):
         assert design.estimators["n"](n + k) @ p == pytest.approx(n, abs=1e-9)

@@ -4,9 +4,11 @@ A row is in one group, so that groups share every ε. Measures add theirs up: ε
 With up to m rows of a unit every sensitivity is m times as large.
 
 Means, and shares of two categories, are made from counts of their own. These also say how many
-records there are, so that a count beside them costs nothing: it is their sum. With many means in
-large groups it is better to divide all their sums by one noisy count; that is done where the
-expected size of the groups, which is public, makes it so.
+records there are, so that a count beside them costs nothing: it is the sum of such counts, averaged
+over the measures that have them. So does a sum with the column and the bounds of a mean. Beside a
+count sums are made from counts as means are, if nothing else is. With many means in large groups it
+is better to divide all their sums by one noisy count; that is done where the expected size of the
+groups, which is public, makes it so.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from trueup.exact import number
 from trueup.formula.grammar import parse
 from trueup.mechanisms.whole_numbers import float_above
 from trueup.microdata import noisy_totals
-from trueup.microdata.measures import Count, Mean, Measure, PerRecord, Share, read_measures
+from trueup.microdata.measures import Count, Mean, Measure, PerRecord, Share, Sum, read_measures
 from trueup.microdata.noisy_totals import MOST_OWN, Estimate, Statistic, Total
 from trueup.noise import DiscreteLaplace, Laplace
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 10**6  # of a unit: the noise is that many times as wide
 _COUNT = "count"
+_LEAST_VARIANCE = 1e-300  # that of noise so narrow that its variance underflows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,23 +163,54 @@ class Design:
         """Return what is published of a measure."""
         return [s for s in self.statistics if s.measure == name]
 
+    @cached_property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """The measures from whose counts others are estimated, which have no noise of their own."""
+        own = tuple(n for n in self.measures if n in self.budget and self._has_counts(n))
+        found = {}
+        for name, measure in self.measures.items():
+            if name not in self.budget and isinstance(measure, Count):
+                found[name] = own
+            elif name not in self.budget and isinstance(measure, Sum):
+                found[name] = (next(n for n in own if _is_mean_of(self.measures[n], measure)),)
+        return found
+
+    def _has_counts(self, name: str) -> bool:
+        """Whether the noisy counts of a measure add up to the number of records."""
+        measure = self.measures[name]
+        if isinstance(measure, Sum):
+            return self.is_split(name)
+        return isinstance(measure, (Mean, Share)) and name not in self.shared
+
+    def is_split(self, name: str) -> bool:
+        """Whether a measure is made from two counts: of records at its lower and upper bound."""
+        measure = self.measures[name]
+        if isinstance(measure, Sum):
+            others = any(isinstance(m, (Mean, Share)) for m in self.measures.values())
+            return name in self.budget and self._is_count_free and not others
+        return isinstance(measure, Mean) and name not in self.shared
+
     @property
-    def counted_by(self) -> str | None:
-        """The measure whose counts add up to the count that has no noise of its own."""
-        if self.count is None or self.count in self.budget:
-            return None
-        own = [n for n, m in self.measures.items() if isinstance(m, (Mean, Share))]
-        return min(own, key=self.count_variance)
+    def _is_count_free(self) -> bool:
+        return self.count is not None and self.count not in self.weights
 
     def count_variance(self, name: str) -> float:
+        """Return the variance of a count: of its own noise, or averaged over its sources."""
+        if name in self.budget:
+            return float(self._noise(name).variance)
+        return 1 / sum(1 / self._variance_from(source) for source in self.sources[name])
+
+    def _variance_from(self, source: str) -> float:
         """Return the variance of the number of records from the counts of a measure."""
-        counts = [s for s in self._statistics(name) if s.noise.lattice]
-        return sum(float(s.noise.variance) for s in counts) / self.times(name) ** 2
+        counts = [s for s in self._statistics(source) if s.noise.lattice]
+        variance = sum(float(s.noise.variance) for s in counts) / self.times(source) ** 2
+        return max(variance, _LEAST_VARIANCE)
 
     def times(self, name: str) -> int:
         """Return into how many parts records are divided by the counts of a measure."""
-        is_mean = isinstance(self.measures[name], Mean) and name not in self.shared
-        return noisy_totals.times_of(self.budget[name] / self.at_most) if is_mean else 1
+        if not self.is_split(name):
+            return 1
+        return noisy_totals.times_of(self.budget[name] / self.at_most)
 
     def _scale(self, name: str, reach: Fraction) -> float:
         """Return the noise scale of a measure that one row moves by ``reach``, never too small."""
@@ -195,7 +229,9 @@ class Design:
             return noisy_totals.categories(name, measure, self._noise(name), sides)
         if isinstance(measure, PerRecord):
             return [noisy_totals.per_record(name, measure)]
-        if isinstance(measure, Mean) and name not in self.shared:
+        if isinstance(measure, Sum) and name not in self.budget:
+            return []
+        if self.is_split(name) and isinstance(measure, (Mean, Sum)):
             return noisy_totals.two_counts(name, measure, self._noise(name), self.times(name))
         noise = Laplace(self._scale(name, noisy_totals.reach_of(measure)))
         return [noisy_totals.summed(name, measure, noise)]
@@ -215,15 +251,27 @@ class Design:
             )
         elif isinstance(measure, PerRecord):
             formula = noisy_totals.back(noisy, measure)
-        elif isinstance(measure, Count) and self.counted_by is not None:
-            formula = self._counted(self.counted_by)
+        elif isinstance(measure, Sum) and (name in self.sources or self.is_split(name)):
+            source = self.sources[name][0] if name in self.sources else name
+            formula = noisy_totals.sum_formula(source, measure.bounds, self.times(source))
+        elif isinstance(measure, Count) and name in self.sources:
+            formula = self._counted(self.sources[name])
         return [Estimate(name, name, formula)]
 
-    def _counted(self, name: str) -> str:
-        """Return the number of records from the counts of a measure."""
-        counts = [s.name for s in self.of(name) if s.noise.lattice]
-        total, times = " + ".join(counts), self.times(name)
-        return total if times == 1 else f"({total})/{times}"
+    def _counted(self, sources: Sequence[str]) -> str:
+        """Return the number of records from counts, averaged by their variances.
+
+        The weights have three digits and add up to exactly 1.
+        """
+        precision = [1 / self._variance_from(source) for source in sources]
+        parts = [Fraction(round(1000 * p / sum(precision)), 1000) for p in precision]
+        parts[0] += 1 - sum(parts)
+        terms = []
+        for source, part in zip(sources, parts, strict=True):
+            total = " + ".join(s.name for s in self.of(source) if s.noise.lattice)
+            weight = part / self.times(source)
+            terms.append(total if weight == 1 else f"{weight}*({total})")
+        return " + ".join(terms)
 
     @cached_property
     def estimators(self) -> dict[str, Estimator]:
@@ -310,10 +358,21 @@ def _weights(
                 f"there is no measure {name!r} with a part of the budget",
                 f"weights are for {', '.join(budgeted) or 'none of them'}",
             )
-    is_free = not shared and any(isinstance(m, (Mean, Share)) for m in measures.values())
     read = {n: number(w, f"the weight of {n}", positive=True) for n, w in given.items()}
-    free = {n for n in budgeted if is_free and isinstance(measures[n], Count) and n not in given}
+    free = {n for n in budgeted if n not in given and _is_free(measures[n], measures, shared)}
     return {name: read.get(name, 1) for name in budgeted if name not in free}
+
+
+def _is_free(measure: Measure, measures: Mapping[str, Measure], shared: frozenset[str]) -> bool:
+    """Whether a measure is estimated from the counts of others."""
+    if isinstance(measure, Count):
+        return not shared and any(isinstance(m, (Mean, Share, Sum)) for m in measures.values())
+    own = (m for n, m in measures.items() if n not in shared)
+    return isinstance(measure, Sum) and any(_is_mean_of(m, measure) for m in own)
+
+
+def _is_mean_of(mean: Measure, measure: Sum) -> bool:
+    return isinstance(mean, Mean) and (mean.column, mean.bounds) == (measure.column, measure.bounds)
 
 
 def _rows(unit: str | None, at_most: object) -> int:

@@ -27,7 +27,7 @@ from trueup.mechanisms.groups import PlainGroupMean
 from trueup.mechanisms.inverse_count import inverse_moments
 from trueup.mechanisms.shares import Shares
 from trueup.microdata.design import Design, read_size
-from trueup.microdata.measures import Count, Mean, PerRecord, Share
+from trueup.microdata.measures import Count, Mean, PerRecord, Share, Sum
 from trueup.microdata.noisy_totals import MOST_OWN
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ def error(design: Design, name: str, n: int) -> float:
     """Return the largest standard error of a measure in a group of n records."""
     size, measure = read_size(n), design.measures[name]
     if isinstance(measure, Count):
-        return math.sqrt(design.count_variance(design.counted_by or name))
+        return math.sqrt(design.count_variance(name))
+    if isinstance(measure, Sum) and (name in design.sources or design.is_split(name)):
+        return _sum_from_counts(design, name, measure)
     statistic = design.of(name)[0]
     if isinstance(measure, PerRecord):
         return measure.mechanism.sd(float(size))
@@ -113,6 +115,15 @@ def _from_counts(design: Design, name: str, measure: Mean | Share, n: int) -> fl
         return float(high - low) * max(mean.sd(size, part) for part in _parts(size, budget))
     shares = _shares(budget)
     return max(shares.sd(n, Fraction(round(n * part), n)) for part in _parts(n, budget))
+
+
+def _sum_from_counts(design: Design, name: str, measure: Sum) -> float:
+    """Return the error of a sum from two counts: of their noise, and of the rounding, 1/12."""
+    source = design.sources[name][0] if name in design.sources else name
+    low, high = (float(b) for b in measure.bounds)
+    noise = float(design.of(source)[0].noise.variance)
+    variance = (low * low + high * high) * noise + (high - low) ** 2 / 12
+    return math.sqrt(variance) / design.times(source)
 
 
 def _parts(n: int, epsilon: Fraction) -> set[Fraction]:

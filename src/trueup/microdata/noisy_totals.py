@@ -163,8 +163,10 @@ def counted(name: str, noise: DiscreteLaplace) -> list[Statistic]:
     return [Statistic(column, column, name, Total(), noise, (0, None), "number of records")]
 
 
-def two_counts(name: str, measure: Mean, noise: DiscreteLaplace, times: int) -> list[Statistic]:
-    """Return the two counts of a mean, and the rounding that they have in common."""
+def two_counts(
+    name: str, measure: Mean | Sum, noise: DiscreteLaplace, times: int
+) -> list[Statistic]:
+    """Return the two counts of a mean or sum, and the rounding that they have in common."""
     low, high = (Fraction(b) for b in measure.bounds)
     total = Total(measure.column, Grid.under(1, measure.bounds, low, high - low))
     rounding = Rounding(total, times)
@@ -201,6 +203,27 @@ def mean_formula(name: str, bounds: Bounds, noise: DiscreteLaplace) -> str:
     return (
         f"{part} + {rest}{plus(low)}" if width == "1" else f"{width}*({part} + {rest}){plus(low)}"
     )
+
+
+def sum_formula(name: str, bounds: Bounds, times: int) -> str:
+    """Return the sum of a column from the two counts of a measure.
+
+    Examples
+    --------
+    >>> sum_formula("hours", (0, 60), 1)
+    '60*(hours_high_noisy + hours_rounding)'
+    >>> sum_formula("hours", (-5, 60), 2)
+    '-5/2*(hours_low_noisy + hours_high_noisy) + 65/2*(hours_high_noisy + hours_rounding)'
+    """
+    low, high = (Fraction(b) for b in bounds)
+    a, b, rounding = f"{name}_low_noisy", f"{name}_high_noisy", f"{name}_rounding"
+    rest = f"{_factor((high - low) / times)}({b} + {rounding})"
+    return rest if not low else f"{_factor(low / times)}({a} + {b}) + {rest}"
+
+
+def _factor(value: Fraction) -> str:
+    """Return a number as it stands before brackets."""
+    return "" if value == 1 else f"{value}*" if value.denominator < 10**6 else f"{float(value)!r}*"
 
 
 def category_names(name: str, measure: Share) -> list[str]:

@@ -53,8 +53,7 @@ class Privacy:
         sums = {n: m for n, m in design.measures.items() if isinstance(m, PerRecord)}
         policies = {name: _policy(measure, design) for name, measure in sums.items()}
         total = float(Fraction(design.epsilon)) if budget else None
-        source = design.counted_by
-        free = {} if source is None or design.count is None else {design.count: source}
+        free = {name: " and ".join(sources) for name, sources in design.sources.items()}
         return cls(_neighbours(design), total, budget, policies, simulated, free)
 
     @property

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from trueup.microdata.expected import SIZES, TOTALS, error, proposed, usable_from
-from trueup.microdata.measures import Count, Mean, PerRecord, Share
+from trueup.microdata.measures import Mean, PerRecord, Share
 from trueup.microdata.noisy_totals import ROUNDED
 from trueup.microdata.privacy_notice import Privacy, words
 
@@ -53,13 +53,20 @@ def method(design: Design, name: str) -> str:
     """Return how a measure was made."""
     measure = design.measures[name]
     what = words(measure)
-    if isinstance(measure, Count) and design.counted_by is not None:
-        return f"{what}: estimated from the noisy counts of {design.counted_by}, at no further cost"
+    if name in design.sources:
+        sources = _listed(design.sources[name])
+        return f"{what}: estimated from the noisy counts of {sources}, at no further cost"
     statistic = design.of(name)[0]
     kind = "discrete Laplace" if statistic.noise.lattice else "Laplace"
     drawn = f"{kind} noise of scale {statistic.scale:.6g}"
     part = f", epsilon {float(design.budget[name]):.6g}" if name in design.budget else ""
     return f"{what}: {_means(design, name)}{drawn}{part}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as they stand in a sentence."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _means(design: Design, name: str) -> str:
@@ -68,7 +75,7 @@ def _means(design: Design, name: str) -> str:
         return f"sums that the noisy {design.count} divides, "
     if isinstance(design.measures[name], PerRecord):
         return f"{ROUNDED}, "
-    if isinstance(design.measures[name], Mean):
+    if design.is_split(name):
         times = design.times(name)
         counts = "counts" if times == 1 else f"counts of 1/{times} of a record"
         return f"two {counts}, one for each bound, rounded together at random, each with "
