@@ -1,5 +1,7 @@
 """The ledger: a budget is written before noise is drawn, and never exceeded."""
 
+import datetime
+import os
 import threading
 import tomllib
 
@@ -9,6 +11,7 @@ import trueup as tu
 from extras import needs
 from trueup.microdata.design import Design
 from trueup.microdata.ledger import Ledger
+from work import at_most
 
 COUNT = {"n": "count"}
 
@@ -124,3 +127,53 @@ def test_a_damaged_ledger_is_refused_and_kept(book, text):
     with pytest.raises(tu.TrueupError, match="the ledger"):
         released(book)
     assert book["file"].read_text() == text
+
+
+def test_an_entry_says_when_of_which_plan_and_by_which_version(book):
+    released(book)
+    released(book)
+    released(book, n="count", x="sum(x, 0, 1)")
+    entries = tomllib.loads(book["file"].read_text())[book["dataset"]]["releases"]
+    assert [e["version"] for e in entries] == [tu.__version__] * 3
+    assert [e["table"] for e in entries] == ["in Python"] * 3
+    first, second, third = (e["plan"] for e in entries)
+    assert first == second != third
+    assert all(datetime.datetime.fromisoformat(e["date"]).tzinfo for e in entries)
+
+
+def test_who_may_read_a_ledger_stays_the_same(book):
+    released(book)
+    book["file"].chmod(0o640)
+    released(book)
+    assert book["file"].stat().st_mode & 0o777 == 0o640
+
+
+def test_a_ledger_with_two_names_is_refused(book, tmp_path):
+    released(book)
+    os.link(book["file"], tmp_path / "another.toml")
+    for name in ("ledger.toml", "another.toml"):
+        with pytest.raises(tu.TrueupError, match="has 2 names"):
+            released({**book, "file": tmp_path / name})
+    assert spent(book) == [0.1]
+
+
+@pytest.mark.parametrize("name", ["Survey 2026", "survey-2026", "survey 2026 ", "ｓurvey_2026"])
+def test_a_name_that_differs_in_case_or_signs_is_not_another_data_set(book, name):
+    released(book)
+    with pytest.raises(tu.TrueupError, match="but one called 'survey 2026'"):
+        released({**book, "dataset": name})
+    released({**book, "dataset": "survey 2025"})
+    assert spent(book) == [0.1]
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "0." + "1" * 500])
+def test_a_number_without_end_is_refused(book, number):
+    book["file"].write_text(f"[d]\ncap = {number}\nunit = ''\nreleases = []\n")
+    with at_most(200_000), pytest.raises(tu.TrueupError, match="beyond double precision"):
+        released(book)
+
+
+def test_a_ledger_that_is_no_ledger_is_not_read(book):
+    book["file"].write_bytes(b" " * (2**20 + 1))
+    with pytest.raises(tu.TrueupError, match="1,048,577 bytes, more than 1,048,576"):
+        released(book)

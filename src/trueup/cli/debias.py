@@ -127,6 +127,7 @@ def run(args: argparse.Namespace) -> int:
     from trueup.cli.sidecar import read_release
 
     release = read_release(args, args.formulas)
+    release.check_table(args.input)
     if not release.estimates:
         raise WrongUsage("there is no formula", 'give one after OUT, e.g. "mean = s/n"')
     others = ("total", "weights", "average", "variance", "max_bias", "cells")

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import hashlib
 import sys
 import tomllib
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trueup.cli.hints import told
@@ -37,7 +39,6 @@ from trueup.formula.tokens import assignment, split
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from trueup.estimator import Estimator
     from trueup.files.job import Job
@@ -68,7 +69,8 @@ class Release:
     ``conditions`` are between statistics; ``empty`` are the values of estimates in empty cells, ""
     for all of them; so are the relative biases allowed, ``max_bias``, and the numbers of ``cells``
     whose estimates are added up. ``default`` is the noise of every statistic that has none of its
-    own; ``options`` are the statistics that an option speaks of.
+    own; ``options`` are the statistics that an option speaks of; ``table_hash`` is the SHA-256 of
+    the table that a sidecar was written for.
     """
 
     statistics: dict[str, Statistic] = dataclasses.field(default_factory=dict)
@@ -78,6 +80,7 @@ class Release:
     max_bias: dict[str, Number] = dataclasses.field(default_factory=dict)
     cells: dict[str, Number] = dataclasses.field(default_factory=dict)
     default: Noise | None = None
+    table_hash: str = ""
     options: set[str] = dataclasses.field(default_factory=set)
 
     def given(self, name: str) -> Statistic:
@@ -110,6 +113,24 @@ class Release:
             columns=self.columns(statistics),
             scales=self.scales(statistics),
         )
+
+    def check_table(self, path: str) -> None:
+        """Refuse a table that the sidecar was not written for.
+
+        A release puts its sidecar in place before its table: one that was killed in between leaves
+        the new sidecar beside an old table.
+        """
+        if not self.table_hash or not Path(path).is_file():
+            return
+        with Path(path).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != self.table_hash:
+            raise TrueupError(
+                f"the sidecar was written for another table than {path}: its SHA-256 is not the "
+                "one of [table]",
+                "make the release again; if the table was changed on purpose, delete [table] from "
+                "the sidecar",
+            )
 
     def _check_names(self) -> None:
         self.check_used(self.estimates.values())
@@ -341,9 +362,10 @@ def named(texts: Iterable[str], what: str, hint: str) -> dict[str, str]:
 
 def read_spec(path: Path) -> Release:
     """Return the release that a TOML file describes."""
-    known = ("noise", "estimate", "conditions", "empty", "max_bias", "cells", "privacy")
+    known = ("noise", "estimate", "conditions", "empty", "max_bias", "cells", "privacy", "table")
     data = read_toml(path, known, _SPEC_HINT)
     release = Release()
+    release.table_hash = str(table_of(path, data, "table").get("sha256", ""))
     release.conditions = _conditions(path, data.get("conditions", []))
     release.empty = _numbers(path, data, "empty", "a value in empty cells")
     release.max_bias = _numbers(path, data, "max_bias", "a largest bias")

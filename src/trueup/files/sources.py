@@ -15,12 +15,13 @@ import tempfile
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
 from trueup.extras import optional
 from trueup.files import formats, kinds
 from trueup.files.paths import exact, folder_keys
+from trueup.files.targets import locked
 from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
@@ -75,16 +76,32 @@ def opened(
     name = "standard input" if text == "-" else text
     if hive:
         raise TrueupError(f"{name} is a pipe and lies in no folders", "leave --hive out")
-    with tempfile.NamedTemporaryFile(prefix=_SPOOL) as spool:
+    with _spool() as (spool, kept):
         with contextlib.ExitStack() as stack:
             stream = sys.stdin.buffer if text == "-" else stack.enter_context(Path(text).open("rb"))
             shutil.copyfileobj(stream, spool, _HEAD)
         spool.flush()
-        kept = Path(spool.name)
         with kept.open("rb") as file:
             found = formats.by_suffix(Path(text)) or formats.by_content(file.read(_HEAD))
         form = found if given is None else formats.Format(given, found.packed)
         yield _source(name, [kept], form, delimiter)
+
+
+@contextmanager
+def _spool() -> Iterator[tuple[IO[bytes], Path]]:
+    """Yield a temporary file that is locked while it is used; remove those of killed runs."""
+    for old in Path(tempfile.gettempdir()).glob(f"{_SPOOL}*"):
+        with contextlib.suppress(OSError), old.open("rb") as file:
+            if locked(file.fileno()):
+                old.unlink()
+    with tempfile.NamedTemporaryFile(prefix=f"new-{_SPOOL}", delete=False) as spool:
+        kept = Path(spool.name).with_name(Path(spool.name).name.removeprefix("new-"))
+        locked(spool.fileno(), wait=True)  # before it has the name by which others look for it
+        Path(spool.name).rename(kept)
+        try:
+            yield spool, kept
+        finally:
+            kept.unlink(missing_ok=True)
 
 
 def checked_delimiter(text: str | None) -> str | None:

@@ -155,6 +155,8 @@ def check(text: str, given: str | None, source: Source, *, force: bool, folder: 
         raise TrueupError(
             f"the output {path} is the input", "write to another file; the input is never changed"
         )
+    if path.is_symlink() and not path.exists():
+        raise TrueupError(f"{path} is a link to nothing", "remove the link, or name a file")
     if path.exists() and not folder and not path.is_file():
         raise TrueupError(f"{path} is not a file", f"use - to write to a pipe: - > {path}")
     if path.exists() and not force:
@@ -199,13 +201,13 @@ def _claimed(path: Path) -> tuple[int, Path]:
         lock = path.with_name(name)
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         os.write(handle, os.fsencode(path.name))
-        _locked(handle, wait=True)
+        locked(handle, wait=True)
         if lock.exists():  # else another run has found it before it was locked
             return handle, lock
         os.close(handle)
 
 
-def _locked(handle: int, *, wait: bool = False) -> bool:
+def locked(handle: int, *, wait: bool = False) -> bool:
     """Lock a file while this process lives; return False if another one holds it, or none can."""
     if sys.platform == "win32":
         return False
@@ -233,7 +235,7 @@ def _remove_leftover(lock: Path) -> None:
     """Remove what belongs to a lock that nobody holds; put back what the run had put aside."""
     handle = os.open(lock, os.O_RDWR)
     try:
-        if not _locked(handle):
+        if not locked(handle):
             return
         old, name = _beside(lock, "old"), Path(os.fsdecode(os.read(handle, 4096))).name
         if name and os.path.lexists(old) and not os.path.lexists(lock.with_name(name)):

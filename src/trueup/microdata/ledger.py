@@ -1,4 +1,4 @@
-"""The ledger: how much of the privacy budget of a data set is spent, in a TOML file.
+r"""The ledger: how much of the privacy budget of a data set is spent, in a TOML file.
 
 ::
 
@@ -6,7 +6,8 @@
     cap = 3                         # what all releases together may spend
     unit = "person_id"              # the column that tells whose privacy is counted; "" for rows
     releases = [
-      { epsilon = 1, table = "wages.csv" },
+      { epsilon = 1, date = "2026-11-18T12:00:00+00:00", plan = "9f2c…", version = "0.1.0", \
+table = "wages.csv" },
     ]
 
 A budget is written here, on the disk, before any noise is drawn: a run that is killed in between
@@ -18,33 +19,37 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
+import hashlib
 import os
 import re
-import sys
 import tomllib
+import unicodedata
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trueup._version import __version__
 from trueup.errors import TrueupError
 from trueup.exact import number
+from trueup.extras import optional
 from trueup.files.formats import Format
 from trueup.files.targets import Target
 from trueup.mechanisms.whole_numbers import float_above
 from trueup.microdata.measures import PerRecord
 from trueup.microdata.privacy_notice import UNRELEASED, key, text
 
-if sys.platform != "win32":
-    import fcntl
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trueup.microdata.design import Design
 
+_KEPT = ("date", "plan", "version", "table")  # of every release, beside its epsilon
 _HEAD = "# Privacy budgets that are spent, kept by trueup: each is written before noise is drawn\n"
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+_MOST_BYTES = 2**20  # ten thousand releases
+_MOST_DIGITS = 400  # of a number: those of a double, written out, are fewer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,11 +97,14 @@ class Ledger:
             whole[self.dataset] = self._entry(whole, design, table)
             with Target(str(self.path), Format("toml"), force=True) as target:
                 target.part.write_text(_written(whole), encoding="utf-8")
+                with contextlib.suppress(FileNotFoundError):  # who may read it stays the same
+                    target.part.chmod(self.path.stat().st_mode)
                 target.commit()
 
     def _read(self) -> dict[str, Any]:
         """Return what the file says; a file that is damaged is refused, never written over."""
         try:
+            self._check_file()
             raw = self.path.read_bytes().decode("utf-8")
         except FileNotFoundError:
             if not self.path.absolute().parent.is_dir():
@@ -110,12 +118,37 @@ class Ledger:
                 f"the ledger {self.path} cannot be read: {error}", UNRELEASED
             ) from None
         try:
-            whole = tomllib.loads(raw, parse_float=Fraction)
+            whole = tomllib.loads(raw, parse_float=_exact)
         except (ValueError, ZeroDivisionError, RecursionError) as error:
             raise TrueupError(f"the ledger {self.path} is not TOML: {error}", UNRELEASED) from None
         for dataset, entry in whole.items():
             _check_entry(self.path, dataset, entry)
         return whole
+
+    def _check_file(self) -> None:
+        """Refuse a file with several names, of which a new version would have one only."""
+        told = self.path.stat()
+        if told.st_nlink > 1:
+            raise TrueupError(
+                f"the ledger {self.path} has {told.st_nlink} names (hard links): only one of them "
+                "would have the new entry",
+                f"keep one name, and make the others symbolic links; {UNRELEASED}",
+            )
+        if told.st_size > _MOST_BYTES:
+            raise TrueupError(
+                f"the ledger {self.path} has {told.st_size:,} bytes, more than {_MOST_BYTES:,}",
+                f"begin another one for other data sets; {UNRELEASED}",
+            )
+
+    def _check_name(self, whole: Mapping[str, Any]) -> None:
+        """Refuse the name of a new data set that is another one's but for case and signs."""
+        for name in whole:
+            if name != self.dataset and _plain(name) == _plain(self.dataset):
+                raise TrueupError(
+                    f"the ledger has no data set {self.dataset!r}, but one called {name!r}",
+                    f"write {name!r} if they are the same, else a name that differs in letters or "
+                    f"digits; {UNRELEASED}",
+                )
 
     def _entry(self, whole: Mapping[str, Any], design: Design, table: str) -> dict[str, Any]:
         """Return the entry of the data set with one more release, or refuse it."""
@@ -124,6 +157,7 @@ class Ledger:
                 "a ledger counts ε, and the loss through a per-record sum depends on the record",
                 f"release it without a ledger, and add its policy up by yourself; {UNRELEASED}",
             )
+        self._check_name(whole)
         unit = design.unit or ""
         entry = dict(whole.get(self.dataset, {"unit": unit, "releases": []}))
         if entry["unit"] != unit:
@@ -143,8 +177,8 @@ class Ledger:
                 f"{float(amount):g} more would exceed it",
                 f"{left}; {UNRELEASED}",
             )
-        releases = [*entry["releases"], {"epsilon": amount, "table": table}]
-        return {"cap": cap, "unit": unit, "releases": releases}
+        release = {"epsilon": amount, **_circumstances(design), "table": table}
+        return {"cap": cap, "unit": unit, "releases": [*entry["releases"], release]}
 
     def _cap(self, entry: Mapping[str, Any]) -> Fraction:
         known = entry.get("cap", self.cap)
@@ -160,6 +194,27 @@ class Ledger:
                 f"leave the cap out; to change it, change the ledger {self.path}; {UNRELEASED}",
             )
         return Fraction(known)
+
+
+def _circumstances(design: Design) -> dict[str, str]:
+    """Return when a release is made, of which plan, and by which version."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    plan = hashlib.sha256(repr(design).encode()).hexdigest()[:16]
+    return {"date": now, "plan": plan, "version": __version__}
+
+
+def _plain(name: str) -> str:
+    """Return the letters and digits of a name, upper and lower case alike."""
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(c for c in folded if c.isalnum())
+
+
+def _exact(text: str) -> Fraction:
+    """Return a number as it is written, if that is a number of plain size."""
+    digits, _, power = text.lower().partition("e")
+    if len(digits) > _MOST_DIGITS or len(power) > 4 or abs(int(power or 0)) > _MOST_DIGITS:
+        raise ValueError(f"{text[:40]} is beyond double precision")
+    return Fraction(text)
 
 
 def _who(unit: str) -> str:
@@ -199,8 +254,9 @@ def _written(whole: Mapping[str, Any]) -> str:
         lines += [f"[{key(dataset)}]", f"cap = {_amount(entry['cap'])}"]
         lines += [f"unit = {text(entry['unit'])}", "releases = ["]
         for r in entry["releases"]:
-            epsilon, table = _amount(r["epsilon"]), text(str(r.get("table", "")))
-            lines.append(f"  {{ epsilon = {epsilon}, table = {table} }},")
+            parts = [f"epsilon = {_amount(r['epsilon'])}"]
+            parts += [f"{name} = {text(str(r[name]))}" for name in _KEPT if name in r]
+            lines.append(f"  {{ {', '.join(parts)} }},")
         lines += ["]", ""]
     return "\n".join(lines)
 
@@ -214,11 +270,6 @@ def _amount(value: int | Fraction) -> str:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Let one run at a time read and write a ledger."""
-    if sys.platform == "win32":
-        raise TrueupError("a ledger needs file locks of Unix", f"keep it by hand; {UNRELEASED}")
-    handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    filelock = optional("filelock", "private", "a ledger")
+    with filelock.FileLock(path.with_name(f".{path.name}.lock")):
         yield
-    finally:
-        os.close(handle)

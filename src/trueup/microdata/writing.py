@@ -1,5 +1,6 @@
 """A released table as a file, with its sidecar beside it: both whole, or neither.
 
+The sidecar names the hash of its table: where a run was killed between the two, a reader is told.
 All files are put in their places while the folder is locked: of two runs that write the same table
 at once, the later one replaces all files of the other, never the table alone.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -73,33 +75,33 @@ class Release:
                 for path, kind in ((self.output, form), *((p, _TEXT) for p in self._texts))
             )
             made = run(self.data, self.reading, self.keys, self.rng, self._spend)
-            _write(made, table.part, form)
-            contents = [made.spec, *([] if self.page is None else [made.page()])]
-            for target, content in zip(texts, contents, strict=True):
-                target.part.write_text(content, encoding="utf-8")
-            with _alone(Path(self.output).parent):
-                self._commit([*texts, table])
+            with self._after_spending():
+                _write(made, table.part, form)
+                contents = [_of_table(made.spec, table.part)]
+                contents += [] if self.page is None else [made.page()]
+                for target, content in zip(texts, contents, strict=True):
+                    target.part.write_text(content, encoding="utf-8")
+                with _alone(Path(self.output).parent):
+                    _commit([*texts, table])
         return made
+
+    @contextlib.contextmanager
+    def _after_spending(self) -> Iterator[None]:
+        """Say of what goes wrong now that the budget is spent."""
+        try:
+            yield
+        except (TrueupError, OSError) as error:
+            if self.ledger is None:
+                raise
+            known = isinstance(error, TrueupError)
+            message = error.message if known else f"the table cannot be written: {error}"
+            hint = error.hint if known else "make room, or choose another place"
+            spent = f"the budget of this release, {self.reading.design.epsilon}, was spent"
+            raise TrueupError(message, f"{hint}; {spent}") from None
 
     @property
     def _texts(self) -> list[Path]:
         return [self.sidecar, *([] if self.page is None else [self.page])]
-
-    def _commit(self, written: list[targets.Target]) -> None:
-        """Put all files in their places, the table last, or leave there what was there before."""
-        try:
-            for target in written:
-                target.keep()
-                target.commit()
-        except BaseException as error:
-            for target in written:
-                target.settle(whole=False)
-            if isinstance(error, TrueupError) and self.ledger is not None:
-                spent = f"the budget of this release, {self.reading.design.epsilon}, was spent"
-                raise TrueupError(error.message, f"{error.hint}; {spent}") from None
-            raise
-        for target in written:
-            target.settle(whole=True)
 
     def _spend(self) -> None:
         if self.ledger is not None:
@@ -134,6 +136,27 @@ class Release:
                         "give the table another name: the sidecar has the name of the table",
                     )
         return form
+
+
+def _commit(written: list[targets.Target]) -> None:
+    """Put all files in their places, the table last, or leave there what was there before."""
+    try:
+        for target in written:
+            target.keep()
+            target.commit()
+    except BaseException:
+        for target in written:
+            target.settle(whole=False)
+        raise
+    for target in written:
+        target.settle(whole=True)
+
+
+def _of_table(spec: str, table: Path) -> str:
+    """Return a sidecar that names the table it is for, which a reader checks."""
+    with table.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return f'{spec.rstrip()}\n\n[table]\nsha256 = "{digest}"\n'
 
 
 @contextlib.contextmanager
