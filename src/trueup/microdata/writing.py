@@ -90,14 +90,15 @@ class Release:
         """Say of what goes wrong now that the budget is spent."""
         try:
             yield
-        except (TrueupError, OSError) as error:
-            if self.ledger is None:
-                raise
-            known = isinstance(error, TrueupError)
-            message = error.message if known else f"the table cannot be written: {error}"
-            hint = error.hint if known else "make room, or choose another place"
-            spent = f"the budget of this release, {self.reading.design.epsilon}, was spent"
-            raise TrueupError(message, f"{hint}; {spent}") from None
+        except TrueupError as error:
+            raise self._spent(error.message, error.hint) from None
+        except OSError as error:
+            hint = "make room, or choose another place"
+            raise self._spent(f"the table cannot be written: {error}", hint) from None
+
+    def _spent(self, message: str, hint: str) -> TrueupError:
+        spent = f"; the budget of this release, {self.reading.design.epsilon}, was spent"
+        return TrueupError(message, hint + spent * (self.ledger is not None))
 
     @property
     def _texts(self) -> list[Path]:
