@@ -91,7 +91,7 @@ def test_a_run_that_fails_halfway_leaves_what_was_there(
 
     monkeypatch.setattr(Path, "replace", failing)
     monkeypatch.setattr(os, "link", link if links else refused)
-    with pytest.raises(tu.TrueupError, match="cannot be written: .*no"):
+    with pytest.raises(tu.TrueupError, match=r"cannot be written: .*no"):
         run_of(tmp_path, 1).write()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == there
 
