@@ -50,6 +50,7 @@ screenshots: $(VENV)/developed
 
 bench: $(VENV)/developed
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/everyday.py
 	$(BIN)/python benchmarks/arrays.py
 	$(BIN)/python benchmarks/frames.py
 	$(BIN)/python benchmarks/files.py

@@ -5,6 +5,7 @@ wheel itself, installed, and links to the packages of this environment that its 
 followed to the end. So a dependency that is used and not declared is missing there.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -141,7 +142,7 @@ def link(dist, folder):
             assert target == source.resolve(), f"{top} is shared"
 
 
-def run(folder, code):
+def run(folder, code, given=""):
     """Run code with the folder's packages and no others."""
     script = "import trueup as tu\n" + textwrap.dedent(code)
     python = [sys.executable, "-S", "-W", "error", "-c"]
@@ -154,17 +155,59 @@ def run(folder, code):
             "MPLBACKEND": "Agg",
         },
         cwd=folder,
+        input=given,
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-def test_the_core_needs_only_what_it_declares(environment):
+EACH = """
+import contextlib, io, json, os, sys, traceback
+import trueup as tu
+from trueup.cli import main
+
+def answer(code):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            exec(code, {"tu": tu, "main": main})
+        except SystemExit as left:
+            return left.code, out.getvalue()
+        except BaseException:
+            return 1, out.getvalue() + traceback.format_exc()
+    return 0, out.getvalue()
+
+answers = [answer(code) for code in json.loads(sys.stdin.read())]
+print(json.dumps(answers))
+"""
+"""What runs several programs in one process; each has names of its own."""
+
+
+@pytest.fixture(scope="module")
+def core(environment):
+    """What comes of every program that the core alone is asked to run: code and text."""
+    folder = environment()
+    (folder / "in.csv").write_text("n\n7\n")
+    programs = {
+        "core": "assert tu.unbiased('1/n', tu.Laplace(2), (1, None))(8.0) < 0.11",
+        **{extra: textwrap.dedent(EXTRAS[extra]) for extra in MISSED},
+        **{f"{e} command": f"raise SystemExit(main({c.split()}))" for e, c in COMMANDS.items()},
+        **{name: readme(name) for name, (_, extras) in BLOCKS.items() if not extras},
+    }
+    run_all = run(folder, EACH, json.dumps(list(programs.values())))
+    assert run_all.returncode == 0, run_all.stderr
+    assert not (folder / "out.csv").exists()
+    return dict(zip(programs, json.loads(run_all.stdout), strict=True))
+
+
+MISSED = ("tables", "near", "private", "plots")
+
+
+def test_the_core_needs_only_what_it_declares(environment, core):
     names = {re.sub(r"-.*", "", p.name) for p in environment().glob("*.dist-info")}
     assert names == {"trueup", "numpy", "scipy", "sympy", "mpmath", "narwhals"}
-    answer = run(environment(), "assert tu.unbiased('1/n', tu.Laplace(2), (1, None))(8.0) < 0.11")
-    assert answer.returncode == 0, answer.stderr
+    assert core["core"] == [0, ""]
 
 
 def test_frames_need_no_extra(environment):
@@ -172,24 +215,19 @@ def test_frames_need_no_extra(environment):
     assert answer.returncode == 0, answer.stderr
 
 
-@pytest.mark.parametrize("extra", ["tables", "near", "private", "plots"])
-def test_a_missing_extra_is_named_by_what_needs_it(environment, extra):
-    answer = run(environment(), EXTRAS[extra])
-    assert answer.returncode
-    assert f"Hint: pip install 'trueup[{extra}]'" in answer.stderr
+@pytest.mark.parametrize("extra", MISSED)
+def test_a_missing_extra_is_named_by_what_needs_it(core, extra):
+    code, text = core[extra]
+    assert code
+    assert f"Hint: pip install 'trueup[{extra}]'" in text
 
 
 @pytest.mark.parametrize("extra", COMMANDS)
-def test_a_command_names_the_extra_that_it_misses(environment, extra):
-    core = environment()
-    (core / "in.csv").write_text("n\n7\n")
-    answer = run(
-        core, f"from trueup.cli import main\nraise SystemExit(main({COMMANDS[extra].split()}))"
-    )
-    assert answer.returncode
-    assert f"trueup[{extra}]" in answer.stderr
-    assert "Traceback" not in answer.stderr
-    assert not (core / "out.csv").exists()
+def test_a_command_names_the_extra_that_it_misses(core, extra):
+    code, text = core[f"{extra} command"]
+    assert code
+    assert f"trueup[{extra}]" in text
+    assert "Traceback" not in text
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -205,20 +243,28 @@ BLOCKS = {  # what stands in the blocks of the README, and the extra they need
 }
 
 
-@pytest.mark.parametrize("name", BLOCKS)
-def test_the_readme_runs_with_what_it_says_it_needs(environment, name):
+def readme(name):
+    """Return a program that runs blocks of the README as doctests."""
     page = (ROOT / "README.md").read_text(encoding="utf-8")
-    marks, extras = BLOCKS[name]
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    chosen = [next(block for block in blocks if mark in block) for mark in marks]
+    chosen = [next(block for block in blocks if mark in block) for mark in BLOCKS[name][0]]
     text = "\n".join(dict.fromkeys(chosen))
-    check = f"""
+    return textwrap.dedent(f"""
         import doctest
         test = doctest.DocTestParser().get_doctest({text!r}, {{"tu": tu}}, "README", None, 0)
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
         assert test.examples and not runner.run(test).failed
-        """
-    answer = run(environment(*extras), check)
+        """)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_the_readme_runs_with_what_it_says_it_needs(environment, core, name):
+    _, extras = BLOCKS[name]
+    if not extras:
+        code, text = core[name]
+        assert code == 0, text
+        return
+    answer = run(environment(*extras), readme(name))
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
