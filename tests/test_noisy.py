@@ -153,7 +153,7 @@ def test_a_scalar_gives_floats():
     [
         (lambda: tu.noisy("3", tu.Laplace(1)), "must be a number"),
         (lambda: tu.noisy(3, 2), "noise must be a noise"),
-        (lambda: tu.noisy(3.5, tu.DiscreteLaplace(1)), "whole numbers"),
+        (lambda: tu.noisy(3.5, tu.DiscreteLaplace(1)), "must be integers"),
         (lambda: tu.noisy([1, 2], tu.Laplace(1)) + tu.noisy([1, 2, 3], tu.Laplace(1)), "shapes"),
         (lambda: tu.noisy(3, tu.Laplace(1)) + "x", "must be a number"),
         (lambda: tu.noisy(3, tu.Laplace(1))[0], "no entries"),

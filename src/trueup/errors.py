@@ -5,12 +5,12 @@
     ValueError
     └── TrueupError
         ├── FormulaError            the text is not a formula we read
-        ├── NoUnbiasedEstimator     the mathematics says no, or it was not found
+        ├── NoUnbiasedEstimator     no unbiased estimator exists, or none was found
         ├── InfiniteVariance        the estimator exists, its variance does not
         └── MissingExtra            an optional part is not installed
 
     UserWarning
-    └── BoundWarning                a bound is not what it seems: false for a table, or of no use
+    └── BoundWarning                a bound is contradicted by a table, or has no effect
 """
 
 from __future__ import annotations
@@ -71,4 +71,4 @@ class MissingExtra(TrueupError):
 
 
 class BoundWarning(UserWarning):
-    """A bound, on values or on a bias, is contradicted by a table, or is of no use."""
+    """A bound, on values or on a bias, is contradicted by a table, or has no effect."""

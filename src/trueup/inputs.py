@@ -413,9 +413,9 @@ def helpful_conditions(
         if len({c > 0 for _, c in condition.terms}) == 1:
             pass  # a corner
         elif f.is_polynomial(*(s.symbol for s in own)):
-            reason = "of a polynomial it would raise the variance"
+            reason = "it would raise the variance of a polynomial"
         elif empty and not fits:
-            reason = "beside empty cells only s <= n between integers helps"
+            reason = "with empty= only s <= n between integers helps"
         if reason:
             warnings.warn(
                 f"the condition {condition} is not used by the estimate: {reason}",

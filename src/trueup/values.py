@@ -119,7 +119,7 @@ def noisy(values: ArrayLike, noise: Noise, domain: object = None, name: str | No
     interval = interval.integers() if noise.lattice else interval
     if noise.lattice and (np.floor(array) != array)[np.isfinite(array)].any():
         raise TrueupError(
-            f"values under integer noise must be whole numbers, got {values!r}",
+            f"values under integer noise must be integers, got {values!r}",
             "check the values, or describe the noise as continuous",
         )
     shown = name if name is not None else f"x{next(_counter)}"

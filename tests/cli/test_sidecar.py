@@ -206,7 +206,7 @@ def test_conditions_and_empty_cells(tmp_path, capsys):
     ("line", "reason"),
     [
         ('conditions = "0 <= s <= n"', "conditions are a list of texts"),
-        ('conditions = ["s*n >= 0"]', "conditions: 's\\*n >= 0' is no linear condition"),
+        ('conditions = ["s*n >= 0"]', "conditions: 's\\*n >= 0' is not a linear condition"),
         ('empty = "nothing"', "a value in empty cells is a number"),
         ("empty = {other = 0}", "there is no estimate 'other'"),
         ("cells = {other = 9}", "there is no estimate 'other' to be given a number of cells"),

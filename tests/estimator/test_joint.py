@@ -365,7 +365,7 @@ class TestSlanted:
     )
     def test_what_does_not_help_beside_empty_cells_is_told(self, s, domain):
         noise = {"s": s, "n": tu.DiscreteLaplace(2)}
-        with pytest.warns(tu.BoundWarning, match="beside empty cells"):
+        with pytest.warns(tu.BoundWarning, match="with empty= only"):
             est = tu.unbiased("s/n", noise, domain, empty=0)
         box = tu.unbiased("s/n", noise, "s >= 0, n >= 0", empty=0)
         for truth in ({"s": 0, "n": 0}, {"s": 1, "n": 1}):
@@ -781,7 +781,7 @@ class TestReading:
     @pytest.mark.parametrize("domain", ["0 <= a < b, b >= 1", "a > 0, b >= 1", "b > a, b >= 1"])
     def test_strict_conditions_of_real_numbers_are_refused(self, domain):
         noise = {"a": tu.Laplace(1), "b": tu.DiscreteLaplace(1)}
-        with pytest.raises(tu.TrueupError, match=r"says no more than .*noise of a is") as caught:
+        with pytest.raises(tu.TrueupError, match=r"means the same as .*noise of a is") as caught:
             tu.unbiased("a/b", noise, domain)
         assert "<=" in caught.value.hint or ">=" in caught.value.hint
 

@@ -274,7 +274,7 @@ def test_explanations_name_the_theorem() -> None:
     assert "Laplace" in said["reciprocal"]
     assert "minimum" in said["reciprocal"] or "best" in said["reciprocal"]
     assert "degree 5" in said["extension"] or "extension" in said["extension"]
-    assert "taken on trust" in said["callable"]
+    assert "are not checked" in said["callable"]
 
 
 # -- formulas ----------------------------------------------------------------------------

@@ -73,13 +73,13 @@ class Condition:
         return Condition(terms, self.low - sum(c * known[n] for n, c in self.terms if n in known))
 
     def scaled(self) -> Condition:
-        """Return the condition with whole coefficients that have no common divisor."""
+        """Return the condition with integer coefficients that have no common divisor."""
         bottom = sympy.ilcm(1, *(c.q for _, c in self.terms))
         size = sympy.Rational(bottom, sympy.igcd(0, *(c * bottom for _, c in self.terms)))
         return Condition(tuple((n, c * size) for n, c in self.terms), self.low * size, self.strict)
 
     def on_integers(self) -> Condition:
-        """Return what it says of integers.
+        """Return the condition that is equivalent for integers.
 
         Examples
         --------
@@ -143,7 +143,7 @@ def _bound(box: Box, condition: Condition) -> None:
 
 
 def closed(
-    box: Mapping[str, Interval], tied: Sequence[Condition], whole: set[str]
+    box: Mapping[str, Interval], tied: Sequence[Condition], integers: set[str]
 ) -> tuple[Box, tuple[Condition, ...]]:
     """Return bounds and conditions with what is strict as it is on the integers, s <= n - 1.
 
@@ -155,12 +155,12 @@ def closed(
     """
     found, left = dict(box), []
     for condition in tied:
-        real = ", ".join(sorted(condition.names - whole))
+        real = ", ".join(sorted(condition.names - integers))
         if condition.strict and real:
             shown = str(condition).replace("=", "")
             raise TrueupError(
-                f"{shown} says no more than {condition}: the noise of {real} is continuous, and "
-                "real numbers may differ by as little as you like",
+                f"{shown} means the same as {condition}: the noise of {real} is continuous, so the "
+                "least difference is not known",
                 f'write "{condition}", with the least difference if one is known',
             )
         condition = condition.on_integers() if condition.strict else condition
@@ -177,7 +177,7 @@ def _of_text(domain: str) -> Iterable[tuple[sympy.Expr, bool, str]]:
         member = _MEMBER.fullmatch(part)
         sides = [member[2], "<=", member[1], "<=", member[3]] if member else _SIGN.split(part)
         if len(sides) < 3 or any(_OTHER.search(side) for side in sides[::2]):
-            raise FormulaError(f"{part.strip()!r} is no condition between statistics", _HINT)
+            raise FormulaError(f"{part.strip()!r} is not a condition between statistics", _HINT)
         values = [parse(_DECIMAL.sub(_fraction, side.strip())) for side in sides[::2]]
         for left, sign, right in zip(values, sides[1::2], values[1:], strict=False):
             yield (right - left if sign in "<=≤" else left - right), sign in "<>", part.strip()
@@ -211,7 +211,7 @@ def _linear(
     symbols = sorted(difference.free_symbols, key=str)
     poly = sympy.Poly(difference, *symbols) if symbols and difference.is_polynomial() else None
     if poly is None or poly.total_degree() > 1 or not all(c.is_Rational for c in poly.coeffs()):
-        raise FormulaError(f"{shown!r} is no linear condition between statistics", _HINT)
+        raise FormulaError(f"{shown!r} is not a linear condition between statistics", _HINT)
     return (
         tuple((s.name, poly.coeff_monomial(s)) for s in symbols),
         -poly.coeff_monomial(1),
@@ -235,15 +235,15 @@ def both(name: str, first: Interval, second: Interval) -> Interval:
     )
 
 
-def together(box: Mapping[str, Interval], domain: str, whole: set[str]) -> dict[str, Any]:
-    """Return bounds and conditions as one domain; ``whole`` names the integers.
+def together(box: Mapping[str, Interval], domain: str, integers: set[str]) -> dict[str, Any]:
+    """Return bounds and conditions as one domain; ``integers`` names the statistics that are.
 
     Examples
     --------
     >>> together({"n": Interval(1, None)}, "0 <= s <= n", set())
     {'n': Interval(1, None), 's': Interval(0, None), 'n - s': Interval(0, None)}
     """
-    further, tied = closed(*conditions(domain), whole)
+    further, tied = closed(*conditions(domain), integers)
     found: dict[str, Any] = dict(box)
     for name, bounds in further.items():
         found[name] = both(name, found.get(name, Interval()), bounds)
@@ -254,7 +254,7 @@ def together(box: Mapping[str, Interval], domain: str, whole: set[str]) -> dict[
 
 
 def tightened(
-    box: Mapping[str, Interval], tied: Sequence[Condition], whole: set[str]
+    box: Mapping[str, Interval], tied: Sequence[Condition], integers: set[str]
 ) -> tuple[Box, tuple[Condition, ...]]:
     """Return what conditions say of single statistics, and those that say more than that.
 
@@ -265,10 +265,10 @@ def tightened(
     (Integers(1, None), 's <= n')
     """
     known = {name: Interval() for condition in tied for name in condition.names} | dict(box)
-    for name in whole & {*known}:
+    for name in integers & {*known}:
         known[name] = known[name].integers()
-    whole = {name for name, bounds in known.items() if bounds.lattice}
-    tied = tuple(dict.fromkeys(c.on_integers() if c.names <= whole else c for c in tied))
+    integers = {name for name, bounds in known.items() if bounds.lattice}
+    tied = tuple(dict.fromkeys(c.on_integers() if c.names <= integers else c for c in tied))
     for _ in range(_ROUNDS):
         before = dict(known)
         for name in known:
@@ -287,7 +287,7 @@ def _end(bound: sympy.Expr) -> sympy.Expr | None:
 
 def _refuse(tied: Sequence[Condition]) -> NoReturn:
     raise TrueupError(
-        f"no true value fulfils {', '.join(map(str, tied))} and the bounds", "check the conditions"
+        f"no true value meets {', '.join(map(str, tied))} and the bounds", "check the conditions"
     )
 
 
@@ -328,7 +328,7 @@ def _is_small(box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
 
 
 def possible(box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
-    """Whether some values fulfil all conditions, whole numbers where the bounds say so.
+    """Whether some values meet all conditions, integers where the bounds say so.
 
     Examples
     --------

@@ -241,7 +241,7 @@ def _callable(
     order = [s.name for s in symbols]
     bound = [by_name(function, order) for function in (f, *(derivatives or ()))]
     function = opaque("f" if not name.isidentifier() else name, *bound)
-    note = "f is a Python function: its smoothness and growth are taken on trust"
+    note = "f is a Python function: its smoothness and growth are not checked"
     return Source(function(*symbols), None, note)
 
 
