@@ -389,7 +389,7 @@ class Estimator:
           theorem:    Laplace noise on the line (paper, Section 3): g = f − b²·f″, the only ...
           estimate:   q**2 - 18
           variance:   72*q**2 + 324, unbiased
-          interval:   normal approximation, estimate ± z·stderr
+          interval:   a box around the noise is mapped through f; conservative
         """
         with objections(self._source.expr):
             return display.explain(self)
