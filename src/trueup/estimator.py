@@ -32,8 +32,8 @@ from trueup.inputs import (
     with_convention,
 )
 from trueup.inverse import display
-from trueup.inverse.as_written import check_as_written
 from trueup.inverse.exact_law import ExactLaw
+from trueup.inverse.existence import check_as_written
 from trueup.inverse.grids import grid
 from trueup.inverse.scaled import Scaled, check_names
 from trueup.inverse.solve import Inverse, invert_within, on_the_line

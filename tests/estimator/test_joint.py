@@ -67,11 +67,6 @@ class TestFormulasOnTheIntegers:
         assert mean == pytest.approx(b / (a + b) if a + b else 0.5, abs=1e-12)
         assert share.sd(a=a, b=b) == pytest.approx(math.sqrt(variance), rel=1e-9)
 
-    def test_a_denominator_without_a_whole_zero_is_allowed(self):
-        noise = {"a": tu.DiscreteLaplace(1), "b": tu.DiscreteLaplace(1)}
-        est = tu.unbiased("1/(2*a - 2*b + 1)", noise)
-        assert moments(est, {"a": 4, "b": 4}, (1, 1))[0] == pytest.approx(1, abs=1e-12)
-
     def test_a_pole_is_found_though_another_statistic_has_no_bounds(self):
         noise = {"s": tu.DiscreteLaplace(1), "n": tu.DiscreteLaplace(1)}
         with pytest.raises(tu.NoUnbiasedEstimator, match="n = 0"):
@@ -568,7 +563,7 @@ class TestContinuous:
         ids=["pole", "pole at a bound", "undefined"],
     )
     def test_a_pole_far_along_a_real_statistic_is_found(self, f, noise, domain):
-        with pytest.raises(tu.NoUnbiasedEstimator, match="not a finite number at s = "):
+        with pytest.raises(tu.NoUnbiasedEstimator, match=r"not a finite number at [ns] = "):
             tu.unbiased(f, noise, domain)
 
     def test_a_corner_has_the_closed_form(self):

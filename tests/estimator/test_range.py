@@ -227,14 +227,6 @@ def test_a_variance_on_the_integers_that_falls_too_slowly_is_refused_in_words() 
         est.sd(q=2)
 
 
-@pytest.mark.parametrize("q", [1.0, 1.5, 8.0])
-def test_a_mark_that_nodes_round_to(q: float) -> None:
-    """At q = 1 the slope of the root is 0/0; nodes are 1e-40 beside it, which is 1 as a double."""
-    est = tu.unbiased("(1 - cos(q - 1))**1.5", tu.Laplace(1), (1, 41))
-    assert est.expectation(q=q) == pytest.approx((1 - math.cos(q - 1)) ** 1.5, abs=1e-9)
-    assert 0 < est.sd(q=q) < 10
-
-
 def test_conditions_between_statistics_that_always_hold_leave_the_variance() -> None:
     noise = {"a": tu.DiscreteLaplace(0.5), "b": tu.DiscreteLaplace(1)}
     bounds = {"a": (1, None), "b": (1, 7)}

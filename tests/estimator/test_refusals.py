@@ -37,7 +37,6 @@ WRITTEN = [
     ("exp(log(q))", tu.DiscreteLaplace(1), (0, None), "q"),
     ("q/q", tu.Laplace(1), None, "1"),
     ("1/(1/q)", tu.DiscreteLaplace(1), None, "q"),
-    ("max(5 - q, 0)/max(5 - q, 0)", tu.Laplace(1), (None, 5), "1"),
     ("where(q > 0, sqrt(q)**2, q)", tu.Laplace(1), None, "q"),
     ("where(q >= 0 and sqrt(q)**2 < 4, 1, 0)", tu.DiscreteLaplace(1), None, "where(q"),
     ("where(q < 0 or sqrt(q)**2 < 4, 1, 0)", tu.DiscreteLaplace(1), None, "where(q"),
@@ -68,13 +67,19 @@ def test_conditions_between_statistics_count() -> None:
 
 REASONS = [
     ("sqrt(q)**2", tu.Laplace(1), (-1, None), r"as it is written.* q must not be negative"),
-    ("log(where(q == -2, q, 1))", tu.Laplace(1), None, r"not a real number at q = -2"),
-    ("sqrt(q)**2", tu.DiscreteLaplace(1), (-3, 0), r"not a real number at q = -3"),
+    ("log(where(q == -2, q, 1))", tu.Laplace(1), None, r"q == -2.* must not be negative"),
+    ("sqrt(q)**2", tu.DiscreteLaplace(1), (-3, 0), r"q must not be negative"),
     ("sin(asin(q))", tu.Laplace(1), (-2, 3), r"1 - q\*\*2 must not be negative"),
     ("cosh(acosh(q))", tu.Laplace(1), (0, None), r"q - 1 must not be negative"),
     ("exp(log(q))", tu.RoundedLaplace(10), (None, 5), r"q must not be negative"),
     ("q + 0*atanh(q)", tu.Laplace(1), (0, None), r"1 - q\*\*2 must not be negative"),
-    ("where(q > 1, sqrt(q - 3)**2, q)", tu.DiscreteLaplace(1), None, r"at q = 2, inside"),
+    ("where(q > 1, sqrt(q - 3)**2, q)", tu.DiscreteLaplace(1), None, r"q - 3 must not"),
+    ("max(5 - q, 0)/max(5 - q, 0)", tu.Laplace(1), (None, 5), r"max\(0, 5 - q\) must not be 0"),
+    ("2*sin(q)/q", tu.Laplace(1), None, r"could not be shown to be smooth near q = 0"),
+    ("(exp(q) - 1)/q", tu.Laplace(1), (None, 5), r"could not be shown to be smooth near q = 0"),
+    ("q**2*log(q)", tu.Laplace(1), (0, None), r"could not be shown to be smooth near q = 0"),
+    ("(1 - cos(q))**1.5", tu.Laplace(1), (-1, 1), r"could not be shown to be smooth near q = "),
+    ("where(q < 0, q, (1 + 1e-10)*q)", tu.Laplace(1), None, r"kink at 0"),
     ("max(q, 0)/max(q, 0)", tu.Laplace(1), None, r"max\(0, q\) must not be 0"),
     ("1/q", tu.Uniform(2), (1, None), r"is not a sum of terms"),
     ("abs(q - 3)", tu.Uniform(1), (1, 9), r"is not a sum of terms"),
@@ -97,8 +102,13 @@ REASONS = [
     ("where(q > 2, 2*q, q + 2)", tu.Laplace(1), None, r"kink at 2"),
     ("where(q > 5, 1, 0)", tu.Laplace(1), None, r"jump.* 5"),
     ("where(q > 5, q, 0)", tu.Laplace(1), (1, 9), r"jump.* 5"),
-    ("where(cosh(q) != (q - 0.5)*q, q, sin(q))", tu.Laplace(1), (None, 5.5), r"at q = -3\.10872"),
-    ("where(sinh(q) == q**3, 5, q)", tu.Laplace(1), (0.5, None), r"at q = 1\.10236"),
+    (
+        "where(cosh(q) != (q - 0.5)*q, q, sin(q))",
+        tu.Laplace(1),
+        (None, 5.5),
+        r"at q = -(3\.10872|1\.03234)",
+    ),
+    ("where(sinh(q) == q**3, 5, q)", tu.Laplace(1), (0.5, None), r"at q = (1\.10236|6\.13536)"),
     ("cos(where(q >= 7, q, q - 1))", tu.Laplace(1), None, r"jump at 7"),
     ("cos(where(q >= 7, q, q - 7))", tu.Laplace(1), None, r"jump at 7"),
     ("sin(2*where(q >= 7, q, q - 1)) + cos(q)", tu.Laplace(1), (0, None), r"jump at 7"),
@@ -136,6 +146,7 @@ def test_no_unbiased_estimator(f: str, noise: tu.Noise, domain: Any, reason: str
     refused(lambda: tu.unbiased(f, noise, domain), tu.NoUnbiasedEstimator, reason)
 
 
+_NO_NUMBER = "not a (real|finite) number|could not be shown"
 _NOT_COMPARED = [
     ("where(log(s) <= 1, s, 0)", tu.DiscreteLaplace(1), None),
     ("where(log(s) <= 1, s, 0)", tu.Laplace(1), None),
@@ -159,7 +170,7 @@ _NOT_COMPARED = [
 @pytest.mark.parametrize(("f", "noise", "domain"), _NOT_COMPARED)
 def test_what_is_not_real_cannot_be_compared(f: str, noise: Any, domain: Any) -> None:
     """A comparison with what is not a real number has no truth value."""
-    refused(lambda: tu.unbiased(f, noise, domain), tu.NoUnbiasedEstimator, "not a real number")
+    refused(lambda: tu.unbiased(f, noise, domain), tu.NoUnbiasedEstimator, _NO_NUMBER)
 
 
 @pytest.mark.parametrize(
@@ -181,16 +192,17 @@ def test_what_is_not_reached_need_not_be_real(f: str, domain: Any, values: list[
 
 def test_a_message_of_the_library_itself_does_not_get_out() -> None:
     """Zeros without number are no bounds, and two periods that do not fit are none."""
-    with pytest.raises(tu.NoUnbiasedEstimator, match=r"was found: .* on an unbounded domain") as e:
+    with pytest.raises(tu.NoUnbiasedEstimator, match=r"was found: .* could not be shown") as e:
         tu.unbiased("log(2 + sin(q) + cos(pi*q))", tu.Laplace(1))
     assert not e.value.proved
 
 
-def test_a_function_flat_to_a_kink_is_refused_in_words() -> None:
-    """The difference of the cases seems to have a zero of high order, and Min has no derivative."""
+def test_a_kink_far_out_is_found() -> None:
     f = "max(cosh(min(q - 0.5, asinh(0.5), 1e6 - q)), 25*sqrt(min(0.5, max(q, 1/3))))"
     refused(
-        lambda: tu.unbiased(f, tu.Laplace(1), (0.5, None)), tu.NoUnbiasedEstimator, r"was found"
+        lambda: tu.unbiased(f, tu.Laplace(1), (0.5, None)),
+        tu.NoUnbiasedEstimator,
+        r"kink at 1e\+06",
     )
 
 
@@ -233,10 +245,10 @@ def test_seven_cells_are_refused_if_curved_or_bounded(f: str, domain: Any) -> No
     refused(lambda: tu.unbiased(f, noise, known), tu.TrueupError, r"7 noisy cells in one")
 
 
-def test_more_cases_than_can_be_looked_at_are_refused() -> None:
+def test_one_of_many_jumps_is_found() -> None:
     f = " + ".join(f"where(a > {k}*b, s**2, s)" for k in range(2, 9))  # 2⁷ combinations
     noise, domain = dict.fromkeys("sab", tu.Laplace(0.1)), dict.fromkeys("sab", (0, None))
-    refused(lambda: tu.unbiased(f, noise, domain), tu.TrueupError, r"more than 64 combinations")
+    refused(lambda: tu.unbiased(f, noise, domain), tu.NoUnbiasedEstimator, r"jump at ")
 
 
 def test_six_cells_are_served() -> None:
@@ -498,8 +510,8 @@ def test_an_integer_taken_for_a_real_number_proves_nothing() -> None:
 
 
 @pytest.mark.parametrize("f", ["1/sin(q - 100)", "1/tan(2*q + 500)", "log(1 - cos(q - 77))"])
-def test_a_pole_at_an_integer_many_periods_away_is_found(f):
-    with pytest.raises(tu.NoUnbiasedEstimator, match="not a finite number at q = "):
+def test_poles_between_all_integers_cannot_be_excluded(f):
+    with pytest.raises(tu.NoUnbiasedEstimator, match="could not be shown to be smooth"):
         tu.unbiased(f, tu.DiscreteLaplace(2))
 
 
@@ -509,3 +521,18 @@ def test_a_pole_in_one_case_is_called_a_pole():
     with pytest.raises(tu.NoUnbiasedEstimator, match="pole at 0") as caught:
         tu.unbiased("where(n > 100, 1/s, s)", noise)
     assert "limit" not in caught.value.message
+
+
+def test_a_pole_at_integers_far_from_all_bounds_is_not_overlooked():
+    """1000² + 1000² is 2000000: f is infinite at one point of many that no sample would meet."""
+    noise, domain = dict.fromkeys("ab", tu.DiscreteLaplace(1)), dict.fromkeys("ab", (1, None))
+    for f in ("1/(a**2 + b**2 - 2000000)", "1/(a**2 + b**2 - 2002001)"):
+        refused(
+            lambda f=f: tu.unbiased(f, noise, domain), tu.NoUnbiasedEstimator, r"smooth near|a = "
+        )
+
+
+def test_denominators_without_an_integer_zero_are_refused_too() -> None:
+    noise = dict.fromkeys("ab", tu.DiscreteLaplace(1))
+    f = "1/(2*a - 2*b + 1)"
+    refused(lambda: tu.unbiased(f, noise), tu.NoUnbiasedEstimator, r"could not be shown")

@@ -20,11 +20,10 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.substitution import at
-from trueup.formula.unkinked import without_kinks
 from trueup.inverse import spectral
-from trueup.inverse.cases import beside
 from trueup.inverse.jets import Jet, Keys, Weights, compose, on_product, tensor
 from trueup.inverse.on_lattice import OnLattice
+from trueup.inverse.points import beside
 from trueup.inverse.separation import apart, factors_of
 from trueup.inverse.tidy import is_tidy
 from trueup.noise.operator import IDENTITY, Operator, Taps, X
@@ -78,15 +77,13 @@ class Wave:
 class Component:
     """One additive piece of f whose statistics hang together.
 
-    ``modes`` are f, as a sum over waves, in a form that keeps its digits; ``removed`` are the
-    points at which that form differs from the one that f is written in.
+    ``modes`` are f as a sum over waves.
     """
 
     f: sympy.Expr
     coordinates: tuple[Coordinate, ...]
     waves: tuple[Wave, ...]
     modes: dict[Frequencies, Complex]
-    removed: tuple[tuple[sympy.Symbol, float], ...] = dataclasses.field(default=(), kw_only=True)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -103,21 +100,10 @@ class Component:
         """The variables of f."""
         return (*(c.symbol for c in self.coordinates), *self._spectral)
 
-    @property
-    def plain(self) -> Component:
-        """The component as f is written, for display."""
-        if not self.removed:
-            return self
-        modes = spectral.decompose(without_kinks(self.f), list(self._spectral))
-        assert modes is not None  # noqa: S101  (it was decomposed in its other form)
-        return dataclasses.replace(self, modes=modes, removed=())
-
     @cached_property
     def estimand(self) -> sympy.Expr:
-        """F in the statistics themselves, with its limits at removable points."""
+        """F in the statistics themselves."""
         point = {c.symbol: sympy.Add(*(cell.symbol for cell in c.cells)) for c in self.coordinates}
-        if self.removed:
-            return self._realise(self.modes).xreplace(point)
         point |= {w.symbol: sympy.Add(*w.statistics) for w in self.waves}
         return self.f.xreplace(point)
 
@@ -207,7 +193,7 @@ class Component:
     def independent(self) -> tuple[Component, ...]:
         """The factors of f that share no statistic, as components; none if f has but one."""
         whole, imaginary = self.modes.get((), _ZERO)
-        if self.waves or self.removed or type(self) is not Component or imaginary != 0:
+        if self.waves or type(self) is not Component or imaginary != 0:
             return ()
         return tuple(
             dataclasses.replace(
@@ -222,7 +208,7 @@ class Component:
     @cached_property
     def factors(self) -> tuple[Component, ...]:
         """The independent factors, those in waves among them: g is the product of theirs."""
-        if not self.waves or type(self) is not Component or self.removed:
+        if not self.waves or type(self) is not Component:
             return self.independent
         found = []
         for symbols, factor in apart(factors_of(self.f)):

@@ -43,7 +43,7 @@ def piecewise(inverse: Inverse, what: str) -> sympy.Expr:
 def _cases(component: Component, what: str) -> sympy.Expr:
     regions = sorted(component.regions(), key=lambda r: -sum(b != 0 for b in r))
     cases = [
-        (_explicit(getattr(component.plain, what)(region)), _condition(component, region))
+        (_explicit(getattr(component, what)(region)), _condition(component, region))
         for region in regions
     ]
     return cases[0][0] if len(cases) == 1 else sympy.Piecewise(*cases)
@@ -135,7 +135,7 @@ def _lines(inverse: Inverse, what: str, most: int = 9) -> list[str]:
         regions = sorted(component.regions(), key=lambda r: sum(b != 0 for b in r))
         for region in islice(regions, most):
             where = _condition(component, region)
-            expr = getattr(component.plain, what)(region)
+            expr = getattr(component, what)(region)
             formula = _shown(component, expr)
             lines.append(formula if where == sympy.true else f"{formula}   where {where}")
         if len(regions) > most:

@@ -78,11 +78,6 @@ class OnIntegers(Component):
         assert isinstance(changed, OnIntegers)  # noqa: S101
         return dataclasses.replace(changed, factors=factors)
 
-    @property
-    def plain(self) -> OnIntegers:
-        """The component as f is written, for display."""
-        return dataclasses.replace(self, factors=tuple(f.plain for f in self.factors))
-
     @cached_property
     def estimand(self) -> sympy.Expr:
         """F with its limits at removable points of the factors."""

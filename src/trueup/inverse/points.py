@@ -135,6 +135,8 @@ DIGITS = 40
 _SLOWEST = 0.5  # of one change the next may be this part where there is a limit: |q − a|^(1/33)
 ALIKE = 1e-14  # relative to f nearby: less is what rounded decimals leave
 _ALIKE_EXACT = 1e-28
+_AWAY = sympy.Rational(1, 1000)
+_FAINT = 1e-9  # of f so far away: a pole of decimals that cancel is 1e-16 of it, and none
 
 
 class _Tendency(NamedTuple):
@@ -162,7 +164,10 @@ def _tendency(case: sympy.Expr, symbol: sympy.Symbol, here: sympy.Expr, side: in
         return _Tendency(at_point, False, exponent)
     before, after = second - first, third - second
     if abs(after) > _SLOWEST * abs(before) and abs(after) > sympy.Float("1e-9") * abs(third):
-        return _Tendency(None, abs(third) > abs(second) > abs(first), exponent)
+        grows = abs(third) > abs(second) > abs(first)
+        away = real_at(case, {symbol: here + side * _AWAY * size}, DIGITS, 400)
+        faint = abs(first) * (_STEPS[0] / _AWAY) ** -sympy.Float(exponent) < _FAINT * abs(away or 0)
+        return _Tendency(None, grows and not faint, exponent)
     limit = third - after**2 / (after - before) if after != before else third
     return _Tendency(limit, False, exponent)
 

@@ -40,10 +40,18 @@ if TYPE_CHECKING:
 Box = Mapping[sympy.Symbol, Interval]
 
 
-def sign(expr: sympy.Expr, box: Box, *, strict: bool = True, tied: Sequence[Condition] = ()) -> int:
+def sign(
+    expr: sympy.Expr,
+    box: Box,
+    *,
+    strict: bool = True,
+    tied: Sequence[Condition] = (),
+    continuous: bool = True,
+) -> int:
     """Return the sign that an expression is proven to have on a closed box, 0 if undecided.
 
-    It must be defined and continuous there; with ``strict=False`` it may also be zero in places.
+    It must be defined and continuous there, unless ``continuous`` is False: then it has that sign
+    where it is defined. With ``strict=False`` it may also be zero in places.
 
     Examples
     --------
@@ -52,12 +60,6 @@ def sign(expr: sympy.Expr, box: Box, *, strict: bool = True, tied: Sequence[Cond
     >>> sign(a + b, {a: Interval(1, None), b: Interval(0, None)})
     1
     """
-    return _signed(expr, box, tied, strict=strict, continuous=True)
-
-
-def _signed(
-    expr: sympy.Expr, box: Box, tied: Sequence[Condition], *, strict: bool, continuous: bool
-) -> int:
     names = expr.free_symbols.union(*(c.names for c in tied)) if tied else expr.free_symbols
     own = {s: d for s, d in box.items() if s in names or s.name in names}
     if not expr.free_symbols:
@@ -66,34 +68,34 @@ def _signed(
     if not expr.free_symbols <= set(own):
         return 0
     for side in (1, -1) if _hint(expr, own) >= 0 else (-1, 1):
-        if not _differs(expr, own, side, strict=strict, continuous=continuous, tied=tied):
-            return side
+        wanted = _Sign(expr, side, strict, continuous, refutable=not tied)
+        if not undecided(Question(wanted.check, own, lattice(own), None, tied)):
+            return 0 if wanted.refuted else side
     return 0
 
 
-def _differs(
-    expr: sympy.Expr,
-    box: Box,
-    side: int,
-    *,
-    strict: bool,
-    continuous: bool,
-    tied: Sequence[Condition],
-) -> bool:
-    """Whether an expression could not be shown to have a sign."""
+@dataclasses.dataclass
+class _Sign:
+    """A sign looked for on cells: found, or refuted by one cell, and then no further looked for."""
 
-    def check(walk: Walk) -> Mask:
-        low, high, sure = walk.range(expr)
-        end = low if side > 0 else -high
-        refuted.append(bool((high < 0).any() if side > 0 else (low > 0).any()) and not tied)
-        if refuted[-1]:
-            return walk.all  # no sign of this kind: no need to look further
-        found: Mask = ((end > 0) if strict else (end >= 0)) & (sure | (not continuous))
+    expr: sympy.Expr
+    side: int
+    strict: bool
+    continuous: bool
+    refutable: bool
+    refuted: bool = False
+
+    def check(self, walk: Walk) -> Mask:
+        """Return on which cells an expression has the sign, on all if it is refuted."""
+        low, high, sure = walk.range(self.expr)
+        least, most = (low, high) if self.side > 0 else (-high, -low)
+        self.refuted = self.refutable and bool((most < 0).any())
+        if self.refuted:
+            return walk.all
+        found: Mask = ((least > 0) if self.strict else (least >= 0)) & (
+            sure | (not self.continuous)
+        )
         return found
-
-    refuted: list[bool] = []
-    left = undecided(Question(check, box, lattice(box), None, tied))
-    return bool(left) or any(refuted)
 
 
 def _hint(expr: sympy.Expr, box: Box) -> int:
@@ -124,14 +126,15 @@ def monotone(f: sympy.Expr, symbol: sympy.Symbol, box: Box) -> int:
     >>> monotone(1 / q, q, {q: Interval(1, None)}), monotone(abs(q), q, {q: Interval()})
     (-1, 0)
     """
-    own = {s: d for s, d in box.items() if s in f.free_symbols}
+    # between integers too: the slope does not see jumps from one to the next
+    own = {s: Interval(*d.bounds) for s, d in box.items() if s in f.free_symbols}
     if symbol not in own or not is_continuous(f, own):
         return 0
     slope = derivative(without_kinks(f), symbol, 1)
-    found = _signed(slope, own, (), strict=False, continuous=False)
+    found = sign(slope, own, strict=False, continuous=False)
     if not found and slope.is_rational_function(*own):
         slope = sympy.factor(sympy.together(slope))
-        found = _signed(slope, own, (), strict=False, continuous=False)
+        found = sign(slope, own, strict=False, continuous=False)
     return found
 
 
@@ -253,10 +256,30 @@ def _decided(
     return test.func(weak, 0) if isinstance(test, at_zero) else test
 
 
+def single_points(f: sympy.Expr, box: Box, orders: Mapping[sympy.Symbol, int]) -> Iterator[Trouble]:
+    """Yield points that :func:`inside` leaves out of f where f is not its limit.
+
+    Examples
+    --------
+    >>> from trueup.domain import Interval
+    >>> q = sympy.Symbol("q", real=True)
+    >>> f = sympy.Piecewise((5, sympy.Eq(q, 3)), (q, True))
+    >>> [(t.kind.name, t.point) for t in single_points(f, {q: Interval()}, {q: 2})]
+    [('POINT', 3.0)]
+    """
+    gaps = [difference(t) for t in f.atoms(Relational) if not t.has(*KINKED)]
+    for symbol in orders:
+        if any(g.free_symbols == {symbol} and not sign(g, box) for g in gaps):
+            found = breaks(f, symbol, box, orders[symbol])
+            yield from (t for t in found if t.kind is Kind.POINT)
+
+
 # -- the proof -------------------------------------------------------------------------------------
 
 _NARROW = 1e-9  # relative width of cells in which a point is looked for
 _NEAR = 10.0  # how far from 0 a line is searched for an example
+_CENTRES = 16  # of wide cells, tried for a value that is not real
+_LINES = 8  # through wide cells, searched for an example
 _ASIDE = sympy.Rational(1, 64)
 
 
@@ -439,7 +462,8 @@ class _Proof:
         domain = self.box[s]
         if low <= domain.low and high >= domain.high:
             return inner(domain)
-        x = low if math.isinf(high) else high if math.isinf(low) else low / 2 + high / 2
+        part = 0.6180339887 * (1 + sorted(self.box, key=str).index(s)) % 1  # no two alike
+        x = low if math.isinf(high) else high if math.isinf(low) else low + part * (high - low)
         return sympy.Integer(math.floor(x)) if domain.lattice else sympy.Rational(x)
 
     def _fits(self, s: sympy.Symbol, here: sympy.Expr, side: int, cell: Cell) -> bool:
@@ -470,12 +494,14 @@ class _Proof:
         """Return what goes wrong in cells that are wide: at a point, or along one statistic."""
         centres = [{t: self._plain(t, cell[t]) for t in cell} for cell in cells]
         centres = [c for c in centres if self._may_be(c)] or centres[:1]
-        for centre in centres:
+        for centre in centres[:_CENTRES]:
             own = {s: x for s, x in centre.items() if s in self.f.free_symbols}
             if real_at(self.f, own, most=400) is None:
                 return self._at(Kind.UNDEFINED, own)
-        for s in self.orders:
-            found = self._on_a_line(s, centres[0]) if s in self.f.free_symbols else None
+        for s, centre in product(
+            self.orders, centres[: _LINES if len(self.f.free_symbols) > 1 else 1]
+        ):
+            found = self._on_a_line(s, centre) if s in self.f.free_symbols else None
             if found is not None:
                 return found
         return self._at(Kind.UNDECIDED, centres[0])

@@ -16,21 +16,12 @@ from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse import joint, on_integers, spectral
-from trueup.inverse.compared import check_compared
 from trueup.inverse.component import Cell, Component, Coordinate, Wave
-from trueup.inverse.existence import (
-    check,
-    check_points,
-    domain_of,
-    is_rough,
-    refusal,
-    unproved,
-)
+from trueup.inverse.existence import check, refusal, refusal_at, unproved
 from trueup.inverse.extended import Extended, Unextended
-from trueup.inverse.inside import inside
 from trueup.inverse.on_integers import OnIntegers
-from trueup.inverse.removable import Steady, steadied
 from trueup.inverse.separation import parted
+from trueup.inverse.smooth import inside, single_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -66,7 +57,7 @@ class Inverse:
 
     @cached_property
     def estimand(self) -> sympy.Expr:
-        """F with its limits at removable points: what the expectation is inside the domain."""
+        """F as it is inside the domain, where the expectation is this."""
         return sympy.Add(*(c.estimand for c in self.components))
 
 
@@ -210,7 +201,7 @@ def _component(
     extension: object,
     tied: Sequence[Condition] = (),
 ) -> Component:
-    f = _settled(_cancelled(f), known, extension)
+    f = _settled(_cancelled(f), known, extension, tied)
     used = [s for s in known.values() if s.symbol in f.free_symbols]
     own = [c for c in tied if c.names & {s.symbol.name for s in used}]
     if own:
@@ -229,20 +220,11 @@ def _component(
     f, coordinates = _coordinates(f, cells)
     f, sums = _sums(f, waves)
     _check_size(f, coordinates)
-    steady = Steady(f, ()) if all(c.noise.lattice for c in cells) else _steady(f, coordinates)
-    modes = spectral.decompose(steady.f, [w.symbol for w in sums])
+    plain = f if all(c.noise.lattice for c in cells) else without_kinks(f)
+    modes = spectral.decompose(plain, [w.symbol for w in sums])
     if modes is None:
         raise _not_exponential(f, sums)
-    return Component(f, coordinates, sums, modes, removed=steady.points)
-
-
-def _steady(f: sympy.Expr, coordinates: tuple[Coordinate, ...]) -> Steady:
-    """Return f without kinks, with its power series around removable points."""
-    steady = Steady(without_kinks(f), ())
-    for coordinate in filter(is_rough, coordinates):
-        further = steadied(steady.f, coordinate.symbol, domain_of(coordinate))
-        steady = Steady(further.f, steady.points + further.points)
-    return steady
+    return Component(f, coordinates, sums, modes)
 
 
 def _box(known: Mapping[sympy.Symbol, Statistic]) -> dict[sympy.Symbol, Interval]:
@@ -251,24 +233,25 @@ def _box(known: Mapping[sympy.Symbol, Statistic]) -> dict[sympy.Symbol, Interval
 
 
 def _settled(
-    f: sympy.Expr, known: Mapping[sympy.Symbol, Statistic], extension: object
+    f: sympy.Expr,
+    known: Mapping[sympy.Symbol, Statistic],
+    extension: object,
+    tied: Sequence[Condition],
 ) -> sympy.Expr:
     """Return f as it is inside the domain; refuse values at single points that are no limits."""
     box = _box(known)
-    rough = {
+    orders = {
         symbol: operator.order
         for symbol, s in known.items()
         if not box[symbol].lattice
         for operator in [s.noise.inverse(s.domain, extension)]
         if operator is not None and operator.order
     }
-    check_compared(f, box)
-    within = inside(f, box, set(rough))
+    within = inside(f, box, frozenset(orders), tied)
     _check_constants(f, within)
-    if within != f:
-        for symbol, order in rough.items():
-            if symbol in f.free_symbols:
-                check_points(f, symbol, order, box)
+    for found in single_points(f, box, orders):
+        assert found.symbol is not None  # noqa: S101  (it is a point along a statistic)
+        raise refusal_at(f, box[found.symbol], found)
     return within
 
 
