@@ -19,22 +19,6 @@ def test_a_true_value_that_is_no_number_has_no_law(f: str, truth: tuple[float, f
 
 
 @pytest.mark.parametrize(
-    ("f", "domain", "bound"),
-    [("q**2*log(q)", (0, None), 0.0), ("5 + (1 - q)**3*log(1 - q)", (0, 1), 1.0)],
-)
-def test_at_a_bound_where_f_is_zero_times_infinity_its_limit_counts(
-    f: str, domain: tuple[float, float | None], bound: float
-) -> None:
-    assert tu.unbiased(f, tu.Laplace(2), domain).bias(bound) == pytest.approx(0, abs=1e-12)
-
-
-def test_the_limit_is_taken_along_the_statistic_that_needs_it() -> None:
-    est = tu.unbiased("n*q**2*log(q)", dict.fromkeys("qn", tu.Laplace(1)), {"q": (0, None)})
-    assert est.bias(q=0.0, n=3.0) == pytest.approx(0, abs=1e-12)
-    assert math.isnan(est.bias(q=-1.0, n=3.0))
-
-
-@pytest.mark.parametrize(
     "f",
     [
         "where(a != 1, a, where(c <= 2, (c - 2)**2, 0))",

@@ -1,7 +1,7 @@
 """Every elementary operation, once: what it is for sympy, Python, NumPy, a compiler and mpmath.
 
 Functions of the grammar come first, its other words last. What else a target has to know of an
-operation stands with the target: bounds in ``enclosure/ranges.py``, guards of SQL in
+operation stands with the target: bounds in ``inverse/ranges.py``, guards of SQL in
 ``sql/writer.py``.
 """
 

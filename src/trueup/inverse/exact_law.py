@@ -10,9 +10,6 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.limits import parts_of
-from trueup.formula.substitution import at, rational
-from trueup.formula.text import text
-from trueup.inverse.approach import approach
 from trueup.inverse.component import Component
 from trueup.inverse.existence import domain_of, growing, grows_like_f, is_rough
 from trueup.inverse.expectation import (
@@ -26,7 +23,8 @@ from trueup.inverse.extended import Extended
 from trueup.inverse.growth import growth
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.on_values import OnValues
-from trueup.inverse.regularity import Singularity, repeats, singularities
+from trueup.inverse.points import Trouble
+from trueup.inverse.smooth import breaks
 from trueup.inverse.tied_law import TiedLaw
 from trueup.kernels.evaluate import value_at
 from trueup.kernels.tape import MAX_OPERATIONS
@@ -71,26 +69,10 @@ class ExactLaw:
         return sum(p.mean(truth) for p in self.parts())
 
     def bias(self, truth: Truth) -> float:
-        """Return E g − f; where f is 0/0, minus its limit."""
+        """Return E g − f."""
         f = exactly(self.inverse.f, truth)
         f = exactly(self.inverse.estimand, truth) if math.isnan(f) else f
-        return self.expectation(truth) - (self._limit(truth) if math.isnan(f) else f)
-
-    def _limit(self, truth: Truth) -> float:
-        """Return what f tends to inside the domain along one statistic; NaN if it is not known."""
-        if not all(map(math.isfinite, truth.values())):
-            return math.nan
-        exact = {s: sympy.Rational(q) for s, q in truth.items()}
-        for statistic in self.statistics:
-            symbol, domain = statistic.symbol, statistic.domain
-            others = {s: q for s, q in exact.items() if s != symbol}
-            f = at(rational(self.inverse.f), others)
-            for side, end in ((1, domain.high), (-1, domain.low)):
-                if truth[symbol] in domain and side * (end - truth[symbol]) > 0:
-                    limit = approach(f, symbol, exact[symbol], side).limit
-                    if limit is not None:
-                        return float(limit)
-        return math.nan
+        return self.expectation(truth) - f
 
     def sd(self, truth: Truth) -> float:
         """Return the root of E (g − E g)²."""
@@ -229,23 +211,17 @@ class Part:
         return found
 
     @cached_property
-    def _breaks(self) -> dict[sympy.Symbol, tuple[Singularity, ...]]:
+    def _breaks(self) -> dict[sympy.Symbol, tuple[Trouble, ...]]:
         """Points inside the domain at which f″ may jump, per single cell."""
         f, found = self.component.f, {}
         box = {c.symbol: domain_of(c) for c in self.component.coordinates}
         for c in self.component.coordinates:
             if len(c.cells) == 1 and is_rough(c):
-                domain = box[c.symbol]
-                found[c.cells[0].symbol] = tuple(singularities(f, c.symbol, domain, box=box))
-                if found[c.cells[0].symbol] and repeats(f, c.symbol, domain):
-                    raise TrueupError(
-                        f"{text(f)} has a point in every period that an integral must break at",
-                        "ask for it on a bounded domain, a hundred scales of the noise wide",
-                    )
+                found[c.cells[0].symbol] = tuple(breaks(f, c.symbol, box))
         return found
 
 
-def _infinite(points: Sequence[Singularity]) -> list[sympy.Expr]:
+def _infinite(points: Sequence[Trouble]) -> list[sympy.Expr]:
     """Return where the curvature is infinite, but integrable."""
     return [p.exact for p in points if p.exact is not None and p.exponent < 0]
 

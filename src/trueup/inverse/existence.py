@@ -105,6 +105,9 @@ def _real_powers(component: Component) -> None:
             )
 
 
+_MOST_TROUBLES = 4  # that prove nothing, looked at before one is told
+
+
 def _smooth(component: Component) -> Iterator[str]:
     """Refuse what could not be shown to be smooth; yield what makes the variance infinite."""
     _real_powers(component)
@@ -117,7 +120,7 @@ def _smooth(component: Component) -> Iterator[str]:
             yield from _mild(component, found)
         else:
             left.append(found)
-            if found.proved:
+            if found.proved or len(left) == _MOST_TROUBLES:
                 break
     if left:
         first = next((found for found in left if found.proved), left[0])

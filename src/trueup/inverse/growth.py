@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 import sympy
 
-from trueup.enclosure.intervals import times
-from trueup.formula.period import WAVES
 from trueup.formula.substitution import at, holds, real_at
+from trueup.inverse.ranges import times
 from trueup.noise.extension import LaguerreExtension
+
+WAVES = (sympy.sin, sympy.cos, sympy.tan)
+"""Functions that repeat."""
 
 _LEVEL = (sympy.log, sympy.asinh, sympy.acosh)  # slower than every power
 _LOG = 1e-9

@@ -256,8 +256,8 @@ def place(
     middle = low / 2 + high / 2
     plain = [sympy.Rational(f"{middle:.{n}g}") for n in range(1, 16)]
     bounds = [exact(end) for end in (domain.low, domain.high) if low <= end <= high]
-    for x in (*bounds, sympy.S.Zero, *plain):
-        if low <= float(x) <= high and any(at(g, {s: x}).is_zero for g in own):
+    for x in dict.fromkeys((*bounds, sympy.S.Zero, *plain)):
+        if low <= float(x) <= high and any(at(g, {s: x}) == 0 for g in own):
             return x
     for guard in own:
         try:

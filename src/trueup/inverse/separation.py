@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import sympy
 
-from trueup.inverse.definite import definite
+from trueup.inverse.smooth import sign
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -71,24 +71,24 @@ def parted(f: sympy.Expr, box: Box) -> sympy.Expr:
     if isinstance(f, sympy.log):
         inner = parted(f.args[0], box)
         factors = [g for _, g in apart(sympy.Mul.make_args(inner))]
-        if len(factors) > 1 and all(definite(g, box) > 0 for g in factors):
+        if len(factors) > 1 and all(sign(g, box) > 0 for g in factors):
             return sympy.Add(*(_logarithm(g, box) for g in factors))
     elif isinstance(f, sympy.Pow) and f.exp.is_number:
         factors = [g for _, g in apart(sympy.Mul.make_args(parted(f.base, box)))]
-        if len(factors) > 1 and all(definite(g, box, strict=False) > 0 for g in factors):
+        if len(factors) > 1 and all(sign(g, box, strict=False) > 0 for g in factors):
             return sympy.Mul(*(_power(g, f.exp, box) for g in factors))
     return f
 
 
 def _logarithm(g: sympy.Expr, box: Box) -> sympy.Expr:
     base, exponent = g.as_base_exp()
-    plain = exponent.is_number and definite(base, box) > 0
+    plain = exponent.is_number and sign(base, box) > 0
     return exponent * sympy.log(base) if plain else sympy.log(g)
 
 
 def _power(g: sympy.Expr, p: sympy.Expr, box: Box) -> sympy.Expr:
     base, exponent = g.as_base_exp()
-    plain = exponent.is_number and definite(base, box) > 0
+    plain = exponent.is_number and sign(base, box) > 0
     return base ** (exponent * p) if plain else g**p
 
 

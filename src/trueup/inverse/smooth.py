@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise, product
+from itertools import islice, pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -151,6 +151,29 @@ def is_continuous(f: sympy.Expr, box: Box) -> bool:
     return not undecided(Question(lambda walk: walk.range(f).sure, box, suspects=guards(f)))
 
 
+def zeros(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> list[float]:
+    """Return where f of one statistic is, or cannot be told from, zero.
+
+    Examples
+    --------
+    >>> from trueup.domain import Interval
+    >>> q = sympy.Symbol("q", real=True)
+    >>> zeros(q**2 - 9, q, Interval(0, None))
+    [3.0]
+    """
+
+    def check(walk: Walk) -> Mask:
+        low, high, _ = walk.range(f)
+        found: Mask = (low > 0) | (high < 0)
+        return found
+
+    tiny = [c[symbol] for c in undecided(Question(check, {symbol: domain}))]
+    points = [
+        place(sympy.Piecewise((0, sympy.Eq(f, 0)), (1, True)), symbol, c, domain) for c in tiny
+    ]
+    return sorted({float(p) for p in points if p is not None})
+
+
 def image(
     f: sympy.Expr,
     cells: Cells,
@@ -267,9 +290,12 @@ def single_points(f: sympy.Expr, box: Box, orders: Mapping[sympy.Symbol, int]) -
     >>> [(t.kind.name, t.point) for t in single_points(f, {q: Interval()}, {q: 2})]
     [('POINT', 3.0)]
     """
-    gaps = [difference(t) for t in f.atoms(Relational) if not t.has(*KINKED)]
-    for symbol in orders:
-        if any(g.free_symbols == {symbol} and not sign(g, box) for g in gaps):
+    for test in f.atoms(Relational):
+        (symbol, *others) = test.free_symbols
+        if others or symbol not in orders or test.has(*KINKED):
+            continue
+        gap, equation = difference(test), isinstance(test, (sympy.Eq, sympy.Ne))
+        if not sign(gap, box) and (equation or sign(gap, box, strict=False)):
             found = breaks(f, symbol, box, orders[symbol])
             yield from (t for t in found if t.kind is Kind.POINT)
 
@@ -279,7 +305,7 @@ def single_points(f: sympy.Expr, box: Box, orders: Mapping[sympy.Symbol, int]) -
 _NARROW = 1e-9  # relative width of cells in which a point is looked for
 _NEAR = 10.0  # how far from 0 a line is searched for an example
 _CENTRES = 16  # of wide cells, tried for a value that is not real
-_LINES = 8  # through wide cells, searched for an example
+_LINES, _PLACES = 8, 3  # through wide cells, and on each of them, searched for an example
 _ASIDE = sympy.Rational(1, 64)
 
 
@@ -521,7 +547,7 @@ class _Proof:
         if not others and near == self.box[s]:
             return None
         line = _Proof(at(self.f, others), {s: near}, {s: self.orders[s]}, ())
-        for found in line.troubles():
+        for found in islice(line.troubles(), _PLACES):
             if (
                 found.proved
                 and found.exact is not None

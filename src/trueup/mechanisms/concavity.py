@@ -15,10 +15,10 @@ import numpy as np
 import sympy
 
 from trueup.domain import Interval
-from trueup.enclosure.ranges import Walk
 from trueup.exact import symbolic
 from trueup.formula.substitution import at, exact_numbers, real
-from trueup.inverse.definite import definite
+from trueup.inverse.ranges import Walk
+from trueup.inverse.smooth import sign
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
@@ -107,21 +107,24 @@ def _is_smooth(
     if not all(_is_positive_above(p.base, q, start, box) for p in roots):
         return False
     ends = box[q].low + _CELLS
-    return bool(Walk({q: (ends[:-1], ends[1:])}).range(phi).tame.all())
+    return bool(Walk({q: (ends[:-1], ends[1:])}).range(phi).sure.all())
 
 
 def _is_positive_above(
     base: sympy.Expr, q: sympy.Symbol, start: Exact, box: dict[sympy.Symbol, Interval]
 ) -> bool:
     """Prove what a root is taken of positive above start: at start itself it may vanish."""
-    if definite(base, box) > 0:
+    if sign(base, box) > 0:
         return True
     first = real(at(base, {q: sympy.Rational(Fraction(start))}))
-    return first == 0 and definite(sympy.diff(base, q), box) > 0
+    return first == 0 and sign(sympy.diff(base, q), box, continuous=False) > 0
 
 
 def _is_never_negative(expr: sympy.Expr, box: dict[sympy.Symbol, Interval]) -> bool:
     """Prove a formula never negative on the box, as it stands or brought together."""
-    if definite(expr, box, strict=False) > 0:
+    if sign(expr, box, strict=False, continuous=False) > 0:
         return True
-    return _is_simple(expr) and definite(sympy.factor(sympy.together(expr)), box, strict=False) > 0
+    if not _is_simple(expr):
+        return False
+    whole = sympy.factor(sympy.together(expr))
+    return sign(whole, box, strict=False, continuous=False) > 0

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.enclosure import enclose
 from trueup.errors import TrueupError
 from trueup.inverse.jets import derivative
+from trueup.inverse.ranges import Walk
 from trueup.kernels.evaluate import evaluate
 from trueup.near.series import Series, bound_on, graded
 
@@ -252,7 +252,7 @@ class _Line:
         gaps = np.abs(left - question.truth(self.low)), np.abs(right - question.truth(self.high))
         bend = np.maximum(np.abs(left_bend), np.abs(right_bend)) + width / 2 * third
         sag = width**2 / 8 * bend
-        below, above = enclose(question.f, self._box)
+        below, above, _ = Walk(self._box).range(question.f)
         lowest, highest = np.minimum(left, right) - sag, np.maximum(left, right) + sag
         bound = np.maximum(highest - below, above - lowest)
         if self.slopes is not None:
@@ -297,7 +297,7 @@ def least(question: Question, low: Floats, high: Floats) -> Floats:
     """Return what a bias is divided by: the least |f| on cells if relative, else 1."""
     if not question.relative:
         return np.ones(low.shape)
-    below, above = enclose(question.f, {question.symbol: (low, high)})
+    below, above, _ = Walk({question.symbol: (low, high)}).range(question.f)
     return np.maximum(np.maximum(below, -above), 0.0)
 
 

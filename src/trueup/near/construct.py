@@ -15,14 +15,15 @@ import numpy as np
 import sympy
 
 from trueup.domain import Interval
-from trueup.enclosure import enclose, zeros
 from trueup.errors import InfiniteVariance, MissingExtra, TrueupError
 from trueup.formula.opaque import Opaque
 from trueup.formula.spline import Spline
 from trueup.formula.text import text
 from trueup.inverse import spectral
 from trueup.inverse.component import Component
-from trueup.inverse.regularity import singularities
+from trueup.inverse.points import Kind
+from trueup.inverse.ranges import Walk
+from trueup.inverse.smooth import breaks, zeros
 from trueup.inverse.solve import Statistic, invert
 from trueup.near.certificate import Certificate, certify
 from trueup.near.curve import Curve
@@ -158,7 +159,7 @@ def _constant(question: Question, smoothing: Smoothing) -> Solution | None:
     if math.isinf(low) or math.isinf(high) or question.f.has(Opaque):
         return None
     edges = np.linspace(low, high, 2049)
-    least, greatest = enclose(question.f, {question.symbol: (edges[:-1], edges[1:])})
+    least, greatest, _ = Walk({question.symbol: (edges[:-1], edges[1:])}).range(question.f)
     bottom, top = float(least.min()), float(greatest.max())
     middle = (bottom + top) / 2
     if question.relative:  # 0 is off by no more than all of f
@@ -295,8 +296,8 @@ def check_bounded(question: Question) -> None:
     values = question.truth(np.array(ends)) if ends else np.empty(0)
     bad = [q for q, v in zip(ends, values, strict=True) if not math.isfinite(v)]
     if not question.whole and not bad:
-        found = singularities(question.f, question.symbol, question.domain)
-        bad = [s.point for s in found if s.kind in ("pole", "undefined", "wild")]
+        found = breaks(question.f, question.symbol, {question.symbol: question.domain})
+        bad = [s.point for s in found if s.kind in (Kind.POLE, Kind.UNDEFINED)]
     if bad:
         raise TrueupError(
             f"{text(question.f)} is not bounded on {question.domain}: at {bad[0]:g} it is infinite "
@@ -305,7 +306,7 @@ def check_bounded(question: Question) -> None:
         )
     zero = [q for q, v in zip(ends, values, strict=True) if v == 0]
     if question.relative and not question.whole and not zero:
-        zero = list(zeros(question.f, question.symbol, question.low, question.high).points)
+        zero = zeros(question.f, question.symbol, question.domain)
     if question.relative and zero:
         raise TrueupError(
             f"{text(question.f)} is zero at {zero[0]:g}: no bias is small relative to it",

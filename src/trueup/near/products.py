@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
-from trueup.enclosure import enclose
 from trueup.errors import MissingExtra, NoUnbiasedEstimator, TrueupError
 from trueup.estimator import Estimator
 from trueup.formula.text import text
 from trueup.inverse import spectral
+from trueup.inverse.ranges import Walk
 from trueup.inverse.separation import parted, separated
 from trueup.near.component import Factor, Term
 from trueup.near.construct import construct, exact
@@ -240,7 +240,7 @@ def _same_sign(f: sympy.Expr, near: Sequence[Product], box: Mapping[sympy.Symbol
 
 
 def _range(expr: sympy.Expr, box: Mapping[sympy.Symbol, Any]) -> tuple[float, float]:
-    low, high = enclose(expr, _cells(expr, box))
+    low, high, _ = Walk(_cells(expr, box)).range(expr)
     return float(low.min()), float(high.max())
 
 

@@ -20,10 +20,9 @@ from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.formula.opaque import Opaque
-from trueup.inverse.inside import inside
 from trueup.inverse.jets import derivative
 from trueup.inverse.least_norm import prior_name
-from trueup.inverse.regularity import singularities
+from trueup.inverse.smooth import breaks, inside
 from trueup.kernels.evaluate import evaluate
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ class Question:
         """The points of the domain at which f is not smooth."""
         if self.smooth or self.f.has(Opaque):
             return ()
-        found = singularities(self.f, self.symbol, self.domain)
+        found = breaks(self.f, self.symbol, {self.symbol: Interval(*self.domain.bounds)})
         return tuple(sorted({s.point for s in found}))
 
     def truth(self, q: Floats) -> Floats:
@@ -229,7 +228,7 @@ _ROOM = sympy.Rational(999_999_999, 10**9)  # below what is allowed, whatever is
 def _between(question: Question, low: float, high: float) -> Question:
     """Return the question with f as it is between two points."""
     here = Interval(*(b if math.isfinite(b) else None for b in (low, high)))
-    f = inside(question.f, {question.symbol: here}, {question.symbol})
+    f = inside(question.f, {question.symbol: here}, frozenset({question.symbol}))
     return dataclasses.replace(question, f=f)
 
 

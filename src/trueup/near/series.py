@@ -18,11 +18,11 @@ import numpy as np
 import sympy
 
 from trueup.domain import Interval
-from trueup.enclosure import enclose
 from trueup.errors import TrueupError
 from trueup.formula.limits import is_long
 from trueup.inverse.jets import derivative
-from trueup.inverse.regularity import singularities
+from trueup.inverse.ranges import Walk
+from trueup.inverse.smooth import breaks
 from trueup.inverse.spectral import reciprocal
 from trueup.kernels.evaluate import evaluate
 from trueup.near.question import KINKED
@@ -186,7 +186,7 @@ class Exact:
         if not self.expr.has(*KINKED):
             return []
         stretch = Interval(*(b if math.isfinite(b) else None for b in (low, high)))
-        return [s.point for s in singularities(self.expr, self.symbol, stretch)]
+        return [s.point for s in breaks(self.expr, self.symbol, {self.symbol: stretch})]
 
     @cached_property
     def jet(self) -> tuple[sympy.Expr, ...]:
@@ -212,7 +212,7 @@ def bound_on(expr: sympy.Expr, symbol: sympy.Symbol, low: Floats, high: Floats) 
     """Return bounds on |expr| over cells."""
     if symbol not in expr.free_symbols:
         return np.full(np.shape(low), abs(float(expr)) * (1 + 2.0**-50))
-    least, greatest = enclose(expr, {symbol: (low, high)})
+    least, greatest, _ = Walk({symbol: (low, high)}).range(expr)
     return np.maximum(np.abs(least), np.abs(greatest))
 
 

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from trueup.enclosure.intervals import times
 from trueup.formula.opaque import Table
+from trueup.inverse.ranges import times
 from trueup.kernels.tape import BOOLEAN
 
 if TYPE_CHECKING:
