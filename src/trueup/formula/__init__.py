@@ -17,6 +17,5 @@
     substitution        values in place of symbols
     needs               what is divided by, and what a formula needs as it is written
     objections          what sympy cannot decide, as a reason
-    complex_values      a formula at complex numbers, with many digits
-    period, unkinked    does it repeat? · |·|, min, max and sign as cases
+    unkinked            |·|, min, max and sign as cases
 """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from itertools import islice, product
-from typing import TYPE_CHECKING, Any
+from itertools import combinations, islice, product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sympy
@@ -12,6 +12,7 @@ import sympy
 from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.formula.opaque import Opaque
+from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse import spectral
 from trueup.inverse.extended import Extended
@@ -333,16 +334,75 @@ def check_as_written(f: Source, box: Box, tied: Sequence[Condition]) -> None:
 
 
 def _tails(component: Component) -> Iterator[str]:
-    for coordinate in component.coordinates:
-        for direction, end in ((1, "high"), (-1, "low")):
-            open_cells = [
-                c for c in coordinate.cells if math.isinf(float(getattr(c.operator, end)))
-            ]
-            if open_cells:
-                rate = min(c.noise.tail_rates[direction > 0] for c in open_cells)
-                if math.isinf(rate):  # a known number
-                    continue
-                yield from _tail(component, coordinate, direction, rate)
+    ways = [way for c in component.coordinates for way in _ways(c)]
+    for way in ways:
+        yield from _tail(component, way)
+    _check_rays(component, ways)
+
+
+class _Way(NamedTuple):
+    """A side on which a coordinate has no bound, and the rate of the noise's tail there."""
+
+    coordinate: Coordinate
+    direction: int
+    rate: float
+
+    @property
+    def symbol(self) -> sympy.Symbol:
+        return self.coordinate.symbol
+
+
+def _ways(coordinate: Coordinate) -> Iterator[_Way]:
+    """Yield the sides on which a coordinate has no bound, and is not a known number."""
+    for direction, end in ((1, "high"), (-1, "low")):
+        cells = [c for c in coordinate.cells if math.isinf(float(getattr(c.operator, end)))]
+        rate = min((c.noise.tail_rates[direction > 0] for c in cells), default=math.inf)
+        if not math.isinf(rate):
+            yield _Way(coordinate, direction, rate)
+
+
+def _far_out(component: Component, way: _Way) -> tuple[sympy.Expr, ...]:
+    """Return what f is far out on a side: where a condition ends the domain, what goes on there."""
+    if not isinstance(component, Extended) or component.outer is None or component.corners:
+        return (component.f,)
+    name, outer = way.symbol.name, component.outer.f
+    ends = any(c * way.direction < 0 for t in component.tied for n, c in t.terms if n == name)
+    if not ends or not isinstance(outer, sympy.Piecewise):
+        return (component.f,)
+    return tuple(expr for expr, _ in outer.args[:-1])
+
+
+_SLOPES = ((1, 1), (1, 2), (2, 1))
+
+
+def _check_rays(component: Component, ways: Sequence[_Way]) -> None:
+    """Refuse exponentials of several statistics that outgrow the noises where all are large."""
+    exponents = [e.args[-1] for e in component.f.atoms(sympy.exp, sympy.sinh, sympy.cosh)]
+    exponents += [p.exp * p.base for p in component.f.atoms(sympy.Pow) if p.exp.free_symbols]
+    symbols = {way.symbol for way in ways}
+    if not any(len(e.free_symbols & symbols) > 1 for e in exponents):
+        return
+    t = sympy.Dummy("t", real=True)
+    for (a, b), slopes in product(combinations(ways, 2), _SLOPES):
+        steps = {way.symbol: way.direction * k for way, k in zip((a, b), slopes, strict=True)}
+        if a.symbol == b.symbol or not _stays(component, steps):
+            continue
+        size = growth(at(component.f, {s: k * t for s, k in steps.items()}), t, 1)
+        if not size.below(a.rate * slopes[0] + b.rate * slopes[1], 0):
+            raise refusal(
+                text(component.f),
+                "it could not be shown not to outgrow the noises where "
+                f"{text(a.symbol)} and {text(b.symbol)} are large",
+                "bound the domain, or use less noise",
+                proved=False,
+            )
+
+
+def _stays(component: Component, steps: Mapping[sympy.Symbol, int]) -> bool:
+    """Whether steps on and on in a direction do not leave what conditions allow."""
+    named = {s.name: k for s, k in steps.items()}
+    sums = (sum(c * named.get(n, 0) for n, c in t.terms) for t in tied_of(component))
+    return all(total >= 0 for total in sums)
 
 
 def growing(component: Component, coordinate: Coordinate) -> sympy.Expr:
@@ -357,13 +417,13 @@ def grows_like_f(component: Component) -> bool:
     return not component.waves and all(map(is_lattice, component.coordinates))
 
 
-def _tail(
-    component: Component, coordinate: Coordinate, direction: int, rate: float
-) -> Iterator[str]:
+def _tail(component: Component, way: _Way) -> Iterator[str]:
+    coordinate, direction, rate = way
     f, symbol, statistic = component.f, coordinate.symbol, coordinate.cells[0].symbol
     noise, side = coordinate.cells[0].noise, "right" if direction > 0 else "left"
     orders = (0,) if is_lattice(coordinate) else (0, 1)
-    sizes = [growth(derivative(f, symbol, n), symbol, direction) for n in orders]
+    parts = _far_out(component, way)
+    sizes = [growth(derivative(e, symbol, n), symbol, direction) for n in orders for e in parts]
     if not all(size.below(rate, 0) for size in sizes):
         sharp = any(size.sharp and size.formal for size in sizes if not size.below(rate, 0))
         how = "it outgrows" if sharp else "it could not be shown not to outgrow"
@@ -375,7 +435,7 @@ def _tail(
             f"bound the domain on the {side}{less}",
             proved=sharp,
         )
-    if grows_like_f(component) and sizes[0].raised(2).carried(rate):
+    if grows_like_f(component) and all(size.raised(2).carried(rate) for size in sizes):
         return
     g = growing(component, coordinate)
     size = growth(g, statistic, direction)
