@@ -206,7 +206,9 @@ class Part:
         for cell, coordinate in homes:
             like_f = grows_like_f(self.component)
             g = self.component.estimand if like_f else growing(self.component, coordinate)
-            left, right = (max(growth(g, cell.symbol, d).rate, 0.0) for d in (-1, 1))
+            rates = [growth(g, cell.symbol, d).rate for d in (-1, 1)]
+            # beyond a condition f goes on as a line: what it would be there does not count
+            left, right = (max(r, 0.0) if math.isfinite(r) else 0.0 for r in rates)
             found[cell.symbol] = (left, right)
         return found
 

@@ -113,10 +113,9 @@ def _smooth(component: Component) -> Iterator[str]:
     """Refuse what could not be shown to be smooth; yield what makes the variance infinite."""
     _real_powers(component)
     box = {c.symbol: domain_of(c) for c in component.coordinates}
-    own = dict.fromkeys(component.f.free_symbols - set(box), Interval()) | box
     orders = {c.symbol: order_of(c) for c in component.coordinates if is_rough(c)}
     left = []
-    for found in troubles(component.f, own, orders, tied_of(component)):
+    for found in troubles(component.f, box, orders, tied_of(component)):
         if found.kind is Kind.MILD:
             yield from _mild(component, found)
         else:

@@ -362,6 +362,10 @@ class Walk:
             size = real_power(_size(base), self.range(exponent))
             return Range(-size.high, size.high, size.sure)
         found = real_power(base, self.range(exponent))
+        if not exponent.is_number:  # negative numbers have powers at integers
+            most = real_power(_size(base), self.range(exponent)).high
+            low = np.where(base.low < 0, -most, found.low)
+            found = Range(low, np.where(base.low < 0, most, found.high), found.sure)
         if self._is_free(expr.base):
             return found
         return found._replace(sure=found.sure & (base.low > 0))

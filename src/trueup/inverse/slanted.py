@@ -21,7 +21,6 @@ from trueup.exact import symbolic
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse.extended import Unextended
-from trueup.inverse.smooth import sign
 from trueup.inverse.tidy import is_tidy
 from trueup.kernels.evaluate import evaluate
 
@@ -131,27 +130,15 @@ def side_of(joint: Joint, f: sympy.Expr, condition: Condition) -> Side:
 
 def _across(joint: Joint, f: sympy.Expr, side: Side) -> sympy.Expr:
     """Return f beyond a bound: f(b) + δ·k/(1 + θ·k/b), k the distance beyond it."""
-    edge = at(f, {side.symbol: side.bound})
+    edge, before = (at(f, {side.symbol: side.bound - k * side.side}) for k in (0, 1))
     if joint.is_whole:
-        step = edge - at(f, {side.symbol: _before(joint, side)})
+        step = edge - before
     else:  # C¹ along both: the slope of k is that of the bound
         step = side.side * at(f.diff(side.symbol), {side.symbol: side.bound})
     size, theta = _size(joint, side), bend(joint, side)
     if size is sympy.oo:
         return _tidied(edge) + _tidied(step) * side.beyond
     return _tidied(edge) + _tidied(step * size) * side.beyond / (size + theta * side.beyond)
-
-
-def _before(joint: Joint, side: Side) -> sympy.Expr:
-    """Return the integer before a bound, or the other end of the statistic if that is nearer."""
-    own = joint.statistics[side.symbol.name].domain
-    end, before = (own.low if side.side > 0 else own.high), side.bound - side.side
-    if math.isinf(end):
-        return before
-    box = {s.symbol: s.domain.integers() for s in joint.own}
-    if sign(side.side * (before - symbolic(end)), box, strict=False) > 0:
-        return before
-    return (sympy.Max if side.side > 0 else sympy.Min)(before, symbolic(end))
 
 
 def _tidied(expr: sympy.Expr) -> sympy.Expr:

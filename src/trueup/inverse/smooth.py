@@ -17,7 +17,7 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.domain import Interval
-from trueup.formula.substitution import at, decimal, real, real_at
+from trueup.formula.substitution import at, decimal, is_defined, real, real_at
 from trueup.formula.unkinked import without_kinks
 from trueup.inverse.cells import (
     FAR,
@@ -30,6 +30,7 @@ from trueup.inverse.cells import (
     told,
     undecided,
 )
+from trueup.inverse.finite import values_of
 from trueup.inverse.jets import derivative
 from trueup.inverse.points import ALIKE, DIGITS, KINKED, Kind, Line, Trouble, chosen, exact, place
 from trueup.inverse.ranges import Cells, Floats, Mask, Walk, difference
@@ -69,8 +70,12 @@ def sign(
         return 0
     for side in (1, -1) if _hint(expr, own) >= 0 else (-1, 1):
         wanted = _Sign(expr, side, strict, continuous, refutable=not tied)
-        if not undecided(Question(wanted.check, own, lattice(own), None, tied)):
-            return 0 if wanted.refuted else side
+        left = undecided(Question(wanted.check, own, lattice(own), None, tied))
+        if not left and not wanted.refuted:
+            return side
+    factored = sympy.factor(decimal(expr)) if expr.is_polynomial(*own) else expr
+    if isinstance(factored, (sympy.Mul, sympy.Pow)) and factored != expr:  # a square shows its sign
+        return sign(factored, box, strict=strict, tied=tied, continuous=continuous)
     return 0
 
 
@@ -318,7 +323,8 @@ def troubles(
     """Yield where f could not be shown to be smooth on a box; nothing if it is.
 
     ``orders`` says up to which derivative f matters along each statistic under continuous noise;
-    along all others f must be defined. True values meet the conditions of ``tied``.
+    along all others f must be defined. What is not in the box may be any number. True values meet
+    the conditions of ``tied``.
 
     Examples
     --------
@@ -329,7 +335,8 @@ def troubles(
     >>> list(troubles(1 / q, {q: Interval(1, None)}, {q: 2}))
     []
     """
-    yield from _Proof(f, box, orders, tuple(tied)).troubles()
+    anywhere = dict.fromkeys(f.free_symbols - set(box), Interval())
+    yield from _Proof(f, {**anywhere, **box}, orders, tuple(tied)).troubles()
 
 
 def breaks(f: sympy.Expr, symbol: sympy.Symbol, box: Box, order: int = 2) -> list[Trouble]:
@@ -429,9 +436,14 @@ class _Proof:
     def _held(self, points: dict[sympy.Symbol, sympy.Expr]) -> Iterator[Trouble]:
         """Yield what is wrong where some statistics have values of their own."""
         f = at(self.f, points)
-        if f.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo) or (
-            f.is_number and real(f, most=400) is None
-        ):
+        compared = [t for t in self.f.atoms(Relational) if t.free_symbols <= set(points)]
+        if self.f.free_symbols <= set(points):
+            defined = is_defined(self.f, points) and real(f, most=400) is not None
+            columns = {s: np.array([float(v)]) for s, v in points.items()}
+            defined = defined and not values_of(self.f, columns)[1].any()
+        else:
+            defined = all(is_defined(difference(t), points) for t in compared)
+        if not defined or f.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
             yield Trouble(Kind.UNDEFINED, None, None, where=points)
             return
         box = {s: d for s, d in self.box.items() if s not in points}
