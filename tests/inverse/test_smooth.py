@@ -152,6 +152,13 @@ def test_signs_that_may_vanish():
     assert sign(parse("log(a - 5)"), box, strict=False) == 0
 
 
+def test_a_sign_needs_values_but_not_continuity():
+    assert sign(parse("where(a < 2, 1, a)"), {a: Interval(1, None)}) == 1
+    assert sign(parse("where(a < 2, log(a - 5)**2 + 1, a)"), {a: Interval(1, None)}) == 0
+    assert sign(parse("(-1)**a + 2"), {a: Interval(1, None)}) == 0
+    assert sign(parse("(-1)**a + 2"), {a: Integers(1, None)}) == 1
+
+
 def test_signs_under_conditions():
     tied = conditions("s <= n")[1]
     assert sign(n - s, {s: POSITIVE, n: POSITIVE}, strict=False, tied=tied) == 1

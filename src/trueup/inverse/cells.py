@@ -79,10 +79,11 @@ class Question(NamedTuple):
     suspects: tuple[sympy.Expr, ...] | None = None
     tied: Sequence[Condition] = ()
     analytic: bool = False
+    integers: frozenset[sympy.Symbol] | None = None
 
     def walk(self, cells: Cells) -> tuple[Walk, Mask]:
         """Return the walk over cells, and which cells meet the conditions somewhere."""
-        walk = Walk(cells, self.free, analytic=self.analytic)
+        walk = Walk(cells, self.free, analytic=self.analytic, integers=self.integers)
         return walk, told(walk, self.tied)
 
 

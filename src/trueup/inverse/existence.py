@@ -114,6 +114,8 @@ def _smooth(component: Component) -> Iterator[str]:
     _real_powers(component)
     box = {c.symbol: domain_of(c) for c in component.coordinates}
     orders = {c.symbol: order_of(c) for c in component.coordinates if is_rough(c)}
+    if not orders and not any(map(is_lattice, component.coordinates)):
+        return  # known numbers: f is read where they are
     left = []
     for found in troubles(component.f, box, orders, tied_of(component)):
         if found.kind is Kind.MILD:
@@ -317,7 +319,7 @@ def check_as_written(f: Source, box: Box, tied: Sequence[Condition]) -> None:
         if need.divides and need.expr.is_rational_function(*symbols):
             continue
         always = sympy.Piecewise((need.expr, need.where), (sympy.S.One, True))
-        found = sign(always, box, strict=need.divides, tied=tied, continuous=False)
+        found = sign(always, box, strict=need.divides, tied=tied, defined=False)
         if found > 0 or (found and need.divides):
             continue
         what = f"{text(need.expr)} must not be {'0' if need.divides else 'negative'}"

@@ -284,6 +284,8 @@ class Walk:
         alone that is not decided on a cell is no fault, both its cases are looked at.
     analytic
         Whether ``sure`` asks for all derivatives too, along symbols that are not free.
+    integers
+        The free symbols that are integers: all of them if it is None.
 
     Examples
     --------
@@ -294,11 +296,17 @@ class Walk:
     """
 
     def __init__(
-        self, cells: Cells, free: frozenset[sympy.Symbol] = frozenset(), *, analytic: bool = False
+        self,
+        cells: Cells,
+        free: frozenset[sympy.Symbol] = frozenset(),
+        *,
+        analytic: bool = False,
+        integers: frozenset[sympy.Symbol] | None = None,
     ) -> None:
         shapes = [np.shape(end) for ends in cells.values() for end in ends]
         self.all: Mask = np.ones(np.broadcast_shapes((1,), *shapes), dtype=bool)
         self.free, self.analytic = free, analytic
+        self.integers = free if integers is None else integers
         self.memo: dict[sympy.Basic, Range] = {}
         for symbol, (low, high) in cells.items():
             self.memo[symbol] = _bounded(self._full(low), self._full(high), self.all)
@@ -372,7 +380,7 @@ class Walk:
 
     def _is_whole(self, exponent: sympy.Expr) -> bool:
         """Whether an exponent is always a whole number: (−1)ⁿ is real at these."""
-        whole = {s: sympy.Dummy(integer=True) for s in self.free}
+        whole = {s: sympy.Dummy(integer=True) for s in self.integers}
         return bool(exponent.xreplace(whole).is_integer)
 
     def _extremum(self, expr: sympy.Expr) -> Range:

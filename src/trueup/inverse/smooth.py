@@ -47,12 +47,12 @@ def sign(
     *,
     strict: bool = True,
     tied: Sequence[Condition] = (),
-    continuous: bool = True,
+    defined: bool = True,
 ) -> int:
     """Return the sign that an expression is proven to have on a closed box, 0 if undecided.
 
-    It must be defined and continuous there, unless ``continuous`` is False: then it has that sign
-    where it is defined. With ``strict=False`` it may also be zero in places.
+    It must be defined there, unless ``defined`` is False: then it has that sign where it is. With
+    ``strict=False`` it may also be zero in places.
 
     Examples
     --------
@@ -69,13 +69,14 @@ def sign(
     if not expr.free_symbols <= set(own):
         return 0
     for side in (1, -1) if _hint(expr, own) >= 0 else (-1, 1):
-        wanted = _Sign(expr, side, strict, continuous, refutable=not tied)
-        left = undecided(Question(wanted.check, own, lattice(own), None, tied))
+        wanted = _Sign(expr, side, strict, defined, refutable=not tied)
+        asked = Question(wanted.check, own, frozenset(own), tied=tied, integers=lattice(own))
+        left = undecided(asked)
         if not left and not wanted.refuted:
             return side
     factored = sympy.factor(decimal(expr)) if expr.is_polynomial(*own) else expr
     if isinstance(factored, (sympy.Mul, sympy.Pow)) and factored != expr:  # a square shows its sign
-        return sign(factored, box, strict=strict, tied=tied, continuous=continuous)
+        return sign(factored, box, strict=strict, tied=tied, defined=defined)
     return 0
 
 
@@ -86,7 +87,7 @@ class _Sign:
     expr: sympy.Expr
     side: int
     strict: bool
-    continuous: bool
+    defined: bool
     refutable: bool
     refuted: bool = False
 
@@ -97,9 +98,7 @@ class _Sign:
         self.refuted = self.refutable and bool((most < 0).any())
         if self.refuted:
             return walk.all
-        found: Mask = ((least > 0) if self.strict else (least >= 0)) & (
-            sure | (not self.continuous)
-        )
+        found: Mask = ((least > 0) if self.strict else (least >= 0)) & (sure | (not self.defined))
         return found
 
 
@@ -136,10 +135,10 @@ def monotone(f: sympy.Expr, symbol: sympy.Symbol, box: Box) -> int:
     if symbol not in own or not is_continuous(f, own):
         return 0
     slope = derivative(without_kinks(f), symbol, 1)
-    found = sign(slope, own, strict=False, continuous=False)
+    found = sign(slope, own, strict=False, defined=False)
     if not found and slope.is_rational_function(*own):
         slope = sympy.factor(sympy.together(slope))
-        found = sign(slope, own, strict=False, continuous=False)
+        found = sign(slope, own, strict=False, defined=False)
     return found
 
 

@@ -117,14 +117,14 @@ def _is_positive_above(
     if sign(base, box) > 0:
         return True
     first = real(at(base, {q: sympy.Rational(Fraction(start))}))
-    return first == 0 and sign(sympy.diff(base, q), box, continuous=False) > 0
+    return first == 0 and sign(sympy.diff(base, q), box, defined=False) > 0
 
 
 def _is_never_negative(expr: sympy.Expr, box: dict[sympy.Symbol, Interval]) -> bool:
     """Prove a formula never negative on the box, as it stands or brought together."""
-    if sign(expr, box, strict=False, continuous=False) > 0:
+    if sign(expr, box, strict=False, defined=False) > 0:
         return True
     if not _is_simple(expr):
         return False
     whole = sympy.factor(sympy.together(expr))
-    return sign(whole, box, strict=False, continuous=False) > 0
+    return sign(whole, box, strict=False, defined=False) > 0
