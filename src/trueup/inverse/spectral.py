@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import lru_cache
-from math import comb, factorial
 from typing import TYPE_CHECKING
 
 import sympy
 
 from trueup.errors import NoUnbiasedEstimator
 from trueup.inverse.separation import by_term
+from trueup.noise.series import Series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -280,7 +280,8 @@ def reciprocal(noise: Noise, c: sympy.Expr, order: int) -> tuple[sympy.Expr, ...
     >>> reciprocal(Gaussian(2), sympy.Integer(0), 4)
     (1, 0, -2, 0, 2)
     """
-    return _inverted(_moments(noise, c, order))
+    found = (1 / Series.of_moments(_moments(noise, c, order))).coefficients
+    return tuple(v if v.is_real else sum_parts(v) for v in map(sympy.sympify, found))
 
 
 def _moments(noise: Noise, c: sympy.Expr, order: int) -> list[sympy.Expr]:
@@ -295,17 +296,9 @@ def _moments(noise: Noise, c: sympy.Expr, order: int) -> list[sympy.Expr]:
         )
     if not (c.is_real or sympy.re(c).is_zero):  # growing waves: exact complex numbers only clutter
         m = [value.evalf(30) for value in m]
+    elif order > _SHORT and not m[0].free_symbols and (m[order] / m[0]).has(sympy.exp):
+        m = [value.evalf(60) for value in m]
     return m[: order + 1]
-
-
-def _inverted(m: list[sympy.Expr]) -> tuple[sympy.Expr, ...]:
-    """Return the coefficients of one over the series Σ mⱼ tʲ/j!."""
-    nu: list[sympy.Expr] = [1 / m[0]]
-    for n in range(1, len(m)):
-        total = sympy.Add(*(comb(n, j) * nu[j] * m[n - j] for j in range(n)))
-        nu.append(sympy.expand(-total / m[0]))
-    nu = [v if v.is_real else sum_parts(v) for v in nu]
-    return tuple(v / factorial(j) for j, v in enumerate(nu))
 
 
 def _vanishes(value: sympy.Expr, slope: sympy.Expr, c: sympy.Expr) -> bool:
@@ -318,6 +311,9 @@ def _vanishes(value: sympy.Expr, slope: sympy.Expr, c: sympy.Expr) -> bool:
     size, reach = (abs(sympy.N(v, 20)) for v in (value, c * slope))
     return bool(size <= _DIGITS * reach)
 
+
+_SHORT = 2
+"""Up to this order series in exponentials stay short; of a higher order they have 60 digits."""
 
 _DIGITS = 1e-14
 """How near a frequency has to be to a zero of M, relative to its size, to be taken for it."""

@@ -35,7 +35,6 @@ from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.transforms import HINT, Transform, inverse_values, read_transform
 from trueup.mechanisms.whole_numbers import Whole, exact_total, float_above, step_under
 from trueup.noise import Gaussian, Laplace
-from trueup.noise.elementwise import with_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -245,6 +244,8 @@ class Policy:
 
 def _each(record: ArrayLike, bound: Callable[[Fraction], Fraction]) -> Any:
     """Return a bound for each record, as the next double above it; NaN for what is no record."""
+    if isinstance(record, np.ma.MaskedArray):
+        raise TrueupError("records are a masked array", "fill it, or compress it")
     plain = isinstance(record, (list, tuple))  # an array would bring them all to one kind
     values = np.array(record, dtype=object) if plain else np.asarray(record)
 
@@ -257,11 +258,8 @@ def _each(record: ArrayLike, bound: Callable[[Fraction], Fraction]) -> Any:
         return float_above(bound(Fraction(high) + Fraction(low)))
 
     if values.ndim == 0:
-        return with_mask(math.nan if np.ma.is_masked(record) else at(values[()]), [record])
-    hidden = np.ma.getmaskarray(record) if np.ma.isMaskedArray(record) else np.zeros(values.shape)
-    flat = zip(values.ravel().tolist(), hidden.ravel().tolist(), strict=True)
-    losses = np.array([math.nan if masked else at(r) for r, masked in flat])
-    return with_mask(losses.reshape(values.shape), [record])
+        return at(values[()])
+    return np.array([at(r) for r in values.ravel().tolist()]).reshape(values.shape)
 
 
 # -- checks -------------------------------------------------------------------------------------

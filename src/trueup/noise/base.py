@@ -339,7 +339,8 @@ class Noise(metaclass=Family):
         _check_order(order, "order")
         if c.is_zero:
             return [symbolic(m) for m in self.moments(int(order))]
-        if not (self.rational and self._is_exact and not c.atoms(sympy.Float)):
+        long = c.atoms(sympy.Float, sympy.Function)  # series in log 2 become long
+        if long or not (self.rational and self._is_exact):
             values = self._digits(c, order)
             digits = self._kept_digits(c, values[0])
             return [symbol_of(value, digits) for value in values]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,15 +30,17 @@ def evaluate(formula: Formula, x: ArrayLike, name: str) -> Any:
     values = reals(x, name)
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         result = np.asarray(formula(values), dtype=np.float64)
-    return with_mask(result if result.ndim else result.item(), [x])
+    return result if result.ndim else result.item()
 
 
 def reals(x: ArrayLike, name: str) -> Floats:
-    """Return x as an array of floats, NaN where it is masked, or refuse what is no real numbers."""
+    """Return x as an array of floats, or refuse what is no real numbers."""
     if isinstance(x, np.ma.MaskedArray):
-        hidden = np.ma.getmaskarray(x)
-        zero = np.zeros((), x.dtype)  # what lies under a mask is not looked at
-        return np.where(hidden, np.nan, reals(np.where(hidden, zero, x.data), name))
+        raise TrueupError(
+            f"{name} is a masked array, of which {int(np.sum(np.ma.getmaskarray(x)))} entries are "
+            "masked",
+            "fill it, e.g. with NaN, or compress it",
+        )
     try:
         raw = np.asarray(x)
         if raw.dtype.kind in "biufO" and x is not None:
@@ -47,25 +49,6 @@ def reals(x: ArrayLike, name: str) -> Floats:
         pass
     hint = f"give {name} as a number or an array of numbers"
     raise TrueupError(f"{name} must be real numbers, got {x!r}", hint)
-
-
-def with_mask(result: Any, values: Sequence[Any]) -> Any:
-    """Return results masked where any of the values is, plain ones if no value has a mask.
-
-    Examples
-    --------
-    >>> with_mask(np.array([1.0, 2.0]), [np.ma.array([5, 6], mask=[False, True])])
-    masked_array(data=[1.0, --],
-                 mask=[False,  True],
-           fill_value=1e+20)
-    """
-    masks = [np.ma.getmaskarray(v) for v in values if isinstance(v, np.ma.MaskedArray)]
-    if not masks:
-        return result
-    hidden = np.zeros(np.shape(result), bool)
-    for mask in masks:
-        hidden |= mask
-    return np.ma.MaskedArray(result, mask=hidden)
 
 
 LARGEST_DRAWN = 1e15
