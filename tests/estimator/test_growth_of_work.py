@@ -252,3 +252,18 @@ def test_a_long_numerator_in_two_statistics_is_multiplied_out_and_not_factored()
     place = {a: sympy.Rational(7, 3), b: sympy.Rational(-2, 5)}
     assert found.is_Mul
     assert found.subs(place) == change.subs(place)
+
+
+@pytest.mark.parametrize(
+    ("formula", "base"), [("exp(q/3)*q**4", math.exp(1 / 3)), ("3**q*q**4", 3)]
+)
+def test_high_powers_beside_exponentials_are_numbers(formula, base):
+    """Series of M in exponentials, or in logarithms, had a hundred thousand parts."""
+    with at_most(LITTLE):
+        estimator = tu.unbiased(formula, tu.Uniform(2))
+        nodes, weights = np.polynomial.legendre.leggauss(40)
+        x = 0.7 + nodes
+        exact = 0.7**4 * base**0.7
+        assert estimator(x) @ weights / 2 == pytest.approx(exact, rel=1e-12)
+        spread = (estimator(x) - exact) ** 2 @ weights / 2
+        assert estimator.variance(x) @ weights / 2 == pytest.approx(spread, rel=1e-9)
