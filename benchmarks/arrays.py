@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import trueup as tu
-from trueup.kernels.sweep import cores
+from trueup.kernels.blocks import cores
 
 ROWS = 20_000_000
 BOTH = ("value", "stderr")

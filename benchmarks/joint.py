@@ -15,7 +15,7 @@ import numpy as np
 
 import trueup as tu
 from arrays import versus
-from trueup.kernels.sweep import cores
+from trueup.kernels.blocks import cores
 
 ROWS = 10_000_000
 

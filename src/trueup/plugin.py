@@ -17,7 +17,7 @@ from trueup.inverse.jets import derivative
 from trueup.inverse.points import Kind, Trouble
 from trueup.inverse.quadrature import reach
 from trueup.inverse.smooth import breaks
-from trueup.kernels.evaluate import value_at
+from trueup.kernels.blocks import value_at
 from trueup.noise.operator import IDENTITY, Branch, Operator
 
 if TYPE_CHECKING:

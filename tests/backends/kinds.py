@@ -113,8 +113,6 @@ KINDS: dict[str, Callable[[], Kind]] = {
     "Laplace between bounds": lambda: one("log(q)", tu.Laplace(0.7), (1, 50)),
     "logistic": lambda: one("1/(1 + exp(-q))", tu.Laplace(0.3)),
     "roots and powers": lambda: one("sqrt(q) + q**(1/3) + atan(q) + tanh(q)", LAPLACE, (1, 50)),
-    "degree 4": lambda: one("1/q", LAPLACE, (1, None), extension=4),
-    "degree 10": lambda: one("log(q)", LAPLACE, (1, 50), extension=10),
     "discrete Laplace by formula": lambda: one("1/n", DISCRETE, (1, None), WHOLE),
     "discrete Laplace with kinks": lambda: one("max(n, 3) + where(n > 7, n**2, sqrt(n))", DISCRETE,
         (1, 199), WHOLE),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import sympy
 
 import trueup as tu
 from trueup.inverse.extended import first_that_holds
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 
 NOISE = {"s": tu.DiscreteLaplace(2), "n": tu.DiscreteLaplace(3)}
 S, N = sympy.symbols("s n", real=True)
@@ -21,33 +19,6 @@ SLANTED = [
     ("s/(n + 2)", "2 <= s <= 2*n + 1, n >= 3", {}),
     ("s/n", "s <= n, n >= 1", {}),
 ]
-
-
-@pytest.mark.parametrize("what", ["value", "variance"])
-@pytest.mark.parametrize(("f", "domain", "options"), SLANTED, ids=str)
-def test_a_table_of_small_counts_has_the_values_of_the_formula(
-    f: str, domain: str, options: dict[str, Any], what: str
-) -> None:
-    """Where there is a table, rows beyond it are left out; 40 is within it, 300 beyond."""
-    est = tu.unbiased(f, NOISE, domain, **options)
-    asked = est if what == "value" else est.variance
-    (component,) = est._inverse.components
-    lows = [float(cell.operator.low) for cell in component.cells]
-    for region in component.regions():
-        quick = component.quick(region, what)
-        if quick is None:
-            continue
-        axes = [
-            np.array([-2.0] if branch else [low + 1, low + 2, low + 5, low + 40, low + 300])
-            for low, branch in zip(lows, region, strict=True)
-        ]
-        s, n = (axis.ravel() for axis in np.meshgrid(*axes))
-        found, expected = evaluate(quick, {S: s, N: n}), asked(s=s, n=n)
-        told = ~np.isnan(found)
-        assert told[(s < 60) & (n < 60)].all()
-        assert found[told] == pytest.approx(expected[told], rel=1e-12)
-    tables = sum(component.quick(region, what) is not None for region in component.regions())
-    assert tables == (0 if lows[0] == -np.inf else 3 if options else 2)
 
 
 @pytest.mark.parametrize("what", ["value", "variance"])

@@ -56,7 +56,7 @@ def plain(tape: Any, given: Limits, x: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         (found,) = run(tape, [x], ops)
     inside = np.abs(x) <= given.inputs
-    if given.tiny:
+    if 0 in given.tiny:
         inside &= (np.abs(x) >= 1 / given.inputs) | (x == 0)
     return np.where(inside, found, np.nan)
 

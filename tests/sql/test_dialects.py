@@ -7,7 +7,6 @@ import itertools
 import math
 import re
 import sys
-from fractions import Fraction
 from typing import Any
 
 import mpmath
@@ -26,7 +25,6 @@ from extras import needs
 from trueup.formula.operations import FUNCTIONS, Operation
 from trueup.kernels.grid import Grid
 from trueup.kernels.tape import Step, Tape
-from trueup.noise.extension import LaguerreExtension
 from trueup.sql.dialects import DIALECTS, dialect_of
 from trueup.sql.glot import number
 from trueup.sql.magnitudes import ANYTHING, span, spans
@@ -201,33 +199,6 @@ def test_an_engine_has_no_function_unless_stated(monkeypatch: pytest.MonkeyPatch
             rewrite(tape, dialect)
         rich = dataclasses.replace(dialect, has=dialect.has | {"erf"})
         assert spans(rewrite(tape, rich), [span(0.0, 1.0)])[-1] == ANYTHING
-
-
-def laguerre(k: int, t: Fraction) -> list[Fraction]:
-    """Lag₀(t) … Lagₖ(t), exactly."""
-    values = [Fraction(1), 1 - t]
-    for n in range(1, k):
-        values.append(((2 * n + 1 - t) * values[n] - n * values[n - 1]) / (n + 1))
-    return values[: k + 1]
-
-
-@pytest.mark.parametrize("degree", [2, 7, 20, 40])
-def test_extensions_keep_their_digits(degree: int) -> None:
-    """Σ cₙLagₙ(t) in powers of t has lost all digits long before degree 40."""
-    points = [float(t) for t in (*np.linspace(0, 150, 151), *np.geomspace(1e-6, 1e5, 50))]
-    series = [LaguerreExtension(degree, j, x) for j in (1, 2)]
-    texts = [render(of(s, x), {}, "sqlite") for s in series]
-    for s, got in zip(series, engine("sqlite").select({"x": points}, texts), strict=True):
-        for t, value in zip(points, got, strict=True):
-            basis = laguerre(degree, Fraction(t))
-            terms = [c * p for c, p in zip(s.coefficients, basis, strict=True)]
-            assert abs(Fraction(value) - sum(terms)) <= Fraction(1e-13) * sum(map(abs, terms))
-
-
-def test_extensions_of_high_degree_are_refused() -> None:
-    est = tu.unbiased("1/q", tu.Laplace(1), (1, None), extension=41)
-    with pytest.raises(tu.TrueupError, match="degree 41 is too long for SQL, at most 40"):
-        est.sql()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -18,13 +18,13 @@ import narwhals as nw
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Table
 from trueup.kernels.grid import nearest
-from trueup.kernels.laguerre import factored
+from trueup.kernels.tape import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from trueup.kernels.grid import Grid, Part
-    from trueup.kernels.tape import Step, Tape
+    from trueup.kernels.tape import Tape
 
 Expr: TypeAlias = Any
 """An expression of narwhals, or of Polars."""
@@ -48,11 +48,9 @@ def expression(tape: Tape, inputs: Sequence[Expr], home: Any = None) -> Expr:
     0.125
     """
     _check_size(tape)
-    registers: list[Any] = []
     home = _home(inputs[0]) if home is None else home
-    for node in tape.steps:
-        registers.append(_apply(node, [registers[a] for a in node.args], inputs, home))
-    return _lifted(registers[tape.outputs[0]], home)
+    number = {"const": lambda c: home.lit(c, home.Float64()), "truth": home.lit}
+    return run(tape, inputs, _OPERATIONS | number)[0]
 
 
 def _home(expression: Any) -> Any:
@@ -62,31 +60,18 @@ def _home(expression: Any) -> Any:
 
 def _check_size(tape: Tape) -> None:
     sizes: list[int] = []
-    for node in tape.steps:
-        sizes.append(1 + sum(sizes[a] for a in node.args))
-    if sizes[tape.outputs[0]] > MOST:
+    for step in tape.steps:
+        sizes.append(1 + sum(sizes[a] for a in step.args))
+    size = sizes[tape.outputs[0]]
+    if size > MOST:
         raise TrueupError(
-            f"the formula is too long for an expression ({sizes[tape.outputs[0]]} operations)",
+            f"the formula is too long for an expression ({size} operations)",
             "collect the frame first: in memory it goes through the kernels",
         )
 
 
-def _apply(node: Step, args: list[Any], inputs: Sequence[Expr], home: Any) -> Any:
-    if node.op == "input":
-        return inputs[node.data]
-    if node.op in ("const", "truth"):
-        return node.data
-    if node.op == "laguerre":
-        return _laguerre(node.data, args[0])
-    if node.op == "call":
-        return _table(node.data, args)
-    return _OPERATIONS[node.op](*(_lifted(a, home) for a in args))
-
-
 def _lifted(value: Any, home: Any) -> Any:
-    if not isinstance(value, (bool, float, int)):
-        return value
-    return home.lit(value) if isinstance(value, bool) else home.lit(value, home.Float64())
+    return home.lit(value, home.Float64()) if isinstance(value, (float, int)) else value
 
 
 # -- functions that narwhals lacks -----------------------------------------------------------------
@@ -172,18 +157,14 @@ def _sign(x: Expr) -> Expr:
     return _where(x > 0, 1.0, _where(x < 0, -1.0, 0.0))
 
 
-def _laguerre(coefficients: tuple[float, ...], t: Expr) -> Expr:
-    """Return Σ cₙ Lagₙ(t) as a product over its zeros: short, and no digits are lost."""
-    c, real, pairs = factored(coefficients)
-    total: Any = c
-    for root in real:
-        total = total * (t - root)
-    for re, im in pairs:
-        total = total * ((t - re) * (t - re) + im * im)
-    return _lifted(total, _home(t))
+def _laguerre(coefficients: Sequence[float], t: Expr) -> Expr:
+    raise TrueupError(
+        f"an extension of degree {len(coefficients) - 1} cannot run inside an engine",
+        "collect the frame first: in memory it goes through the kernels",
+    )
 
 
-def _table(implementation: Any, args: Sequence[Expr]) -> Expr:
+def _table(implementation: Any, *args: Expr) -> Expr:
     """Return a table as cases, halved and halved again; other Python functions are refused."""
     if not isinstance(implementation, Table):
         name = getattr(implementation, "__name__", "it")
@@ -219,6 +200,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "or": operator.or_,
     "not": operator.invert,
     "where": _where,
+    "laguerre": _laguerre,
+    "call": _table,
     "max": lambda a, b: _home(a).max_horizontal(a, b),
     "min": lambda a, b: _home(a).min_horizontal(a, b),
     **{name: getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
@@ -274,7 +257,7 @@ def _regions(
     """Return a part as cases: below, inside or above each bound."""
     if len(chosen) == len(part.bounds):
         own = [inputs[i] for i in part.reads]
-        return expression(part.piece(chosen).tape, own, _home(inputs[0]))
+        return expression(part.piece(chosen).guarded, own, _home(inputs[0]))
     bound = part.bounds[len(chosen)]
     x, result = inputs[bound.input], _regions(part, inputs, integers, (*chosen, 0))
     whole = bound.input in integers

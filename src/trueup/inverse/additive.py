@@ -91,10 +91,6 @@ class Additive(Extended):
             value = value**2 - self._square.beyond(region)
         return first_that_holds([(value, beyond)], lambda: getattr(self.main, what)(region))
 
-    def quick(self, region: Region, what: str) -> sympy.Expr | None:
-        """Return None: its formulas are short."""
-        return None
-
     def beyond(self, region: Region) -> sympy.Expr:
         """Return g where the published point does not fulfil the condition."""
         total = self._sum

@@ -175,10 +175,6 @@ class Component:
         plain = type(self) is Component and not self.waves
         return plain and all(c.noise.lattice for c in self.cells) and not is_tidy(self.f)
 
-    def quick(self, region: Region, what: str) -> sympy.Expr | None:
-        """Return a formula that is fast, and not a number on few rows; None if there is none."""
-        return None
-
     def check_work(self) -> None:
         """Refuse an estimator that would take too long to write down."""
         if self.is_untidy_lattice and len(self.independent) < 2:

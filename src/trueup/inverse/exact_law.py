@@ -26,7 +26,7 @@ from trueup.inverse.on_values import OnValues
 from trueup.inverse.points import Trouble
 from trueup.inverse.smooth import breaks
 from trueup.inverse.tied_law import TiedLaw
-from trueup.kernels.evaluate import value_at
+from trueup.kernels.blocks import value_at
 from trueup.kernels.tape import MAX_OPERATIONS
 
 if TYPE_CHECKING:

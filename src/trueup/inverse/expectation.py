@@ -25,7 +25,7 @@ from trueup.inverse.growth import growth
 from trueup.inverse.jets import Jet
 from trueup.inverse.quadrature import Rule
 from trueup.inverse.spectral import Complex, Frequencies
-from trueup.kernels.evaluate import evaluate, program
+from trueup.kernels.blocks import evaluate
 from trueup.noise.extension import LaguerreExtension, orthogonal
 
 if TYPE_CHECKING:
@@ -461,15 +461,11 @@ def exactly(expr: sympy.Expr, truth: Truth) -> float:
     >>> exactly(q**4 - (q**2 - 1) * (q**2 + 1), {q: 1e9})
     1.0
     """
-    symbols = tuple(s for s in truth if s in expr.free_symbols)
-    values = [float(truth[s]) for s in symbols]
-    digits = program(expr, symbols).digits
-    value = math.nan if digits is None else digits(values)
-    if math.isfinite(value):
-        return value
-    return float(
-        evaluate(expr, {s: np.array([q]) for s, q in zip(symbols, values, strict=True)})[0]
-    )
+    values = {s: float(q) for s, q in truth.items() if s in expr.free_symbols}
+    value = at(expr, {s: sympy.Rational(q) for s, q in values.items()}).evalf(20)
+    if value.is_Float or value.is_Rational:
+        return float(value)
+    return float(evaluate(expr, {s: np.array([q]) for s, q in values.items()})[0])
 
 
 def _shown(truth: Truth) -> str:

@@ -20,7 +20,6 @@ from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse.component import Component, Region
 from trueup.inverse.holes import inverted, neighbours
-from trueup.kernels.grid import piece
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -109,37 +108,6 @@ class Extended(Component):
 
     def check_beyond(self) -> None:
         """Raise Unextended where f has no extension that can be evaluated."""
-
-    def quick(self, region: Region, what: str) -> sympy.Expr | None:
-        """Return the formula with a table of small counts in place of the long one near a bound."""
-        point = self._point(region)
-        place = {symbol: value for symbol, (value, _) in point.items()}
-        near = self._is_near(place)
-        if self.filled is not None:  # a convention is read at the bound of the count and beside it
-            inner = place[self.count] == self.count
-            near = sympy.Or(near, self.count <= self._low + 1) if inner else sympy.true
-        lows = {c.symbol: c.operator.low + 1 for c in self.cells if place[c.symbol] == c.symbol}
-        whole = all(c.noise.lattice for c in self.cells)
-        finite = all(low.is_finite for low in lows.values())
-        if near == sympy.false or self.corners or not whole:
-            return None
-        if not finite or not 0 < len(lows) <= 2:
-            return None
-        most = _SMALL if len(lows) == 2 else 4 * _SMALL
-        axes = np.meshgrid(*(np.arange(float(low), float(low) + most) for low in lows.values()))
-        columns = {s: axis.T.ravel() for s, axis in zip(lows, axes, strict=True)}
-        values = np.empty(most ** len(lows))
-        with np.errstate(all="ignore"):  # the piece that NumPy evaluates: the same digits
-            given = [columns.get(s, np.zeros_like(values)) for s in self.statistics]
-            piece(self._chosen(region, what), self.statistics).array.run(given, values)
-        index: sympy.Expr = sympy.Integer(0)
-        for symbol, low in lows.items():
-            index = index * most + (symbol - low)
-        small = sympy.And(*(symbol < low + most for symbol, low in lows.items()))
-        read = opaque("table", Table(0, tuple(values)))(index)
-        far = getattr(self.main, what)(region) if near != sympy.true else sympy.nan
-        cases = [(sympy.Piecewise((read, small), (sympy.nan, True), evaluate=False), near)]
-        return sympy.Piecewise(*cases, (far, True), evaluate=False)
 
     def _is_near(self, place: Symbols) -> sympy.Basic:
         """Return whether the inverse reads the extension, false where the region excludes it."""

@@ -11,7 +11,7 @@ from trueup.errors import NoUnbiasedEstimator
 from trueup.formula.needs import denominators
 from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -81,10 +81,6 @@ class WorkedOut:
             found: sympy.Expr = getattr(self.component, self.what)(region)
             return found
 
-    def quick(self, region: Region) -> sympy.Expr | None:
-        """Return a formula that is fast where most rows are, and not a number elsewhere."""
-        return self.component.quick(region, self.what)
-
 
 def reads_of(
     statistics: Sequence[sympy.Symbol],

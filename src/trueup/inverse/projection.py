@@ -25,7 +25,7 @@ from trueup.inverse import smooth
 from trueup.inverse.cells import halfway
 from trueup.inverse.jets import derivative
 from trueup.inverse.ranges import Walk
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.kernels.grid import Grid
 from trueup.noise.ratio_regions import reach
 

@@ -22,7 +22,7 @@ from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse.extended import Unextended
 from trueup.inverse.tidy import is_tidy
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
     from trueup.formula.linear import Condition

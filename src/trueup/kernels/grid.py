@@ -1,38 +1,29 @@
-"""Evaluate a function given region by region: each cell is below, inside or above its bounds."""
+"""A function given region by region: each statistic is below, inside or above its bounds."""
 
 from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.limits import is_long
-from trueup.formula.opaque import Opaque
+from trueup.kernels.blocks import Block, Program, is_total, sweep
+from trueup.kernels.calls import function
 from trueup.kernels.compiled import Compilation
-from trueup.kernels.evaluate import RepairedProgram
-from trueup.kernels.interpreted import BLOCK, scalar
-from trueup.kernels.sweep import cores, sweep
+from trueup.kernels.limits import Range, bounded, guarded, limits
 from trueup.kernels.tape import Tape, lower
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from trueup.kernels.sweep import Block, Run, Worker
 
 Region = tuple[int, ...]
 
 _SYMPY = threading.RLock()  # symbolic work is done by one thread at a time
-_MANY = 100_000  # rows from which it pays to use several threads
-_SHARED = 65_536  # rows per block of NumPy's then: threads wait for the interpreter in between
-_FEW = 4  # and more threads than this would only wait
 _MOST_WORK = 8_000  # regions times operations to be written down: a millisecond each, once
 _SHORT = 200  # parts up to which it pays to look for common factors
-
 
 Formula: TypeAlias = "tuple[Sequence[Bounds], tuple[int, ...], Callable[[Region], sympy.Expr]]"
 """The bounds of cells, the inputs that are read, and the expression on each region."""
@@ -56,42 +47,175 @@ class Bounds(NamedTuple):
     above: int
 
     def branch(self, x: float) -> int:
-        """Return the branch of one number (NaN counts as inside, and stays NaN there)."""
+        """Return the branch of one number."""
         if x <= self.low:
             return self.below
         return self.above if x >= self.high else 0
 
+    def range(self, branch: int, whole: bool) -> Range:
+        """Return between which numbers a branch lies."""
+        if branch:
+            return (-math.inf, self.low) if branch == self.below else (self.high, math.inf)
+        return self.low + whole, self.high - whole
+
 
 class Piece:
-    """One region's expression, ready for numbers and for arrays when asked for one."""
+    """One region's expression, ready for numbers and for arrays; NaN beyond its limits."""
 
-    def __init__(self, expr: sympy.Expr, inputs: tuple[sympy.Symbol, ...]) -> None:
+    def __init__(
+        self, expr: sympy.Expr, inputs: tuple[sympy.Symbol, ...], ranges: tuple[Range, ...]
+    ) -> None:
         tidy = expr if is_long(expr, _SHORT) else sympy.factor_terms(expr)
-        self.expr, self.inputs = expr, inputs
         self.tape: Tape = lower([tidy], inputs)
-        self.constant = self.tape.constant
-        self.total = not expr.has(Opaque)  # can be evaluated anywhere, if only to NaN
-        self.passes_nan = not expr.has(sympy.Piecewise, Opaque) and expr.free_symbols == {*inputs}
+        self.limits = limits(self.tape, ranges)
+        self.guarded = guarded(self.tape, self.limits)
+        self.is_total = is_total(self.tape)
 
     @cached_property
     def number(self) -> Callable[..., float]:
         """The expression as a function of numbers."""
-        return scalar(self.tape)
+        return function(self.guarded)
 
     @cached_property
-    def array(self) -> RepairedProgram:
-        """The expression as a program for arrays."""
-        return RepairedProgram(self.expr, self.inputs, self.tape)
+    def _within(self) -> Program:
+        return Program(bounded(self.tape, self.limits))
+
+    @cached_property
+    def _anywhere(self) -> Program:
+        return Program(self.guarded)
+
+    def block(self, columns: Sequence[Block], out: Block) -> None:
+        """Fill one block."""
+        most = -1.0 if self.limits.tiny else self.limits.inputs
+        inside = len(out) and all(c.max() <= most and c.min() >= -most for c in columns)
+        (self._within if inside else self._anywhere)(columns, out)
 
 
-@lru_cache(maxsize=1024)
-def piece(expr: sympy.Expr, inputs: tuple[sympy.Symbol, ...]) -> Piece:
-    """Return a piece, lowered once for all estimators that share it."""
-    return Piece(expr, inputs)
+piece = lru_cache(maxsize=1024)(Piece)
+"""A piece, lowered once for all estimators that share it."""
+
+
+class Part:
+    """One summand: the bounds of its cells and its expression on each region.
+
+    Where its statistics separate, ``products`` are what it is the sum of, each a list of factors
+    with their powers: those are evaluated.
+    """
+
+    def __init__(
+        self,
+        inputs: tuple[sympy.Symbol, ...],
+        whole: frozenset[int],
+        bounds: Sequence[Bounds],
+        reads: tuple[int, ...],
+        expression: Callable[[Region], sympy.Expr],
+        products: Products = (),
+    ) -> None:
+        self.products = [[(Part(inputs, whole, *f), n) for f, n in terms] for terms in products]
+        self.bounds, self.reads, self.whole = list(bounds), reads, whole
+        self.symbols = tuple(inputs[i] for i in reads)
+        self.expression = expression
+        self.pieces: dict[Region, Piece] = {}
+        self.inside: Region = tuple(0 for _ in self.bounds)
+
+    def piece(self, region: Region) -> Piece:
+        """Return what is evaluated on a region, made when first entered."""
+        if region not in self.pieces:
+            with _SYMPY:
+                ranges = tuple(self._range(i, region) for i in self.reads)
+                self.pieces[region] = piece(self.expression(region), self.symbols, ranges)
+        return self.pieces[region]
+
+    def _range(self, i: int, region: Region) -> Range:
+        ranges = [
+            b.range(branch, i in self.whole)
+            for b, branch in zip(self.bounds, region, strict=True)
+            if b.input == i
+        ]
+        return ranges[0] if ranges else (-math.inf, math.inf)
+
+    def number(self, values: Sequence[float]) -> float:
+        """Return the part at one point."""
+        if self.products:
+            terms = ([f.number(values) for f, n in t for _ in range(n)] for t in self.products)
+            return sum(math.prod(factors) for factors in terms)
+        region = tuple([b.branch(values[b.input]) for b in self.bounds])
+        found = self.pieces.get(region) or self.piece(region)
+        return found.number(*[values[i] for i in self.reads])
+
+    def block(self, columns: Sequence[Block], out: Block) -> None:
+        """Fill one block: everything as if inside, then what is not."""
+        if self.products:
+            self._multiplied(columns, out)
+            return
+        own = [columns[i] for i in self.reads]
+        outside = list(self._outside(columns))
+        main = self.piece(self.inside)
+        self._check_work(main, [region for region, _ in outside if region not in self.pieces])
+        if main.is_total or not outside:
+            main.block(own, out)
+        else:
+            outside.append((self.inside, ~np.logical_or.reduce([rows for _, rows in outside])))
+        for region, rows in outside:
+            some = np.empty(int(rows.sum()))
+            self.piece(region).block([column[rows] for column in own], some)
+            out[rows] = some
+
+    def _multiplied(self, columns: Sequence[Block], out: Block) -> None:
+        """Fill one block with the sum of the products."""
+        out[...] = 0.0
+        total, own = np.empty(len(out)), np.empty(len(out))
+        for factors in self.products:
+            total[...] = 1.0
+            for factor, n in factors:
+                factor.block(columns, own)
+                for _ in range(n):
+                    total *= own
+            out += total
+
+    def _check_work(self, main: Piece, new: Sequence[Region]) -> None:
+        """Refuse rows in so many regions at once that their formulas take long to write down."""
+        if len(new) * len(main.tape.steps) > _MOST_WORK:
+            raise TrueupError(
+                f"the values of {len(self.bounds)} statistics lie below and above their bounds in "
+                f"{len(new)} ways, and each needs a formula of its own, of some "
+                f"{len(main.tape.steps)} operations: too many to write down",
+                "publish totals with a noise of their own, leave bounds out, or debias parts that "
+                "are then added",
+            )
+
+    def _outside(self, columns: Sequence[Block]) -> Iterator[tuple[Region, Block]]:
+        """Yield every region that occurs, other than the inside, with its rows."""
+        sides = [
+            (i, branch, rows)
+            for i, b in enumerate(self.bounds)
+            for branch, rows in _beyond(b, columns[b.input])
+        ]
+        cells = range(len(self.bounds))
+        if len({i for i, _, _ in sides}) == 1:
+            yield from ((tuple(b * (i == j) for j in cells), rows) for i, b, rows in sides)
+        elif sides:
+            codes = np.zeros(len(sides[0][2]), np.intp)
+            for i, branch, rows in sides:
+                codes[rows] += branch * 3**i
+            for code in np.flatnonzero(np.bincount(codes))[int(not codes.all()) :]:
+                yield tuple(int(code) // 3**i % 3 for i in cells), codes == code
+
+
+def _beyond(b: Bounds, column: Block) -> Iterator[tuple[int, Block]]:
+    """Yield the branches beyond the bounds of an input that occur, with their rows."""
+    for branch, compare, bound in (
+        (b.below, np.less_equal, b.low),
+        (b.above, np.greater_equal, b.high),
+    ):
+        if branch:
+            rows = compare(column, bound)
+            if rows.any():
+                yield branch, rows
 
 
 class Grid:
-    """A sum of region-wise functions of common inputs; a region is compiled when first entered.
+    """A sum of region-wise functions of common inputs; a region is lowered when first entered.
 
     Parameters
     ----------
@@ -113,32 +237,28 @@ class Grid:
     ) -> None:
         self.inputs = inputs
         self.whole = whole
-        self.parts = [Part(inputs, *part) for part in parts]
+        self.parts = [Part(inputs, whole, *part) for part in parts]
         self.compilations: dict[tuple[Grid | str, ...], Compilation] = {}
         self.unread = set(range(len(inputs))) - {i for part in self.parts for i in part.reads}
 
     def number(self, *values: float) -> float:
-        """Return the function at one point."""
+        """Return the function at one point, NaN where it is not finite."""
         for i, x in enumerate(values):
             if x != x:
                 return math.nan
-            if i in self.whole and x != math.inf and x != -math.inf and x != int(x):
+            if i in self.whole and math.isfinite(x) and not x.is_integer():
                 raise _not_whole(self.inputs[i], x)
         try:
             result = sum([part.number(values) for part in self.parts])
-        except (ArithmeticError, ValueError):
-            return self._in_array(values)
-        return result if math.isfinite(result) else self._in_array(values)
-
-    def _in_array(self, values: Sequence[float]) -> float:
-        """Return the function where Python's floats fail: at a pole, beyond the range."""
-        out = np.empty(1)
-        with np.errstate(all="ignore"):
-            self.block([np.array([x]) for x in values], out)
-        return float(out[0])
+        except (ArithmeticError, ValueError):  # Python raises where NumPy gives NaN or ∞
+            out = np.empty(1)
+            with np.errstate(all="ignore"):
+                self.block([np.array([x]) for x in values], out)
+            result = float(out[0])
+        return result if math.isfinite(result) else math.nan
 
     def block(self, columns: Sequence[Block], out: Block) -> None:
-        """Compute one block of doubles."""
+        """Fill one block of doubles, NaN where the function is not finite."""
         self.parts[0].block(columns, out)
         if len(self.parts) > 1:
             extra = np.empty(len(out))
@@ -146,12 +266,17 @@ class Grid:
                 part.block(columns, extra)
                 out += extra
         for i in self.unread:
-            np.copyto(out, np.nan, where=np.isnan(columns[i]))
+            out[np.isnan(columns[i])] = np.nan
+        finite = np.isfinite(out)
+        if not finite.all():
+            out[~finite] = np.nan
 
     def check_whole(self, columns: Sequence[Block], which: Iterable[int]) -> None:
-        """Refuse broken numbers where whole ones are published."""
+        """Refuse what is not an integer where integers are published."""
         for i in which:
-            _check_whole(self.inputs[i], columns[i])
+            broken = np.abs(np.floor(columns[i]) - columns[i]) > 0
+            if broken.any():
+                raise _not_whole(self.inputs[i], float(columns[i][broken][0]))
 
     def compilation(self, grids: Sequence[Grid], outputs: Sequence[str]) -> Compilation:
         """Return the compiled form of outputs of which this grid makes the first."""
@@ -164,16 +289,6 @@ class Grid:
         """Return the bounds at which branches of an input begin."""
         bounds = [b for part in self.parts for b in part.bounds if b.input == i]
         return {end for b in bounds for end in (b.low, b.high) if math.isfinite(end)}
-
-    @property
-    def is_shortened(self) -> bool:
-        """Whether a part has a quicker form that leaves rows out."""
-        return any(part.shorter(part.inside) is not None for part in self.parts)
-
-    @property
-    def is_total(self) -> bool:
-        """Whether no part calls a function that the user wrote."""
-        return all(part.piece(part.inside).total for part in self.parts)
 
 
 def columns(
@@ -208,17 +323,32 @@ def columns(
     grids = [g for g in chosen if g is not None]
     dtype = dtype or common_dtype(arrays)
     arrays = [at_bounds(array, grids[0].ends(i)) for i, array in enumerate(arrays)]
-    blocks = _Blocks(grids, outputs, arrays)
-    worker: Worker = blocks.worker
-    block, threads = BLOCK, 1
+    floats = {i for i, a in enumerate(arrays) if not np.issubdtype(a.dtype, np.integer)}
+    whole = sorted(grids[0].whole & floats)
+
+    def run(inputs: list[Block], outs: list[Block]) -> None:
+        grids[0].check_whole(inputs, whole)
+        done: dict[Grid, Block] = {}
+        for grid, out in zip(grids, outs, strict=True):
+            if grid in done:
+                out[...] = done[grid]
+            else:
+                grid.block(inputs, out)
+                done[grid] = out
+        for name, out in zip(outputs, outs, strict=True):
+            if name == "stderr":
+                np.sqrt(out, out=out)
+
     rows = math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
     compilation = grids[0].compilation(grids, outputs)
-    if compilation.ready(rows):
-        worker, block = compilation.worker(blocks.worker), compilation.block
-        threads = cores() if rows >= _MANY else 1
-    elif rows >= _MANY and all(grid.is_total for grid in grids):
-        block, threads = _SHARED, min(cores(), _FEW)
-    return sweep(worker, arrays, len(outputs), dtype, block, threads)
+    if not compilation.ready(rows):
+        return sweep(run, arrays, len(outputs), dtype)
+
+    def run_compiled(inputs: list[Block], outs: list[Block]) -> None:
+        grids[0].check_whole(inputs, whole)
+        compilation(inputs, outs)
+
+    return sweep(run_compiled, arrays, len(outputs), dtype, compilation.rows_at_a_time)
 
 
 def common_dtype(arrays: Sequence[Block]) -> np.dtype[Any]:
@@ -228,149 +358,6 @@ def common_dtype(arrays: Sequence[Block]) -> np.dtype[Any]:
     """
     dtype = np.result_type(*arrays) if arrays else np.dtype(float)
     return np.promote_types(dtype, np.float32) if dtype.kind == "f" else np.dtype(float)
-
-
-class _Blocks:
-    """The NumPy target: every grid's block after block, and roots of variances."""
-
-    def __init__(
-        self, grids: Sequence[Grid], outputs: Sequence[str], arrays: Sequence[Block]
-    ) -> None:
-        names = zip(grids, outputs, strict=True)
-        self.columns = {g: [i for i, other in enumerate(grids) if other is g] for g in grids}
-        self.roots = [i for i, (_, name) in enumerate(names) if name == "stderr"]
-        floats = {i for i, a in enumerate(arrays) if not np.issubdtype(a.dtype, np.integer)}
-        self.first, self.whole = grids[0], sorted(grids[0].whole & floats)
-
-    def worker(self, rows: int) -> Run:
-        return self.run
-
-    def run(self, inputs: list[Block], outs: list[Block]) -> None:
-        self.first.check_whole(inputs, self.whole)
-        for grid, (first, *others) in self.columns.items():
-            grid.block(inputs, outs[first])
-            for other in others:
-                outs[other][...] = outs[first]
-        for i in self.roots:
-            np.sqrt(outs[i], out=outs[i])
-
-
-class Part:
-    """One summand: the bounds of its cells and its expression on each region."""
-
-    def __init__(
-        self,
-        inputs: tuple[sympy.Symbol, ...],
-        bounds: Sequence[Bounds],
-        reads: tuple[int, ...],
-        expression: Callable[[Region], sympy.Expr],
-        products: Products = (),
-    ) -> None:
-        self.products = [[(Part(inputs, *f), n) for f, n in product] for product in products]
-        self.bounds, self.reads = list(bounds), reads
-        self.symbols = tuple(inputs[i] for i in reads)
-        self.expression = expression
-        self.pieces: dict[Region, Piece] = {}
-        self.inside: Region = tuple(0 for _ in self.bounds)
-
-    def piece(self, region: Region) -> Piece:
-        """Return what is evaluated on a region, made when first entered."""
-        if region not in self.pieces:
-            with _SYMPY:
-                self.pieces[region] = piece(self.expression(region), self.symbols)
-        return self.pieces[region]
-
-    def quick(self, region: Region, shortened: bool = True) -> Tape:
-        """Return what a compiled program computes: rows that it leaves out get a second look."""
-        found = self.shorter(region) if shortened else None
-        return self.piece(region).tape if found is None else lower([found], self.symbols)
-
-    def shorter(self, region: Region) -> sympy.Expr | None:
-        """Return a form that is not a number on some rows of a region, if there is one."""
-        found: sympy.Expr | None = getattr(self.expression, "quick", lambda _: None)(region)
-        return found
-
-    def number(self, values: Sequence[float]) -> float:
-        """Return the part at one point."""
-        region = tuple([b.branch(values[b.input]) for b in self.bounds])
-        found = self.pieces.get(region) or self.piece(region)
-        if found.constant is not None:
-            return found.constant
-        return found.number(*[values[i] for i in self.reads])
-
-    def block(self, columns: Sequence[Block], out: Block) -> None:
-        """Compute one block: everything as if inside, then what is not."""
-        own = [columns[i] for i in self.reads]
-        outside = list(self._outside(columns))
-        main = self.piece(self.inside)
-        self._check_work(main, [region for region, _ in outside if region not in self.pieces])
-        inside = ~np.logical_or.reduce([rows for _, rows in outside]) if outside else None
-        if inside is None or main.total:
-            main.array.run(own, out, inside)
-        else:
-            self._fill(self.inside, own, inside, out)
-        for region, rows in outside:
-            self._fill(region, own, rows, out)
-        if not main.passes_nan or (outside and len(own) > 1):
-            for column in own:
-                np.copyto(out, np.nan, where=np.isnan(column))
-
-    def _check_work(self, main: Piece, new: Sequence[Region]) -> None:
-        """Refuse rows in so many regions at once that their formulas take long to write down."""
-        if len(new) * len(main.tape.steps) > _MOST_WORK:
-            raise TrueupError(
-                f"the values of {len(self.bounds)} statistics lie below and above their bounds in "
-                f"{len(new)} ways, and each needs a formula of its own, of some "
-                f"{len(main.tape.steps)} operations: too many to write down",
-                "publish totals with a noise of their own, leave bounds out, or debias parts that "
-                "are then added",
-            )
-
-    def _outside(self, columns: Sequence[Block]) -> Iterator[tuple[Region, Block]]:
-        """Yield every region that occurs, other than the inside, with its rows."""
-        sides = [
-            (i, branch, rows)
-            for i, b in enumerate(self.bounds)
-            for branch, rows in _beyond(b, columns[b.input])
-        ]
-        cells = range(len(self.bounds))
-        if len({i for i, _, _ in sides}) == 1:
-            yield from ((tuple(b * (i == j) for j in cells), rows) for i, b, rows in sides)
-        elif sides:
-            codes = np.zeros(len(sides[0][2]), np.intp)
-            for i, branch, rows in sides:
-                codes[rows] += branch * 3**i
-            for code in np.flatnonzero(np.bincount(codes))[int(not codes.all()) :]:
-                region = tuple(int(code) // 3**i % 3 for i in cells)
-                yield region, codes == code
-
-    def _fill(self, region: Region, own: Sequence[Block], rows: Block, out: Block) -> None:
-        constant = self.piece(region).constant
-        if constant is not None:
-            np.copyto(out, constant, where=rows)
-        else:
-            some = [column[rows] for column in own]
-            result = np.empty(int(rows.sum()))
-            self.piece(region).array.run(some, result)
-            out[rows] = result
-
-
-def _beyond(b: Bounds, column: Block) -> Iterator[tuple[int, Block]]:
-    """Yield the branches beyond the bounds of an input that occur, with their rows."""
-    for branch, compare, bound in (
-        (b.below, np.less_equal, b.low),
-        (b.above, np.greater_equal, b.high),
-    ):
-        if branch:
-            rows = compare(column, bound)
-            if rows.any():
-                yield branch, rows
-
-
-def _check_whole(symbol: sympy.Symbol, column: Block) -> None:
-    broken = (np.floor(column) != column) & (column == column)
-    if broken.any():
-        raise _not_whole(symbol, float(column[broken][0]))
 
 
 def _not_whole(symbol: sympy.Symbol, x: float) -> TrueupError:

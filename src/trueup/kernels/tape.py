@@ -8,7 +8,6 @@ powers become products.
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,12 +55,8 @@ class Tape(NamedTuple):
         return float(step.data) if step.op == "const" else None
 
 
-def lower(
-    exprs: Sequence[sympy.Expr], inputs: Sequence[sympy.Symbol], *, exact: bool = False
-) -> Tape:
+def lower(exprs: Sequence[sympy.Expr], inputs: Sequence[sympy.Symbol]) -> Tape:
     """Return the tape that computes expressions from their inputs.
-
-    With ``exact`` its constants are left as expressions, for a target with more digits.
 
     Examples
     --------
@@ -69,7 +64,7 @@ def lower(
     >>> [step.op for step in lower([1 / x - 8 / x**3], [x]).steps]
     ['input', 'const', 'div', 'const', 'mul', 'mul', 'mul', 'sub']
     """
-    walk = _Walk(tuple(inputs), exact=exact)
+    walk = _Walk(tuple(inputs))
     outputs = tuple(walk.visit(expr) for expr in exprs)
     return Tape(walk.inputs, tuple(walk.steps), outputs)
 
@@ -109,9 +104,9 @@ def run(tape: Tape, inputs: Sequence[Any], ops: Mapping[str, Callable[..., Any]]
 class Emitter:
     """Steps so far, each made once: what is computed twice shares a register."""
 
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-        self.numbers: dict[Step, int] = {}
+    def __init__(self, steps: Sequence[Step] = ()) -> None:
+        self.steps = list(steps)
+        self.numbers = {step: i for i, step in enumerate(steps)}
 
     def emit(self, op: str, *args: int, data: Any = None) -> int:
         """Return the register of an operation."""
@@ -132,9 +127,9 @@ class Emitter:
 class _Walk(Emitter):
     """The state of one lowering: steps so far, and where each expression's value is."""
 
-    def __init__(self, inputs: tuple[sympy.Symbol, ...], *, exact: bool) -> None:
+    def __init__(self, inputs: tuple[sympy.Symbol, ...]) -> None:
         super().__init__()
-        self.inputs, self.exact = inputs, exact
+        self.inputs = inputs
         self.memo: dict[sympy.Basic, int] = {}
         self.varying: dict[sympy.Basic, bool] = {}
         for i, symbol in enumerate(inputs):
@@ -158,7 +153,7 @@ class _Walk(Emitter):
         if expr in (sympy.true, sympy.false):
             return self.emit("truth", data=bool(expr))
         if not self.varies(expr):
-            return self.constant(expr)
+            return self.emit("const", data=as_float(expr))
         if isinstance(expr, sympy.Add):
             return self.add(expr)
         if isinstance(expr, sympy.Mul):
@@ -176,38 +171,17 @@ class _Walk(Emitter):
             self.varying[expr] = own or any(map(self.varies, expr.args))
         return self.varying[expr]
 
-    def constant(self, expr: sympy.Expr) -> int:
-        return self.emit("const", data=expr if self.exact else as_float(expr))
-
     def add(self, expr: sympy.Add) -> int:
-        if (square := _half_angle(expr)) is not None:
-            return self.visit(square)
-        if (distance := _distance(expr)) is not None:
-            return self.emit("mul", *map(self.visit, distance))
-        total: int | None = None
-        for term in self.gathered(expr):
-            if total is None:
-                total = self.visit(term)
-            elif _negative(term):
-                total = self.emit("sub", total, self.visit(-term))
-            else:
-                total = self.emit("add", total, self.visit(term))
-        assert total is not None  # noqa: S101  (an Add has arguments)
-        return total
-
-    def gathered(self, expr: sympy.Add) -> list[sympy.Expr]:
-        """Return the terms, numbers made into one: what is left of e^{1e-18} − 1 is no 0.
-
-        What a double cannot hold of that number comes last.
-        """
+        """Add up; numbers are made into one first: what is left of e^{1e-18} − 1 is no 0."""
         numbers = [t for t in expr.args if not self.varies(t)]
-        others = [t for t in expr.args if t not in numbers]
-        rest: list[sympy.Expr] = []
-        if len(numbers) > 1:
-            numbers = [sympy.Add(*numbers, evaluate=False)]
-        elif numbers and numbers[0].is_Rational and not self.exact:
-            numbers[0], *rest = _in_two(numbers[0])
-        return [*sorted([*numbers, *others], key=_negative), *rest]
+        terms = [t for t in expr.args if self.varies(t)]
+        terms += [sympy.Add(*numbers, evaluate=False)] if len(numbers) > 1 else numbers
+        first, *rest = sorted(terms, key=_negative)
+        total = self.visit(first)
+        for term in rest:
+            op, size = ("sub", -term) if _negative(term) else ("add", term)
+            total = self.emit(op, total, self.visit(size))
+        return total
 
     def mul(self, expr: sympy.Mul) -> int:
         factors = self.merged(expr)
@@ -294,42 +268,6 @@ def as_float(expr: sympy.Expr) -> float:
         return float(expr)
     value = expr.evalf(25)
     return float(value) if value.is_number and value.is_extended_real else float("nan")
-
-
-def _in_two(number: sympy.Rational) -> list[sympy.Expr]:
-    """Return 100 and 1e-12 in place of their sum: x − 100 may leave nothing but the rest."""
-    short = sympy.Rational(Fraction(number.p, number.q).limit_denominator(_SHORT))
-    if abs(number - short) > _TINY * abs(number) or float(short) == float(number):
-        return [number]
-    return [short, number - short]
-
-
-_SHORT = 1000  # denominators of numbers that stand for themselves
-_TINY = sympy.Rational(1, 10**6)  # and what is added to such a number is this part of it at most
-
-
-def _distance(expr: sympy.Add) -> tuple[sympy.Expr, sympy.Expr] | None:
-    """Return 50 and x − 3 in place of 50·x − 150, which has no digits beside 3; None for others.
-
-    Sympy multiplies a number into every sum.
-    """
-    number, rest = expr.as_coeff_Add()
-    factor, x = rest.as_coeff_Mul()
-    if not (x.is_Symbol and number and factor not in (1, -1)):
-        return None
-    whole = sympy.Integer(round(number / factor))
-    return (factor, x + whole) if whole and whole * factor == number else None
-
-
-def _half_angle(expr: sympy.Add) -> sympy.Expr | None:
-    """Return c − c·cos u as 2c·sin²(u/2), in which nothing cancels; None for other sums."""
-    cosines = [t for t in expr.args if isinstance(t.as_coeff_Mul()[1], sympy.cos)]
-    if len(expr.args) != 2 or len(cosines) != 1:
-        return None
-    c, cosine = cosines[0].as_coeff_Mul()
-    if expr - cosines[0] != -c:
-        return None
-    return -2 * c * sympy.sin(cosine.args[0] / 2) ** 2
 
 
 def _negative(term: sympy.Expr) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.inputs import read_arguments
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.limit.bound import lower_bound
 from trueup.limit.column_generation import Columns, Programme, refined, solve
 from trueup.limit.few_records import OptimalMean

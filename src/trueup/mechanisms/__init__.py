@@ -6,6 +6,7 @@
     quadrant, inverse_count     two totals, none negative · the unbiased 1/n
     groups                      GroupMean, GroupShare: the empty group too
     two_counts, corner          their inverse in fractions · what few records publish
+    cache                       solved programmes, kept in a directory of the user's own
     shares                      Shares: k counts
     many_counts, share_law      their inverse · their exact law
     per_record                  PerRecordSum, Policy: privacy that depends on the record

@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trueup.errors import TrueupError
-from trueup.kernels import cache
 from trueup.limit.column_generation import Dual
 from trueup.limit.graph import (
     GraphProgramme,
@@ -44,6 +43,7 @@ from trueup.limit.graph import (
 )
 from trueup.limit.interior import Point
 from trueup.limit.table import Row
+from trueup.mechanisms import cache
 from trueup.mechanisms.two_counts import Cell, TwoCounts, alpha_of, rounded, share
 
 if TYPE_CHECKING:
@@ -404,5 +404,5 @@ def _kept(programme: GraphProgramme, labels: Floats, name: str) -> Point:
     except (OSError, ValueError):
         pass
     point = best_masses(programme, labels)
-    cache.store(name, json.dumps(point.masses.tolist()), ".json")
+    cache.store(path, json.dumps(point.masses.tolist()))
     return point

@@ -19,7 +19,7 @@ from mpmath import libmp
 from trueup.errors import TrueupError
 from trueup.formula import source
 from trueup.formula.substitution import exact_numbers
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.mechanisms.concavity import inverse_doubt, shape_doubt
 
 if TYPE_CHECKING:

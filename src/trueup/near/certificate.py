@@ -20,7 +20,7 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.inverse.jets import derivative
 from trueup.inverse.ranges import Walk
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.near.series import Series, bound_on, graded
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from trueup.estimator import Estimator
 from trueup.exact import number, symbolic
 from trueup.formula.opaque import opaque
 from trueup.inverse.component import Cell
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.noise.operator import Branch, Operator
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import scipy.sparse
 from scipy.interpolate import BSpline
 
 from trueup.formula.spline import Spline
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.near.series import Exact, bound_on, graded
 
 if TYPE_CHECKING:

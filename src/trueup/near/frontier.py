@@ -15,7 +15,7 @@ from trueup.exact import number
 from trueup.formula.text import text
 from trueup.inputs import read_arguments, read_known
 from trueup.inverse.jets import derivative
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.near.construct import Solution, attempt, check_bounded, never_zero
 from trueup.near.plan import typical
 from trueup.near.products import question_of, split, wild

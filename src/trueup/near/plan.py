@@ -10,7 +10,7 @@ import numpy as np
 
 from trueup.errors import TrueupError
 from trueup.formula.text import text
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.near.curve import Curve, Side, Zone
 from trueup.near.programme import Programme, programme
 from trueup.near.series import Exact, Series, Terms, graded, orders

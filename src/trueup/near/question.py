@@ -23,7 +23,7 @@ from trueup.formula.opaque import Opaque
 from trueup.inverse.jets import derivative
 from trueup.inverse.least_norm import prior_name
 from trueup.inverse.smooth import breaks, inside
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
     from trueup.noise.base import Noise

@@ -24,7 +24,7 @@ from trueup.inverse.jets import derivative
 from trueup.inverse.ranges import Walk
 from trueup.inverse.smooth import breaks
 from trueup.inverse.spectral import reciprocal
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.near.question import KINKED
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueup.errors import InfiniteVariance
 from trueup.formula.text import text
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.plots.axis import Slice
 from trueup.plots.style import BLUE, GREY, ORANGE, SHADE, canvas
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueup.formula.text import text
 from trueup.inverse.jets import derivative
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.plots.axis import Slice
 from trueup.plots.style import CYCLE, GREY, panels
 from trueup.plugin import plugin_bias

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from trueup.kernels.evaluate import RepairedProgram
     from trueup.kernels.grid import Part, Region
     from trueup.kernels.tape import Tape
     from trueup.sql.dialects import Dialect
@@ -207,7 +206,7 @@ class PartWriter:
             tables = self._tables(region)
             first = min(t.low for t in tables) - 1
             last = max(t.low + len(t.values) for t in tables)
-            self.known[region] = _read(self.part.piece(region).array, first, last)
+            self.known[region] = _read(self.part.piece(region).block, first, last)
         return self.known[region]
 
 
@@ -297,14 +296,14 @@ class Values(NamedTuple):
 _FAR = np.array([0.0, 1.0, 2.0, 13.0, 1e6])
 
 
-def _read(program: RepairedProgram, first: int, last: int) -> Values:
+def _read(program: Any, first: int, last: int) -> Values:
     """Return the values between two numbers, and what happens beyond them."""
 
     def at(k: NDArray[np.float64]) -> NDArray[np.float64]:
-        values = np.empty(len(k))
         with np.errstate(all="ignore"):
-            program.run([k], values)
-        return values
+            values = np.empty(len(k))
+            program([k], values)
+            return values
 
     sides = [at(first - _FAR), at(last + _FAR)]
     beyond = [bool(np.isfinite(side).all() and (side == side[0]).all()) for side in sides]

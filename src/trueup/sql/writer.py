@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Table
 from trueup.formula.operations import COMPARISONS
-from trueup.kernels.laguerre import factored
 from trueup.sql import glot
 from trueup.sql.glot import exp
 from trueup.sql.magnitudes import FAINT
@@ -218,19 +217,10 @@ class Writer:
         return self.case([(self.compare("ge", self.use(a), 1.0), value)])
 
     def _laguerre(self, node: Step, t: int) -> Sql:
-        c, real, pairs = factored(node.data)
-        total = self.number(c)
-        for root in real:
-            total = glot.mul(total, self._shifted(t, root), self.dialect)
-        for re, im in pairs:
-            square = glot.mul(self._shifted(t, re), self._shifted(t, re), self.dialect)
-            pair = glot.add(square, self.number(im * im), self.dialect)
-            total = glot.mul(total, pair, self.dialect)
-        return total
-
-    def _shifted(self, t: int, root: float) -> Sql:
-        op = glot.sub if root >= 0 else glot.add
-        return op(self.use(t), self.number(abs(root)), self.dialect)
+        raise TrueupError(
+            f"an extension of degree {len(node.data) - 1} has no SQL",
+            'extension="optimal" has the smallest variance and is shorter',
+        )
 
     # -- choices -------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ import numpy as np
 from trueup.errors import BoundWarning, TrueupError
 from trueup.estimator import unbiased
 from trueup.formula.text import text
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.near.estimator import NearlyUnbiased, nearly_unbiased
 from trueup.tables.size_classes import EMPTY, shares, size_of
 from trueup.tables.typical import Clipped, countable, naive_moments, points, summed

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 from trueup.plugin import PluginBias
 from trueup.tables.size_classes import EMPTY, PARTS
 

@@ -15,7 +15,7 @@ from trueup.explorer.views.axis import Axis, read_axis
 from trueup.explorer.views.form import Form, plain, read
 from trueup.explorer.views.mathml import mathml
 from trueup.formula.opaque import Opaque
-from trueup.kernels.evaluate import evaluate
+from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import trueup as tu
-from trueup.kernels.sweep import cores, sweep
+from trueup.kernels.blocks import cores, sweep
 
 EST = tu.unbiased("s/n", {"s": tu.Laplace(2), "n": tu.Laplace(3)}, {"n": (1, None)})
 
@@ -101,35 +101,36 @@ def test_memory_is_the_output_and_some_blocks(outputs, compiled, plain) -> None:
 # -- the pass itself ---------------------------------------------------------------------
 
 
-def test_the_first_failure_is_the_one_that_is_raised() -> None:
+def test_the_first_failure_is_the_one_that_is_raised(monkeypatch) -> None:
     def fails(inputs: list[np.ndarray], _: list[np.ndarray]) -> None:
         if inputs[0][0] >= 300:
             raise ValueError(f"at {inputs[0][0]:.0f}")
 
-    values = np.arange(10_000.0)
-    for threads in (1, 4):
+    values = np.arange(200_000.0)
+    for threads in "14":
+        monkeypatch.setenv("TRUEUP_THREADS", threads)
         with pytest.raises(ValueError, match=r"^at 300$"):
-            sweep(lambda rows: fails, [values], 1, np.dtype(float), 100, threads)
+            sweep(fails, [values], 1, np.dtype(float), 100)
 
 
-def test_every_block_is_filled_once_by_several_threads() -> None:
+def test_every_block_is_filled_once_by_several_threads(monkeypatch) -> None:
+    monkeypatch.setenv("TRUEUP_THREADS", "3")
     seen: list[tuple[int, float]] = []
+    begun: set[int] = set()
     gate = threading.Barrier(3, timeout=600)
 
-    def worker(rows: int) -> Any:
-        gate.wait()
+    def fill(inputs: list[np.ndarray], outs: list[np.ndarray]) -> None:
+        if threading.get_ident() not in begun:
+            begun.add(threading.get_ident())
+            gate.wait()
+        assert len(inputs[0]) <= 100
+        seen.append((threading.get_ident(), inputs[0][0]))
+        np.negative(inputs[0], out=outs[0])
 
-        def run(inputs: list[np.ndarray], outs: list[np.ndarray]) -> None:
-            assert len(inputs[0]) <= rows
-            seen.append((threading.get_ident(), inputs[0][0]))
-            np.negative(inputs[0], out=outs[0])
-
-        return run
-
-    values = np.arange(10_001.0)
-    (out,) = sweep(worker, [values], 1, np.dtype(float), 10, 3)
+    values = np.arange(100_001.0)
+    (out,) = sweep(fill, [values], 1, np.dtype(float), 100)
     np.testing.assert_array_equal(out, -values)
-    assert sorted(first for _, first in seen) == list(range(0, 10_001, 10))
+    assert sorted(first for _, first in seen) == list(range(0, 100_001, 100))
 
 
 def test_without_threads_it_is_done_alone(monkeypatch) -> None:
@@ -137,12 +138,13 @@ def test_without_threads_it_is_done_alone(monkeypatch) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuses)
-    values = np.arange(1000.0)
+    monkeypatch.setenv("TRUEUP_THREADS", "4")
+    values = np.arange(200_000.0)
 
     def run(inputs: list[np.ndarray], outs: list[np.ndarray]) -> None:
         outs[0][...] = inputs[0]
 
-    (out,) = sweep(lambda rows: run, [values], 1, np.dtype(float), 10, 4)
+    (out,) = sweep(run, [values], 1, np.dtype(float), 10_000)
     np.testing.assert_array_equal(out, values)
 
 
