@@ -1,6 +1,6 @@
 """Build expressions part by part: numbers, sums, products, powers, functions, conditions, cases.
 
-Every operation looks at its operands *before* sympy evaluates anything, so that neither towers of
+Powers are checked *before* sympy evaluates them and every part after it, so that neither towers of
 powers nor huge constants are ever computed.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 
 import sympy
 from sympy.core.relational import Relational
@@ -39,40 +39,20 @@ class UnfitError(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A real expression, its double where it is constant, and its degree at most."""
-
-    expr: sympy.Expr
-    constant: float | None
-    degree: int
-
-
 # -- numbers and names -----------------------------------------------------------------------------
 
 
-def variable(name: str) -> Value:
+def variable(name: str) -> sympy.Symbol:
     """Return the variable of that name: a real symbol."""
-    return Value(sympy.Symbol(name, real=True), None, 1)
+    return sympy.Symbol(name, real=True)
 
 
-def constant(expr: sympy.Expr) -> Value:
-    """Return an exact number, a float or π.
-
-    Examples
-    --------
-    >>> constant(sympy.pi).constant
-    3.141592653589793
-    """
-    return Value(expr, float(expr), 0)
-
-
-def literal(digits: str) -> Value:
+def literal(digits: str) -> sympy.Expr:
     """Return a written number, exact where it is an integer.
 
     Examples
     --------
-    >>> literal("1e3").expr, literal("0.10").expr
+    >>> literal("1e3"), literal("0.10")
     (1000, 0.100000000000000)
     """
     mantissa, _, exponent = digits.lower().partition("e")
@@ -85,62 +65,53 @@ def literal(digits: str) -> Value:
         raise _not_a_number()
     expr = symbolic(number(given, "number"))
     check_number(expr)
-    return constant(expr)
+    return expr
 
 
 # -- arithmetic ------------------------------------------------------------------------------------
 
 
-def total(terms: Sequence[Value]) -> Value:
+def total(terms: Sequence[sympy.Expr]) -> sympy.Expr:
     """Return the sum of the terms."""
-    degree = max(term.degree for term in terms)
-    return _checked(lambda: sympy.Add(*_exprs(terms)), _fold(math.fsum, terms), degree)
+    return _checked(lambda: sympy.Add(*terms))
 
 
-def product(factors: Sequence[Value]) -> Value:
+def product(factors: Sequence[sympy.Expr]) -> sympy.Expr:
     """Return the product of the factors."""
-    degree = sum(factor.degree for factor in factors)
-    return _checked(lambda: sympy.Mul(*_exprs(factors)), _fold(math.prod, factors), degree)
+    return _checked(lambda: sympy.Mul(*factors))
 
 
-_MINUS_ONE = constant(sympy.Integer(-1))
-
-
-def negative(value: Value) -> Value:
+def negative(value: sympy.Expr) -> sympy.Expr:
     """Return minus the value."""
-    return product([_MINUS_ONE, value])
+    return product([sympy.S.NegativeOne, value])
 
 
-def reciprocal(value: Value) -> Value:
+def reciprocal(value: sympy.Expr) -> sympy.Expr:
     """Return 1 over the value."""
-    if value.expr == 0 or value.constant == 0:
+    if not value.free_symbols and float(value) == 0:
         raise UnfitError("divides by zero", "divide by something that is not zero")
-    return power(value, _MINUS_ONE)
+    return power(value, sympy.S.NegativeOne)
 
 
-def power(base: Value, exponent: Value) -> Value:
+def power(base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
     """Return base to the exponent; a constant exponent is at most 100, the degree at most 200.
 
     Examples
     --------
-    >>> power(variable("q"), constant(sympy.Integer(3))).expr
+    >>> power(variable("q"), sympy.Integer(3))
     q**3
     """
-    size = exponent.constant
-    if size is None and base.constant == 0:
+    if not exponent.free_symbols:
+        size = float(exponent)
+        if abs(size) > limits.EXPONENT:
+            reason = f"has the exponent {size:.6g}, beyond {limits.EXPONENT}"
+            raise UnfitError(reason, f"use exponents of at most {limits.EXPONENT} in size")
+        _check_degree(math.ceil(degree(base) * abs(size)))
+        _check_digits(base, exponent)
+    elif base == 0:
         reason = "is a power of 0 whose exponent is no number"
         raise UnfitError(reason, "write what is meant: where(q == 0, 1, 0)")
-    if size is None:
-        degree = max(1, base.degree) * max(1, exponent.degree)
-    elif abs(size) > limits.EXPONENT:
-        reason = f"has the exponent {size:.6g}, beyond {limits.EXPONENT}"
-        raise UnfitError(reason, f"use exponents of at most {limits.EXPONENT} in size")
-    else:
-        degree = math.ceil(base.degree * abs(size))
-    value = _fold(lambda pair: pair[0] ** pair[1], [base, exponent])
-    _check_degree(degree)
-    _check_digits(base.expr, exponent.expr)
-    return _checked(lambda: _raised(base.expr, exponent.expr), value, degree)
+    return _checked(lambda: _raised(base, exponent))
 
 
 def _raised(base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
@@ -150,21 +121,18 @@ def _raised(base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
     return sympy.Pow(base, exponent)
 
 
-def call(name: str, argument: Value) -> Value:
+def call(name: str, argument: sympy.Expr) -> sympy.Expr:
     """Return a function of one argument.
 
     Examples
     --------
-    >>> call("sqrt", variable("q")).expr
+    >>> call("sqrt", variable("q"))
     sqrt(q)
     """
     if name == "sqrt":
-        return power(argument, constant(sympy.Rational(1, 2)))
-    function = FUNCTIONS[name]
-    value = _fold(lambda one: function.numeric(one[0]), [argument])
-    degree = 0 if value is not None else max(1, argument.degree)
-    make = {"abs": _absolute, "exp": _exponential}.get(name, function.symbolic)
-    return _checked(lambda: make(argument.expr), value, degree)
+        return power(argument, sympy.S.Half)
+    make = {"abs": _absolute, "exp": _exponential}.get(name, FUNCTIONS[name].symbolic)
+    return _checked(lambda: make(argument))
 
 
 def _absolute(expr: sympy.Expr) -> sympy.Expr:
@@ -179,67 +147,60 @@ def _exponential(expr: sympy.Expr) -> sympy.Expr:
     return sympy.exp(sympy.Add(*terms) if expr.is_Add else expr)
 
 
-def extremum(name: str, values: Sequence[Value]) -> Value:
+def extremum(name: str, values: Sequence[sympy.Expr]) -> sympy.Expr:
     """Return the least or the greatest of the values.
 
     Built unevaluated: sympy compares all pairs otherwise, which takes seconds.
 
     Examples
     --------
-    >>> extremum("max", [variable("q"), constant(sympy.Integer(0))]).expr
+    >>> extremum("max", [variable("q"), sympy.Integer(0)])
     Max(0, q)
     """
     kind = EXTREMA[name]
-    pick: Callable[..., float] = min if name == "min" else max
-    alike = (v.expr.args if isinstance(v.expr, kind) else (v.expr,) for v in values)
-    flat = dict.fromkeys(arg for args in alike for arg in args)
+    pick: Callable[..., sympy.Expr] = min if name == "min" else max
+    flat = dict.fromkeys(arg for v in values for arg in (v.args if isinstance(v, kind) else (v,)))
     if len(flat) > limits.ARGUMENTS:
         reason = f"has {len(flat)} arguments, more than {limits.ARGUMENTS}"
         raise UnfitError(reason, f"give {name} at most {limits.ARGUMENTS} different arguments")
     numbers = [arg for arg in flat if not arg.free_symbols]
     rest = [arg for arg in flat if arg.free_symbols]
     best = [pick(numbers, key=float)] if numbers else []
-    degree = max(v.degree for v in values)
-    return _checked(lambda: kind(*best, *rest, evaluate=False), _fold(pick, values), degree)
-
-
-def _exprs(values: Sequence[Value]) -> list[sympy.Expr]:
-    return [value.expr for value in values]
+    return _checked(lambda: kind(*best, *rest, evaluate=False))
 
 
 # -- conditions ------------------------------------------------------------------------------------
 
 
-def compare(sign: str, left: Value, right: Value) -> sympy.Basic:
+def compare(sign: str, left: sympy.Expr, right: sympy.Expr) -> sympy.Basic:
     """Return the comparison of two values.
 
     Examples
     --------
-    >>> compare("<=", variable("q"), constant(sympy.Integer(2)))
+    >>> compare("<=", variable("q"), sympy.Integer(2))
     q <= 2
     """
-    if left.expr.has(sympy.Piecewise) or right.expr.has(sympy.Piecewise):
+    if left.has(sympy.Piecewise) or right.has(sympy.Piecewise):
         hint = "join conditions with and, or, e.g. where(q > 0 and q < 1, a, b)"
         raise UnfitError("compares a where(...)", hint)
-    return _evaluated(lambda: stable(SIGNS[sign](left.expr, right.expr)))
+    return _evaluated(lambda: stable(SIGNS[sign](left, right)))
 
 
-def choose(test: sympy.Basic, yes: Value, no: Value) -> Value:
+def choose(test: sympy.Basic, yes: sympy.Expr, no: sympy.Expr) -> sympy.Expr:
     """Return one value where a condition holds and another elsewhere.
 
     Examples
     --------
     >>> q, s = variable("q"), variable("s")
-    >>> choose(compare(">", q, s), q, s).expr
+    >>> choose(compare(">", q, s), q, s)
     Piecewise((q, q > s), (s, True))
     """
     if test in (sympy.true, sympy.false):
         return yes if test is sympy.true else no
-    others = no.expr.args if isinstance(no.expr, sympy.Piecewise) else [(no.expr, True)]
-    if others[0][0] == yes.expr:
+    others = no.args if isinstance(no, sympy.Piecewise) else [(no, True)]
+    if others[0][0] == yes:
         test, others = sympy.Or(test, others[0][1]), others[1:]
-    degree = max(1, yes.degree, no.degree)
-    return _checked(lambda: sympy.Piecewise((yes.expr, test), *others), None, degree)
+    return _checked(lambda: sympy.Piecewise((yes, test), *others))
 
 
 def stable(test: sympy.Basic) -> sympy.Basic:
@@ -323,20 +284,22 @@ def _rebuilt(expr: sympy.Basic) -> sympy.Basic:
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def _checked(build: Callable[[], sympy.Expr], constant: float | None, degree: int) -> Value:
+def _checked(make: Callable[[], sympy.Expr]) -> sympy.Expr:
     """Build an expression and check what sympy made of it."""
-    _check_degree(degree)
-    expr = _evaluated(build)
+    expr = _evaluated(make)
+    _check_degree(degree(expr))
     if expr.is_Number:
         check_number(expr)
-    if constant is None and not expr.free_symbols:
+    elif not expr.free_symbols:
         try:
-            constant = float(expr)
+            value = float(expr)
         except (TypeError, ValueError, OverflowError):
             raise _not_a_number() from None
-    if constant is not None and not expr.is_Number and is_long(expr, limits.CONSTANT_NODES - 1):
-        expr = symbolic(number(constant, "number"))  # sympy would ponder over it for minutes
-    return Value(expr, constant, degree)
+        if not math.isfinite(value):
+            raise _not_a_number()
+        if is_long(expr, limits.CONSTANT_NODES - 1):  # sympy would ponder over it for minutes
+            return symbolic(number(value, "number"))
+    return expr
 
 
 def _evaluated(build: Callable[[], sympy.Basic]) -> sympy.Basic:
@@ -366,18 +329,21 @@ def is_foreign(expr: sympy.Basic) -> bool:
     return not all(isinstance(part, _KNOWN) for part in parts(expr))
 
 
-def _fold(function: Callable[[list[float]], float], values: Sequence[Value]) -> float | None:
-    """Return the function of constants in double precision, None if one is not constant."""
-    constants = [value.constant for value in values if value.constant is not None]
-    if len(constants) < len(values):
-        return None
-    try:
-        result = function(constants)
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise _not_a_number() from None
-    if isinstance(result, complex) or not math.isfinite(result):
-        raise _not_a_number()
-    return result
+@lru_cache(maxsize=4096)
+def degree(expr: sympy.Basic) -> int:
+    """Return the degree at most, in all symbols, that powers and products build up.
+
+    Examples
+    --------
+    >>> degree((variable("q") ** 3 + 1) ** 2 / variable("s"))
+    7
+    """
+    if not expr.args:
+        return int(expr.is_Symbol)
+    if isinstance(expr, sympy.Pow) and expr.exp.is_Number:
+        return math.ceil(degree(expr.base) * abs(float(expr.exp)))
+    degrees = map(degree, expr.args)
+    return sum(degrees) if expr.is_Mul else max(degrees)
 
 
 def _check_degree(degree: int) -> None:
@@ -389,8 +355,6 @@ def _check_degree(degree: int) -> None:
 
 def _check_digits(base: sympy.Expr, exponent: sympy.Expr) -> None:
     """Refuse a power whose exact constants would get very long."""
-    if not exponent.is_number:
-        return
     size = max((_digits(atom) for atom in base.atoms(sympy.Rational)), default=1)
     if not exponent.is_Integer:
         too_long = size > limits.ROOT_DIGITS

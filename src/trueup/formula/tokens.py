@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from trueup.errors import FormulaError
+from trueup.formula.operations import CALLABLE, RESERVED
 from trueup.formula.refusal import quoted, refusal
 
 SPELLINGS = {"−": "-", "·": "*", "×": "*", "⋅": "*", "≤": "<=", "≥": ">=", "≠": "!="}
@@ -19,27 +21,25 @@ HINTS = {
     "=": "give the right-hand side only; == compares, inside where(...)",
     ":": "give the right-hand side only, without : or :=",
     ".": "attributes are not part of a formula; put a name with a dot in backticks, `a.b`",
-    "[": "use round brackets; put a name with brackets in backticks",
-    "{": "use round brackets; put a name with brackets in backticks",
-    "%": "there is no remainder; put a name with % in backticks",
     "&": "join conditions with `and`",
     "|": "join conditions with `or`",
     "~": "negate a condition with `not`",
     "!": "negate a condition with `not`; unequal is !=",
-    '"': "put a name with special characters in backticks, `a b`",
-    "'": "put a name with special characters in backticks, `a b`",
     "`": "close the name with a second backtick, `a b`; write a backtick inside as two",
-    ";": "give one formula",
-    "\\": "remove it",
+    **dict.fromkeys("[{", "use round brackets; put a name with brackets in backticks"),
+    **dict.fromkeys("%\"'", "put a name with special characters in backticks, `a b`"),
 }
+
+_ELSEWHERE = {"ln": "log", "greatest": "max", "least": "min", "if": "where", "ifelse": "where"}
+"""What other languages call our functions, where that is spelt otherwise."""
 
 
 class Kind(Enum):
-    """What a token is."""
+    """What a token is; the words and, or, not are signs."""
 
     NUMBER = "number"
-    WORD = "word"
-    QUOTED = "quoted"
+    NAME = "name"
+    CALL = "call"
     SIGN = "sign"
     END = "end"
 
@@ -48,16 +48,17 @@ _TOKEN = re.compile(
     r"""(?P<space>\s+)
       | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
       | (?P<word>[^\W\d]\w*)
-      | `(?P<quoted>(?:[^`]|``)+)`
+      | `(?P<name>(?:[^`]|``)+)`
       | (?P<sign>\*\*|<=|>=|==|!=|[-+*/(),<>−·×⋅≤≥≠])
     """,
     re.VERBOSE,
 )
+_BRACKET = re.compile(r"\s*\(")
 _ASSIGNMENT = re.compile(r"(?:`((?:[^`]|``)+)`\s*|([^=`<>!]*))=(?!=)(.*)", re.DOTALL)
 
 
 class Token(NamedTuple):
-    """A number, a word, a quoted name, a sign or the end, with its place in the text."""
+    """A number, a name, a function, a sign or the end, with its place in the text."""
 
     kind: Kind
     value: str
@@ -78,17 +79,39 @@ def tokens(text: str) -> Iterator[Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             raise _unreadable(text, position)
-        name, start, position = str(match.lastgroup), position, match.end()
-        if name == "space":
-            continue
-        if name == "word":
+        kind, start, position = str(match.lastgroup), position, match.end()
+        if kind == "word":
             position = word_end(text, position)
-        raw = match[name] if name != "word" else text[start:position]
-        value = raw.replace("``", "`") if name == "quoted" else SPELLINGS.get(raw, raw)
-        token = Token(Kind(name), value, start, position)
-        _check_name(text, token)
-        yield token
+            yield _word(text, start, position)
+        elif kind == "name":
+            name = match[kind].replace("``", "`")
+            control = any(unicodedata.category(c) in ("Cc", "Cs") for c in name)
+            if control or not name.strip():
+                raise _no_name(text, start, name, "use letters, digits, spaces and signs in names")
+            yield Token(Kind.NAME, name, start, position)
+        elif kind != "space":
+            yield Token(Kind(kind), SPELLINGS.get(match[0], match[0]), start, position)
     yield Token(Kind.END, "", len(text), len(text))
+
+
+def _word(text: str, start: int, end: int) -> Token:
+    """Return a word as what it is: a sign, pi, a function or a name."""
+    word = text[start:end]
+    if word in ("and", "or", "not"):
+        return Token(Kind.SIGN, word, start, end)
+    if word == "pi":
+        return Token(Kind.NUMBER, word, start, end)
+    called = _BRACKET.match(text, end)
+    if called and word not in CALLABLE:
+        raise _unknown(text, start, word)
+    if word in RESERVED and not called:
+        problem = f"{quoted(word)} is a word of the grammar, not a variable"
+        hint = f"put the name in backticks, `{word}`, if it is meant as a variable"
+        raise refusal(text, start, problem, hint)
+    if not word.isidentifier():
+        hint = "write powers with **, e.g. q**2, or put the name in backticks"
+        raise _no_name(text, start, word, hint)
+    return Token(Kind.CALL if called else Kind.NAME, word, start, end)
 
 
 def word_end(text: str, end: int) -> int:
@@ -111,30 +134,29 @@ def is_word(name: str) -> bool:
 
     Examples
     --------
-    >>> is_word("größe"), is_word("a·b"), is_word("pay roll")
-    (True, False, False)
+    >>> is_word("größe"), is_word("a·b"), is_word("pay roll"), is_word("max")
+    (True, False, False, False)
     """
     try:
-        first, *rest = tokens(name)
+        return next(tokens(name)) == Token(Kind.NAME, name, 0, len(name))
     except FormulaError:
         return False
-    return len(rest) == 1 and first.kind is Kind.WORD and first.value == name
 
 
-def _check_name(text: str, token: Token) -> None:
-    """Refuse names no table could have."""
-    hint = ""
-    if token.kind is Kind.WORD and not token.value.isidentifier():
-        hint = "write powers with **, e.g. q**2, or put the name in backticks"
-    elif token.kind is Kind.QUOTED:
-        control = any(unicodedata.category(c) in ("Cc", "Cs") for c in token.value)
-        if control or not token.value.strip():
-            hint = "use letters, digits, spaces and signs in names"
-    if hint:
-        raise refusal(text, token.start, f"{quoted(token.value)} is not a name", hint)
+def _no_name(text: str, start: int, name: str, hint: str) -> FormulaError:
+    return refusal(text, start, f"{quoted(name)} is not a name", hint)
 
 
-def _unreadable(text: str, position: int) -> Exception:
+def _unknown(text: str, start: int, word: str) -> FormulaError:
+    """Return the error for a function outside the grammar."""
+    close = [_ELSEWHERE.get(word.lower()), *difflib.get_close_matches(word.lower(), CALLABLE, 1)]
+    meant = next((name for name in close if name), None)
+    known = f"the functions are {', '.join(CALLABLE)}; write * to multiply"
+    hint = f"did you mean {meant}? Otherwise, {known}" if meant else known
+    return refusal(text, start, f"unknown function {quoted(word)}", hint)
+
+
+def _unreadable(text: str, position: int) -> FormulaError:
     """Return the error for a character that begins no token."""
     character = text[position]
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
