@@ -32,7 +32,7 @@ def corners(given_rows):
 
 def as_text(given_rows):
     own = [f"{a}*x + {b}*y >= {c}" for a, b, c in given_rows]
-    return ", ".join([f"x in [-{SIDE}, {SIDE}], y in [-{SIDE}, {SIDE}]", *own])
+    return ", ".join([f"-{SIDE} <= x <= {SIDE}, -{SIDE} <= y <= {SIDE}", *own])
 
 
 @given(st.lists(rows, min_size=1, max_size=4))

@@ -21,49 +21,31 @@ _MAGNITUDES = np.geomspace(1e-2, 1e12, 29)  # ends of panels, in units: two in e
 _SUSPECT = 1e-7  # of the values: rounding stays below, a smaller jump moves no estimate by more
 _HALVINGS = 40  # of a panel that contradicts itself: 1e-12 of it, where nothing smooth moves
 _PIECES = 40  # of a panel, at most, in its integral: a jump inside takes about 30
-_HINT = "give derivatives=(f1, f2), the first and the second derivative of f"
 
 
 def check(implementations: Sequence[Callable[..., Any]], domain: Interval, unit: float) -> None:
     """Refuse f, f′, f″, … of which one is not the derivative of the one before.
 
     ∫ f′ is compared with f(b) − f(a) over panels that cover the domain, and the panel that
-    contradicts is halved until the place is found: no panel can hide a jump.
-
-    Parameters
-    ----------
-    implementations
-        The function and its derivatives, of one argument.
-    domain
-        Where they are compared.
-    unit
-        A length that matters, such as the spread of the noise.
+    contradicts is halved until the place is found: no panel can hide a jump, and a steep f′ that
+    an integral has missed is found. ``unit`` is a length that matters, the spread of the noise.
     """
     with np.errstate(all="ignore"):
         for order, (f, slope) in enumerate(pairwise(implementations)):
-            _check_integrals(f, slope, order, domain, unit)
-
-
-def _check_integrals(
-    f: Callable[..., Any], slope: Callable[..., Any], order: int, domain: Interval, unit: float
-) -> None:
-    """Refuse a derivative whose integral is not the change of the function."""
-    for a, b in pairwise(_edges(domain, unit)):
-        panel = _Panel(f, slope, a, b)
-        if panel.excess <= _SUSPECT * panel.size:
-            continue
-        place = _narrowed(f, slope, panel)
-        if place.excess > max(_DIFFERENT * place.change, _SUSPECT * panel.size / 8):
-            raise TrueupError(
-                f"derivatives[{order}] does not explain {_named(order)}, which goes from "
-                f"{place.start:.6g} to {place.end:.6g} at {place.a:g}, a change of "
-                f"{place.integral + 0.0:.6g} by the derivative",
-                f"{_HINT}; a function that jumps, or has a kink, has none there",
-            )
-
-
-def _named(order: int) -> str:
-    return "f" + "'" * order
+            for a, b in pairwise(_edges(domain, unit)):
+                panel = _Panel(f, slope, a, b)
+                suspect = _SUSPECT * panel.size
+                if panel.excess <= suspect:
+                    continue
+                place = panel.narrowed(suspect / 2)
+                if place.excess > max(_DIFFERENT * place.change, suspect / 8):
+                    raise TrueupError(
+                        f"derivatives[{order}] does not explain f{order * chr(39)}, which goes "
+                        f"from {place.start:.6g} to {place.end:.6g} at {place.a:g}, a change of "
+                        f"{place.integral + 0.0:.6g} by the derivative",
+                        "give derivatives=(f1, f2), the first and the second derivative of f; a "
+                        "function that jumps, or has a kink, has none there",
+                    )
 
 
 class _Panel:
@@ -72,7 +54,7 @@ class _Panel:
     def __init__(
         self, f: Callable[..., Any], slope: Callable[..., Any], a: float, b: float
     ) -> None:
-        self.a, self.b = a, b
+        self.f, self.slope, self.a, self.b = f, slope, a, b
         self.start, self.end = _at(f, a), _at(f, b)
         self.integral, error = scipy.integrate.quad(
             lambda x: _at(slope, x), a, b, epsabs=0, epsrel=1e-9, limit=_PIECES, full_output=1
@@ -82,23 +64,17 @@ class _Panel:
         self.change = abs(self.end - self.start) + abs(self.integral)
         self.size = abs(self.start) + abs(self.end) + abs(self.integral)
 
-
-def _narrowed(f: Callable[..., Any], slope: Callable[..., Any], panel: _Panel) -> _Panel:
-    """Return the small part of a panel that contradicts most: a steep f′ is found, a jump stays.
-
-    A derivative that is wrong everywhere contradicts in smaller parts by less: it ends where
-    rounding begins to matter.
-    """
-    least = _SUSPECT * panel.size / 2
-    for _ in range(_HALVINGS):
-        if panel.excess <= least:
-            break
-        middle = (panel.a + panel.b) / 2
-        if not panel.a < middle < panel.b:
-            break
-        halves = _Panel(f, slope, panel.a, middle), _Panel(f, slope, middle, panel.b)
-        panel = max(halves, key=lambda half: half.excess)
-    return panel
+    def narrowed(self, least: float) -> _Panel:
+        """Return the small part that contradicts most, by more than rounding may."""
+        panel = self
+        for _ in range(_HALVINGS):
+            middle = (panel.a + panel.b) / 2
+            if panel.excess <= least or not panel.a < middle < panel.b:
+                break
+            ends = (panel.a, middle), (middle, panel.b)
+            halves = [_Panel(self.f, self.slope, a, b) for a, b in ends]
+            panel = max(halves, key=lambda half: half.excess)
+        return panel
 
 
 def _edges(domain: Interval, unit: float) -> list[float]:

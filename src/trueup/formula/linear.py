@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -20,6 +20,7 @@ from trueup.domain import Integers, Interval
 from trueup.errors import FormulaError, TrueupError
 from trueup.exact import symbolic
 from trueup.formula.grammar import parse
+from trueup.formula.substitution import decimal
 from trueup.formula.text import text
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
 _HINT = 'e.g. "0 <= s <= n, n >= 1" or "a + b >= 1": sums of statistics times numbers, <= or >='
 _SIGN = re.compile(r"(<=|>=|≤|≥|<|>)")
 _OTHER = re.compile(r"[=!]=|=|^\s*$")
-_COMMA = re.compile(r",(?![^\[(]*[\])])|\band\b")
-_MEMBER = re.compile(r"(.+)\bin\s*\[(.+),(.+)\]\s*", re.DOTALL)
-_DECIMAL = re.compile(r"(?<![\w.])(?:\d{1,30}\.\d{0,30}|\.\d{1,30})(?![\w.])")
+_COMMA = re.compile(r",|\band\b")
 _ROUNDS = 8  # of tightening: bounds rounded to integers may narrow the others
 _DENOMINATOR = 10_000  # of a multiplier: any is sound, and conditions have short coefficients
 _LARGEST = 1_000_000  # number in a condition for a solver with tolerances of 1e-7
@@ -42,7 +41,7 @@ Box = dict[str, Interval]
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """Σ cᵢ·qᵢ ≥ low, with two statistics or more; > low if it is strict.
+    """Σ cᵢ·qᵢ ≥ low, or > low if it is strict; the cᵢ are integers without a common divisor.
 
     Examples
     --------
@@ -64,19 +63,15 @@ class Condition:
     @property
     def key(self) -> str:
         """The sum as a formula, as a domain has it for a key."""
-        terms = (c * sympy.Symbol(name, real=True) for name, c in self.terms)
-        return text(sympy.Add(*terms))
+        return text(self._sum(lambda c: c))
+
+    def _sum(self, coefficient: Any) -> sympy.Expr:
+        return sympy.Add(*(coefficient(c) * sympy.Symbol(n, real=True) for n, c in self.terms))
 
     def at(self, known: Mapping[str, sympy.Expr]) -> Condition:
         """Return the condition with numbers for some statistics."""
         terms = tuple((name, c) for name, c in self.terms if name not in known)
         return Condition(terms, self.low - sum(c * known[n] for n, c in self.terms if n in known))
-
-    def scaled(self) -> Condition:
-        """Return the condition with integer coefficients that have no common divisor."""
-        bottom = sympy.ilcm(1, *(c.q for _, c in self.terms))
-        size = sympy.Rational(bottom, sympy.igcd(0, *(c * bottom for _, c in self.terms)))
-        return Condition(tuple((n, c * size) for n, c in self.terms), self.low * size, self.strict)
 
     def on_integers(self) -> Condition:
         """Return the condition that is equivalent for integers.
@@ -88,9 +83,8 @@ class Condition:
         >>> print(conditions("s < n")[1][0].on_integers())
         s <= n - 1
         """
-        scaled = self.scaled()
-        low = sympy.floor(scaled.low) + 1 if self.strict else sympy.ceiling(scaled.low)
-        return Condition(scaled.terms, low)
+        low = sympy.floor(self.low) + 1 if self.strict else sympy.ceiling(self.low)
+        return Condition(self.terms, low)
 
     def excess(self, values: Mapping[str, Any]) -> Any:
         """Return Σ cᵢ·qᵢ − low: not negative where the condition holds."""
@@ -103,14 +97,10 @@ class Condition:
         return -sympy.oo if found is sympy.nan else found
 
     def __str__(self) -> str:
-        symbols = {name: sympy.Symbol(name, real=True) for name in self.names}
-        more = sympy.Add(*(c * symbols[n] for n, c in self.terms if c > 0))
-        less = sympy.Add(*(-c * symbols[n] for n, c in self.terms if c < 0))
+        more, less = self._sum(lambda c: max(c, 0)), self._sum(lambda c: max(-c, 0))
         if less == 0:
             return f"{text(more)} >= {text(self.low)}"
-        if more == 0 or self.low > 0:
-            return f"{text(less)} <= {text(more - self.low)}"
-        return f"{text(less - max(self.low, 0))} <= {text(more - min(self.low, 0))}"
+        return f"{text(less)} <= {text(more - self.low)}"
 
 
 def conditions(domain: str | Mapping[Any, Any]) -> tuple[Box, tuple[Condition, ...]]:
@@ -127,7 +117,7 @@ def conditions(domain: str | Mapping[Any, Any]) -> tuple[Box, tuple[Condition, .
     box: Box = {}
     found: dict[Condition, None] = {}
     for difference, strict, shown in sides:
-        condition = Condition(*_linear(difference, shown), strict)
+        condition = _linear(difference, strict, shown)
         if strict or len(condition.terms) > 1:
             found[condition] = None
         else:
@@ -174,11 +164,10 @@ def closed(
 def _of_text(domain: str) -> Iterable[tuple[sympy.Expr, bool, str]]:
     """Yield differences that are not negative, or positive, each with the text it is from."""
     for part in filter(str.strip, _COMMA.split(domain)):
-        member = _MEMBER.fullmatch(part)
-        sides = [member[2], "<=", member[1], "<=", member[3]] if member else _SIGN.split(part)
+        sides = _SIGN.split(part)
         if len(sides) < 3 or any(_OTHER.search(side) for side in sides[::2]):
             raise FormulaError(f"{part.strip()!r} is not a condition between statistics", _HINT)
-        values = [parse(_DECIMAL.sub(_fraction, side.strip())) for side in sides[::2]]
+        values = [parse(side.strip()) for side in sides[::2]]
         for left, sign, right in zip(values, sides[1::2], values[1:], strict=False):
             yield (right - left if sign in "<=≤" else left - right), sign in "<>", part.strip()
 
@@ -193,29 +182,18 @@ def _of_mapping(domain: Mapping[Any, Any]) -> Iterable[tuple[sympy.Expr, bool, s
             yield symbolic(high) - value, False, key
 
 
-def _fraction(decimal: re.Match[str]) -> str:
-    """Return a decimal as written: 0.1 is 1/10, not the nearest double."""
-    return f"({Fraction(decimal[0])})"
-
-
-def _rational(value: Any) -> sympy.Rational:
-    return sympy.Rational(repr(value)) if isinstance(value, float) else symbolic(value)
-
-
-def _linear(
-    difference: sympy.Expr, shown: str
-) -> tuple[tuple[tuple[str, sympy.Rational], ...], sympy.Rational]:
-    """Return the terms and the bound of a difference that is not negative."""
-    floats = {x: _rational(float(x)) for x in difference.atoms(sympy.Float)}
-    difference = difference.xreplace(floats)
-    symbols = sorted(difference.free_symbols, key=str)
-    poly = sympy.Poly(difference, *symbols) if symbols and difference.is_polynomial() else None
+def _linear(difference: sympy.Expr, strict: bool, shown: str) -> Condition:
+    """Return the condition that a difference is not negative."""
+    exact = decimal(difference)
+    symbols = sorted(exact.free_symbols, key=str)
+    poly = sympy.Poly(exact, *symbols) if symbols and exact.is_polynomial() else None
     if poly is None or poly.total_degree() > 1 or not all(c.is_Rational for c in poly.coeffs()):
         raise FormulaError(f"{shown!r} is not a linear condition between statistics", _HINT)
-    return (
-        tuple((s.name, poly.coeff_monomial(s)) for s in symbols),
-        -poly.coeff_monomial(1),
-    )
+    terms = [(s.name, poly.coeff_monomial(s)) for s in symbols]
+    bottom = sympy.ilcm(1, *(c.q for _, c in terms))
+    size = sympy.Rational(bottom, sympy.igcd(0, *(c * bottom for _, c in terms)))
+    scaled = tuple((name, c * size) for name, c in terms)
+    return Condition(scaled, -poly.coeff_monomial(1) * size, strict)
 
 
 def both(name: str, first: Interval, second: Interval) -> Interval:
@@ -245,11 +223,9 @@ def together(box: Mapping[str, Interval], domain: str, integers: set[str]) -> di
     """
     further, tied = closed(*conditions(domain), integers)
     found: dict[str, Any] = dict(box)
-    for name, bounds in further.items():
+    more = [*further.items(), *((c.key, Interval(c.low, None)) for c in tied)]
+    for name, bounds in more:
         found[name] = both(name, found.get(name, Interval()), bounds)
-    for condition in tied:
-        own = Interval(condition.low, None)
-        found[condition.key] = both(condition.key, found.get(condition.key, Interval()), own)
     return found
 
 
@@ -265,30 +241,21 @@ def tightened(
     (Integers(1, None), 's <= n')
     """
     known = {name: Interval() for condition in tied for name in condition.names} | dict(box)
-    for name in integers & {*known}:
-        known[name] = known[name].integers()
+    known = {n: b.integers() if n in integers else b for n, b in known.items()}
     integers = {name for name, bounds in known.items() if bounds.lattice}
     tied = tuple(dict.fromkeys(c.on_integers() if c.names <= integers else c for c in tied))
     for _ in range(_ROUNDS):
         before = dict(known)
         for name in known:
-            low, high = _least(name, 1, known, tied), -_least(name, -1, known, tied)
-            known[name] = both(name, known[name], Interval(_end(low), _end(high)))
+            ends = _least(name, 1, known, tied), -_least(name, -1, known, tied)
+            bounds = Interval(*(end if end.is_Rational else None for end in ends))
+            known[name] = both(name, known[name], bounds)
         if known == before:
             break
     if not possible(known, tied):
-        _refuse(tied)
+        shown = ", ".join(map(str, tied))
+        raise TrueupError(f"no true value meets {shown} and the bounds", "check the conditions")
     return known, tuple(c for c in tied if not c.least(known) >= 0)
-
-
-def _end(bound: sympy.Expr) -> sympy.Expr | None:
-    return bound if bound.is_Rational else None
-
-
-def _refuse(tied: Sequence[Condition]) -> NoReturn:
-    raise TrueupError(
-        f"no true value meets {', '.join(map(str, tied))} and the bounds", "check the conditions"
-    )
 
 
 def _least(name: str, sign: int, box: Box, tied: Sequence[Condition]) -> sympy.Expr:
@@ -297,16 +264,13 @@ def _least(name: str, sign: int, box: Box, tied: Sequence[Condition]) -> sympy.E
     Whatever the y ≥ 0, sign·q = yᵀAq + (sign·q − yᵀAq) is at least yᵀb + the least of the rest on
     the box. The solver's duals, made fractions, are the y for which that is most.
     """
-    rows, names = _matrix(box, tied), list(box)
     found = scipy.optimize.linprog(
-        [float(sign * (n == name)) for n in names],
-        A_ub=[[-x for x in row] for row in rows],
+        [float(sign * (n == name)) for n in box],
+        A_ub=-_matrix(box, tied),
         b_ub=[-float(c.low) for c in tied],
         bounds=[(float(b.low), float(b.high)) for b in box.values()],
     )
-    if found.status == _INFEASIBLE and _is_small(box, tied):
-        _refuse(tied)
-    rest, total = dict.fromkeys(names, sympy.S.Zero) | {name: sympy.Integer(sign)}, sympy.S.Zero
+    rest, total = dict.fromkeys(box, sympy.S.Zero) | {name: sympy.Integer(sign)}, sympy.S.Zero
     duals = found.ineqlin.marginals if found.status == 0 else np.zeros(len(tied))
     for condition, dual in zip(tied, duals, strict=True):
         y = sympy.Rational(Fraction(max(0.0, -float(dual))).limit_denominator(_DENOMINATOR))
@@ -316,19 +280,14 @@ def _least(name: str, sign: int, box: Box, tied: Sequence[Condition]) -> sympy.E
     return total + Condition(tuple((n, c) for n, c in rest.items() if c), sympy.S.Zero).least(box)
 
 
-def _matrix(box: Mapping[str, Interval], tied: Sequence[Condition]) -> list[list[float]]:
-    return [[float(dict(c.terms).get(name, 0)) for name in box] for c in tied]
-
-
-def _is_small(box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
-    """Whether the solver's tolerances are small beside all numbers."""
-    numbers = [abs(x) for c in tied for x in (*dict(c.terms).values(), c.low)]
-    numbers += [abs(b) for i in box.values() for b in i.bounds if b is not None]
-    return max(numbers, default=0) <= _LARGEST
+def _matrix(box: Mapping[str, Interval], tied: Sequence[Condition]) -> Any:
+    return np.array([[float(dict(c.terms).get(name, 0)) for name in box] for c in tied])
 
 
 def possible(box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
     """Whether some values meet all conditions, integers where the bounds say so.
+
+    It is taken to be so where numbers are large beside the tolerances of the solver.
 
     Examples
     --------
@@ -336,8 +295,9 @@ def possible(box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
     >>> possible(box, tied), possible({n: b.integers() for n, b in box.items()}, tied)
     (True, False)
     """
-    rows = [c.scaled() for c in tied]
-    if not rows or not _is_small(box, rows):
+    numbers = [abs(x) for c in tied for x in (*dict(c.terms).values(), c.low)]
+    numbers += [abs(b) for i in box.values() for b in i.bounds if b is not None]
+    if not tied or max(numbers) > _LARGEST:
         return True
     found = scipy.optimize.milp(
         np.zeros(len(box)),
@@ -346,7 +306,7 @@ def possible(box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
             [float(b.low) for b in box.values()], [float(b.high) for b in box.values()]
         ),
         constraints=scipy.optimize.LinearConstraint(
-            _matrix(box, rows), [float(row.low) for row in rows]
+            _matrix(box, tied), [float(c.low) for c in tied]
         ),
         options={"node_limit": _NODES},
     )

@@ -25,15 +25,7 @@ from trueup.formula.opaque import Table, opaque
 from trueup.formula.refusal import quoted
 from trueup.formula.text import text
 
-_POLYNOMIALS = (
-    np.poly1d,
-    np.polynomial.Polynomial,
-    np.polynomial.Chebyshev,
-    np.polynomial.Hermite,
-    np.polynomial.HermiteE,
-    np.polynomial.Laguerre,
-    np.polynomial.Legendre,
-)
+_POLYNOMIALS = (np.poly1d, np.polynomial.Polynomial.__mro__[1])  # of all series of numpy
 
 DEFAULT = "q"
 """The name of a statistic that the user did not name."""
@@ -102,7 +94,7 @@ def read(
     if isinstance(f, Mapping):
         return _table(f, names)
     if isinstance(f, (Sequence, np.ndarray)):
-        return _sequence(f, names, domain)
+        return _table(_by_integers(f, domain), names)
     if callable(f):
         return _callable(f, names, derivatives)
     if isinstance(f, (int, float)) and not isinstance(f, bool):
@@ -188,23 +180,23 @@ def _single(names: Sequence[str] | None, what: str) -> sympy.Symbol:
 def _polynomial(f: Any, names: Sequence[str] | None) -> sympy.Expr:
     q = _single(names, "a polynomial")
     if isinstance(f, np.poly1d):
-        coefficients = f.coeffs[::-1]
-    else:
-        coefficients = f.convert(kind=np.polynomial.Polynomial).coef
-    if len(coefficients) > 201:
-        raise FormulaError(f"a polynomial of degree {len(coefficients) - 1}", "the limit is 200")
+        f = np.polynomial.Polynomial(f.coeffs[::-1])
+    coefficients = f.convert(kind=np.polynomial.Polynomial).coef
+    if len(coefficients) > limits.DEGREE + 1:
+        problem = f"a polynomial of degree {len(coefficients) - 1}"
+        raise FormulaError(problem, f"the limit is {limits.DEGREE}")
     terms = (symbolic(number(c, "coefficient")) * q**k for k, c in enumerate(coefficients))
     return sympy.Add(*terms)
 
 
 def _table(f: Mapping[Any, Any], names: Sequence[str] | None) -> Source:
-    keys = sorted(number(k, "a table's key") for k in f)
+    values = {number(k, "a table's key"): number(v, "a table's value") for k, v in f.items()}
+    keys = sorted(values)
     if not keys or keys != list(range(math.ceil(keys[0]), math.ceil(keys[0]) + len(keys))):
         raise FormulaError(
             f"a table needs a value for every integer from its first to its last key, got {keys!r}",
             "fill the gaps, e.g. {0: 1.0, 1: 0.5, 2: 0.25}",
         )
-    values = {number(k, "a table's key"): number(v, "a table's value") for k, v in f.items()}
     low = int(keys[0])
     ordered = tuple(float(values[k]) for k in keys)
     expr = opaque("table", Table(low, ordered))(_single(names, "a table"))
@@ -212,14 +204,15 @@ def _table(f: Mapping[Any, Any], names: Sequence[str] | None) -> Source:
     return Source(expr, {"table": [low, list(ordered)]}, domain=domain)
 
 
-def _sequence(f: Any, names: Sequence[str] | None, domain: Interval | None) -> Source:
+def _by_integers(f: Any, domain: Interval | None) -> dict[int, Any]:
+    """Return a list of values as a table on the integers of a domain."""
     low, high = (None, None) if domain is None else domain.bounds
     if low is None or high is None or len(f) != high - low + 1 or np.ndim(f) != 1:
         raise FormulaError(
             f"a list of {len(f)} values needs a domain of {len(f)} integers, got {domain}",
             "give domain=(low, high), or a table {k: value}",
         )
-    return _table({int(low) + i: v for i, v in enumerate(f)}, names)
+    return {int(low) + i: v for i, v in enumerate(f)}
 
 
 def _callable(
@@ -231,38 +224,34 @@ def _callable(
         raise TrueupError(
             f"derivatives must be functions, got {derivatives!r}", "give derivatives=(f1, f2)"
         )
-    name = getattr(f, "__name__", "f")
-    symbols = _symbols(names or (parameter_name(f) or DEFAULT,))
+    symbols = _symbols(names or (_parameter(f) or DEFAULT,))
     if derivatives and len(symbols) > 1:
         raise TrueupError(
             "derivatives= are for a function of one statistic",
             "write a function of several statistics as a formula",
         )
     order = [s.name for s in symbols]
-    bound = [by_name(function, order) for function in (f, *(derivatives or ()))]
-    function = opaque("f" if not name.isidentifier() else name, *bound)
+    bound = [_by_name(function, order) for function in (f, *(derivatives or ()))]
+    name = getattr(f, "__name__", "f")
+    function = opaque(name if name.isidentifier() else "f", *bound)
     note = "f is a Python function: its smoothness and growth are not checked"
     return Source(function(*symbols), None, note)
 
 
-def by_name(f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+def _by_name(f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
     """Return f as a function of the statistics in the order given, each passed by its name.
 
     A single statistic is the function's one argument, whatever that is called. A parameter with a
     default that is no statistic keeps its default.
-
-    Examples
-    --------
-    >>> by_name(lambda s, n, k=2: s / n**k, ["n", "s"])(10, 3)
-    0.03
     """
     signature = _signature(f)
-    if len(names) == 1 and (signature is None or _binds(signature, [names[0]], {}) is None):
+    if len(names) == 1 and (signature is None or _misfit(signature, [names[0]], {}) is None):
         return f
-    given = ", ".join(names)
-    problem = "its parameters are not known" if signature is None else ""
-    problem = problem or (signature and _binds(signature, [], dict.fromkeys(names))) or ""
+    problem = "its parameters are not known"
+    if signature is not None:
+        problem = _misfit(signature, [], dict.fromkeys(names)) or ""
     if problem:
+        given = ", ".join(names)
         raise TrueupError(
             f"the function {getattr(f, '__name__', type(f).__name__)} cannot be called with the "
             f"statistics {given} by name: {problem}",
@@ -280,7 +269,7 @@ def _signature(f: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def _binds(
+def _misfit(
     signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]
 ) -> str | None:
     """Return why arguments do not fit a function, None if they do."""
@@ -291,16 +280,10 @@ def _binds(
     return None
 
 
-def parameter_name(f: Callable[..., Any]) -> str | None:
+def _parameter(f: Callable[..., Any]) -> str | None:
     """Return what a function calls its one argument, None where it does not say.
 
     Builtins and ufuncs call theirs x whatever it is: it cannot be passed by that name.
-
-    Examples
-    --------
-    >>> import math
-    >>> parameter_name(lambda n: 1 / n), parameter_name(math.sqrt)
-    ('n', None)
     """
     signature = _signature(f)
     first = next(iter(signature.parameters.values()), None) if signature else None

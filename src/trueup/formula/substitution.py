@@ -48,17 +48,6 @@ def at(expr: sympy.Expr, values: Values) -> sympy.Expr:
         return sympy.nan
 
 
-def exact_numbers(expr: sympy.Expr) -> sympy.Expr:
-    """Return a formula with its doubles as the fractions that they are: sums lose no digits.
-
-    Examples
-    --------
-    >>> exact_numbers(sympy.Float(0.5) * sympy.Symbol("q"))
-    q/2
-    """
-    return expr.xreplace({x: sympy.Rational(x) for x in expr.atoms(sympy.Float)})
-
-
 def stepped(expr: sympy.Expr, values: Values) -> sympy.Expr:
     """Return an expression at places some whole steps away, small decimals as fractions.
 
@@ -71,41 +60,29 @@ def stepped(expr: sympy.Expr, values: Values) -> sympy.Expr:
     1/1000000000000
     """
     small = [x for x in expr.atoms(sympy.Float) if 0 < abs(x) < _SMALL]
-    return at(expr.xreplace({x: sympy.Rational(repr(float(x))) for x in small}), values)
-
-
-def rational(expr: sympy.Expr) -> sympy.Expr:
-    """Return an expression with every float as the fraction that it is.
-
-    An exponent is the short fraction that is written as the same double, or stays: sympy takes a
-    polynomial in q^(p/2⁵⁵), of degree p, for one that it can write out. NaN if it has no value, or
-    a number beyond the doubles.
-
-    Examples
-    --------
-    >>> q = sympy.Symbol("q", real=True)
-    >>> rational(0.5 * q + q**0.1)
-    q**(1/10) + q/2
-    """
-    return _exact(expr, lambda x: sympy.Rational(*x.as_integer_ratio()))
+    return at(expr.xreplace({x: _as_written(x) for x in small}), values)
 
 
 def decimal(expr: sympy.Expr) -> sympy.Expr:
     """Return an expression with every float as the fraction that it is written as, or NaN.
 
+    An exponent is the short fraction that is written as the same double, or stays: sympy takes a
+    polynomial in q^(p/2⁵⁵), of degree p, for one that it can write out.
+
     Examples
     --------
-    >>> decimal(0.1 * sympy.Symbol("q", real=True))
-    q/10
+    >>> q = sympy.Symbol("q", real=True)
+    >>> decimal(0.1 * q + q ** (1 / 3))
+    q**(1/3) + q/10
     """
-    return _exact(expr, lambda x: sympy.Rational(repr(x)))
-
-
-def _exact(expr: sympy.Expr, fraction: Callable[[float], sympy.Rational]) -> sympy.Expr:
     try:
-        return _Exact({x: fraction(float(x)) for x in expr.atoms(sympy.Float)}).of(expr)
+        return _Decimal({x: _as_written(x) for x in expr.atoms(sympy.Float)}).of(expr)
     except _OBJECTIONS:
         return sympy.nan
+
+
+def _as_written(x: sympy.Float) -> sympy.Rational:
+    return sympy.Rational(repr(float(x)))
 
 
 def real_at(
@@ -228,18 +205,16 @@ class _Putting:
         return sympy.Piecewise(*((self.of(v), t) for v, t in left), evaluate=False)
 
 
-class _Exact(_Putting):
+class _Decimal(_Putting):
     """Fractions on their way in, for floats."""
 
     def put(self, expr: sympy.Basic) -> sympy.Basic:
         if isinstance(expr, sympy.Pow) and expr.exp.is_Float:
-            return self.of(expr.base) ** _short(expr.exp)
+            exponent = float(expr.exp)
+            short = Fraction(exponent).limit_denominator(_LONGEST)
+            exact = float(short) == exponent
+            return self.of(expr.base) ** (sympy.Rational(short) if exact else expr.exp)
         return super().put(expr)
-
-
-def _short(exponent: sympy.Float) -> sympy.Expr:
-    fraction = Fraction(float(exponent)).limit_denominator(_LONGEST)
-    return sympy.Rational(fraction) if float(fraction) == float(exponent) else exponent
 
 
 class _Needed(_Putting):

@@ -19,7 +19,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.limits import is_long
-from trueup.formula.substitution import at, exact_numbers
+from trueup.formula.substitution import at, decimal
 from trueup.inverse import quadrature, spectral
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import Jet
@@ -66,7 +66,7 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
     """
     if symbol not in expr.free_symbols:
         return expr
-    modes = spectral.decompose(exact_numbers(expr), [symbol])
+    modes = spectral.decompose(decimal(expr), [symbol])
     if modes is None:
         return None
     result: dict[Frequencies, Complex] = {}
@@ -80,7 +80,7 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
         re, im = sympy.Integer(0), sympy.Integer(0)
         for j, moment in enumerate(moments):
             values = (jets[0][((j, 0),)], jets[1][((j, 0),)])
-            weight = (exact_numbers(moment) / factorial(j)).as_real_imag()
+            weight = (decimal(moment) / factorial(j)).as_real_imag()
             term = spectral.times(weight, values)
             re, im = re + term[0], im + term[1]
         result[frequency] = (re, im)

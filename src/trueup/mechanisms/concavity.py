@@ -16,7 +16,7 @@ import sympy
 
 from trueup.domain import Interval
 from trueup.exact import symbolic
-from trueup.formula.substitution import at, exact_numbers, real
+from trueup.formula.substitution import at, decimal, real
 from trueup.inverse.ranges import Walk
 from trueup.inverse.smooth import sign
 
@@ -43,7 +43,7 @@ def shape_doubt(phi: sympy.Expr, start: Exact) -> str | None:
     >>> shape_doubt(sympy.sqrt(q) + q**2 / 10**30, 0)
     'it is not proven to be concave'
     """
-    exact = exact_numbers(phi)
+    exact = decimal(phi)
     (q,) = exact.free_symbols
     box = {q: Interval(_double_below(start), None)}
     if not _is_smooth(exact, q, start, box):

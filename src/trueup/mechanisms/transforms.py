@@ -18,7 +18,7 @@ from mpmath import libmp
 
 from trueup.errors import TrueupError
 from trueup.formula import source
-from trueup.formula.substitution import exact_numbers
+from trueup.formula.substitution import decimal
 from trueup.kernels.blocks import evaluate
 from trueup.mechanisms.concavity import inverse_doubt, shape_doubt
 
@@ -114,7 +114,7 @@ def _formulas(phi: Any, inverse: Any, *more: Any) -> Transform:
     expr = source.read(phi, None).expr
     if len(expr.free_symbols) != 1:
         raise TrueupError(f"φ must have one variable, got {phi!r}", HINT)
-    (symbol,), exact = expr.free_symbols, exact_numbers(expr)
+    (symbol,), exact = expr.free_symbols, decimal(expr)
     return Transform(
         str(phi),
         lambda x: evaluate(expr, {symbol: x}),
