@@ -84,7 +84,14 @@ def test_a_private_table():
     )
     assert "epsilon = 1" in found.caption
     assert "NOT private" in found.caption
-    many = tu.release(people, by="area", keys={"area": [*range(30)]}, epsilon=1, rng=1, n="count")
+    many = tu.release(
+        people,
+        by="area",
+        keys={"area": [f"{k:02}" for k in range(30)]},
+        epsilon=1,
+        rng=1,
+        n="count",
+    )
     assert len(shown(many).rows) == 21
     assert "the first 20 of 30 groups" in shown(many).caption
 
