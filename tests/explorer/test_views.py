@@ -128,7 +128,10 @@ def test_the_plan_of_a_table_has_the_errors_of_its_noise():
     ]
     a = math.exp(-4 / 9)  # discrete Laplace noise of scale 3/(4/3) on each of two counts
     variance = 2 * a / (1 - a) ** 2
-    assert by_name["n"]["errors"] == pytest.approx([math.sqrt(2 * variance)] * 4)
+    b = math.exp(-2 / 9)  # and of scale 3/(2/3) on each share: the better of both counts of n
+    other = 2 * 2 * b / (1 - b) ** 2
+    both = 1 / (1 / (2 * variance) + 1 / other)
+    assert by_name["n"]["errors"] == pytest.approx([math.sqrt(both)] * 4)
     # the delta method where one count is near 0 and yet far beyond the noise, and the rounding
     part = 6 * 9 / 4 / 10_000
     large = 100 * math.sqrt(variance * ((1 - part) ** 2 + part**2) + 1 / 12) / 10_000
@@ -151,7 +154,7 @@ def test_the_command_and_the_plan_that_are_copied_release_that_table(tmp_path):
     (tmp_path / "plan.toml").write_text(shown["toml"])
     by_file = ["release", "IN", "OUT", "--spec", str(tmp_path / "plan.toml")]
     for given in (words[1:], by_file):
-        design = read_plan(build_parser().parse_args(given)).design
+        design = read_plan(build_parser().parse_args(given)).reading.design
         assert design.by == ("state", "my industry")
         assert (design.unit, design.at_most) == ("person", 3)
         assert [float(e) for e in design.budget.values()] == pytest.approx([4 / 3, 2 / 3])

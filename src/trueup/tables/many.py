@@ -107,14 +107,15 @@ def beyond(summands: tuple[Summand, ...], u: tuple[float, float], chance: float)
     --------
     >>> from trueup.noise.gaussian import Gaussian
     >>> round(beyond((Summand(Gaussian(1), 1.0, 0.0, 1),), (1.0, 0.0), 1e-12), 1)
-    7.5
+    7.4
     """
     weights = [u[0] * s.top + u[1] * s.bottom for s in summands]
     ends = [limit(s.noise) / abs(w) for s, w in zip(summands, weights, strict=True) if w]
     sd = spread(summands, u)
     if not sd:
         return mean(summands, u)
-    t = min(*ends, 40 / sd, math.inf) * np.geomspace(1e-3, 1.0, 40)
+    largest = min(*ends, 30 / sd, math.inf)  # e^{30²/2} is still a double
+    t = largest * np.geomspace(1e-3, 1.0, 40)
     total = sum(
         s.cells * s.noise.cumulants(w * t)[0] for s, w in zip(summands, weights, strict=True) if w
     )
