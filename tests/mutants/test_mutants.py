@@ -136,7 +136,10 @@ from mutants.operators import of_file
 from mutants.suite import SOURCE, collected
 from mutants.trial import tried
 
-PLACES = [("Laplace.generating", "1 + t * scale * (t * scale)"), ("Laplace._upper", "np.exp(-x / float(self.scale)) * 2")]
+PLACES = [
+    ("Laplace.generating", "1 + t * scale * (t * scale)"),
+    ("Laplace._upper", "np.exp(-x / float(self.scale)) * 2"),
+]
 
 def work(suite):
     known = reach.read(SOURCE / "no such file", ["noise"])
