@@ -36,7 +36,7 @@ def disagreements(e: Any, est: Any, points: Sequence[Row]) -> Iterator[tuple[str
     for name, answers in _answers(e, est, columns):
         for x, truth, size, got in zip(points, scalars, sizes, answers, strict=True):
             e.report.compared[name] += 1
-            if name in ENGINES and got is None and _runs_out(e, x):
+            if name in ENGINES and got is None and runs_out(e, x):
                 e.report.unsettled["NULL in SQL where doubles run out"] += 1
             elif not same(truth, got, 0 if math.isnan(size) else size, e.least):
                 yield name, x, truth, got
@@ -74,11 +74,11 @@ def same(truth: float, got: Any, size: float, rounding: float) -> bool:
     return abs(got - truth) <= SAME * (abs(truth) + min(size, 1e290)) + rounding
 
 
-def _runs_out(e: Any, x: Row) -> bool:
+def runs_out(e: Any, x: Row) -> bool:
     """Whether a part of the formula is so large or small that its powers are no doubles.
 
-    Python computes such values again with more digits. SQL has doubles only: there a step that
-    leaves their range gives NULL, and says so in its documentation.
+    The powers of such parts leave the range of doubles: the answer is NaN, or NULL in SQL, as is
+    documented.
     """
     return any(p != 0 and not FEW < abs(p) < 1 / FEW for p in reading.parts(e.tree, x))
 
