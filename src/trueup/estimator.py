@@ -26,7 +26,6 @@ from trueup.inputs import (
     check_extension,
     helpful_conditions,
     read_arguments,
-    read_known,
     used_conditions,
     values_of,
     with_convention,
@@ -110,8 +109,7 @@ class Estimator:
         empty: object = None,
     ) -> None:
         self._recipe = (f, noise, domain, extension, derivatives, empty)
-        box, tied = read_known(domain, noise)
-        self._source, self._statistics = read_arguments(f, noise, box, derivatives)
+        self._source, self._statistics, tied = read_arguments(f, noise, domain, derivatives)
         if empty is not None:
             self._source = with_convention(self._source, empty, self._statistics, tied)
         self._tied = used_conditions(tied, self._statistics)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from trueup.formula.linear import Condition
+    from trueup.formula.linear import Box, Condition
 
 NUMBER = (float, int, np.floating)
 _HUGE = 2**1000
@@ -196,73 +196,66 @@ def broadcast(symbols: Sequence[sympy.Symbol], values: Sequence[Any]) -> Sequenc
 
 
 def read_arguments(
-    f: object, noise: object, domain: object, derivatives: Any
-) -> tuple[source.Source, tuple[Statistic, ...]]:
-    """Return the formula and its statistics, every argument checked."""
+    f: object, noise: object, domain: object, derivatives: Any = None
+) -> tuple[source.Source, tuple[Statistic, ...], tuple[Condition, ...]]:
+    """Return the formula, its statistics, and the conditions between them, all checked."""
+    several = {} if isinstance(noise, Noise) else _noises(noise)
+    src = source.read(f, tuple(several) or None, derivatives)
+    used = sorted(s.name for s in src.expr.free_symbols)
     if isinstance(noise, Noise):
-        single = None if isinstance(domain, Mapping) else Interval.read(domain)
-        src = source.read(f, None, single, derivatives)
-        names = sorted(s.name for s in src.expr.free_symbols) or [source.DEFAULT]
-        if len(names) > 1:
-            given = ", ".join(f"{n!r}: {noise!r}" for n in names)
+        if len(used) > 1:
+            given = ", ".join(f"{n!r}: {noise!r}" for n in used)
             raise TrueupError(
-                f"the formula has {len(names)} statistics ({', '.join(names)}) but one noise",
+                f"the formula has {len(used)} statistics ({', '.join(used)}) but one noise",
                 f"give one noise for each: noise={{{given}}}",
             )
-        several = {names[0]: noise}
-        domains = domain if isinstance(domain, Mapping) else {names[0]: domain}
-    else:
-        several = _noises(noise)
-        domains = _named_domain(domain, several)
-        only = Interval.read(next(iter(domains.values()))) if len(domains) == 1 else None
-        src = source.read(f, tuple(several), only, derivatives)
-    return src, tuple(_statistics(src, several, domains))
-
-
-def _named_domain(domain: object, names: Mapping[str, Noise]) -> Mapping[Any, Any]:
-    """Return the domain by statistic; a pair is that of a single one."""
-    if domain is None or isinstance(domain, Mapping):
-        return domain or {}
-    first = next(iter(names))
-    if len(names) > 1:
+        several = {used[0] if used else source.DEFAULT: noise}
+    unknown = ", ".join(name for name in used if name not in several)
+    if unknown:
         raise TrueupError(
-            f"the domain {domain!r} does not say which statistic it bounds",
-            f"give it by name: domain={{{first!r}: {domain!r}}}",
+            f"no noise is given for {unknown} in {text(src.expr)}",
+            f"noise is known for {', '.join(several)}; add the missing ones",
         )
-    return {first: domain}
+    box, tied = read_known(domain, several)
+    statistics = (
+        _statistic(name, law, box.get(name, Interval()), src)
+        for name, law in several.items()
+        if name in used or not used
+    )
+    return src, tuple(statistics), tied
 
 
-def read_known(domain: object, noise: object) -> tuple[object, tuple[Condition, ...]]:
+def read_known(domain: object, noises: Mapping[str, Noise]) -> tuple[Box, tuple[Condition, ...]]:
     """Return the bounds of each statistic, and the conditions between several of them.
 
     Examples
     --------
     >>> from trueup.noise.laplace import Laplace
-    >>> noise = {"s": Laplace(1), "n": Laplace(1)}
-    >>> sorted(read_known("0 <= s <= n, n >= 1", noise)[0].items())
+    >>> noises = {"s": Laplace(1), "n": Laplace(1)}
+    >>> sorted(read_known("0 <= s <= n, n >= 1", noises)[0].items())
     [('n', Interval(1, None)), ('s', Interval(0, None))]
     """
-    laws = noise if isinstance(noise, Mapping) else {}
-    integers = {name for name, law in laws.items() if law.lattice}
     if isinstance(domain, str):
         box, tied = conditions(domain)
-        if isinstance(noise, Noise) and noise.lattice:
-            integers = set().union(*(c.names for c in tied))
-        box, tied = closed(box, tied, integers)
     elif isinstance(domain, Mapping):
-        several = {k: v for k, v in domain.items() if k not in laws and _is_formula(k)}
-        if not several:
-            return domain, ()
-        box, tied = conditions(several)
-        for name in (k for k in domain if k not in several):
+        formulas = {k: v for k, v in domain.items() if k not in noises and _is_formula(k)}
+        box, tied = conditions(formulas)
+        for name in (k for k in domain if k not in formulas):
             box[name] = both(name, box.get(name, Interval()), Interval.read(domain[name]))
+    elif domain is None or len(noises) == 1:
+        return {next(iter(noises)): Interval.read(domain)}, ()
     else:
-        return domain, ()
-    unknown = sorted({name for c in tied for name in c.names} - set(laws))
-    if unknown:
         raise TrueupError(
-            f"the condition {tied[0]} names {', '.join(unknown)}, which has no noise",
-            f"the statistics are {', '.join(map(str, laws)) or 'not named'}",
+            f"the domain {domain!r} does not say which statistic it bounds",
+            f"give it by name: domain={{{next(iter(noises))!r}: {domain!r}}}",
+        )
+    integers = {name for name, law in noises.items() if law.lattice}
+    box, tied = closed(box, tied, integers)
+    without = {*map(str, box)}.union(*(c.names for c in tied)) - {*noises}
+    if without:
+        raise TrueupError(
+            f"the domain names {', '.join(sorted(without))}, which has no noise",
+            f"the statistics are {', '.join(noises)}",
         )
     return tightened(box, tied, integers) if tied else (box, ())
 
@@ -282,29 +275,6 @@ def _noises(noise: object) -> dict[str, Noise]:
     return dict(noise)
 
 
-def _statistics(
-    src: source.Source, noises: Mapping[str, Noise], domains: Mapping[Any, Any]
-) -> list[Statistic]:
-    used = {s.name for s in src.expr.free_symbols}
-    unknown = sorted(used - {*noises})
-    if unknown:
-        raise TrueupError(
-            f"no noise is given for {', '.join(unknown)} in {text(src.expr)}",
-            f"noise is known for {', '.join(noises)}; add the missing ones",
-        )
-    without = sorted(str(name) for name in domains if name not in noises)
-    if without:
-        raise TrueupError(
-            f"the domain names {', '.join(without)}, which has no noise",
-            f"the statistics are {', '.join(noises)}",
-        )
-    return [
-        _statistic(name, noise, Interval.read(domains.get(name)), src)
-        for name, noise in noises.items()
-        if name in used or not used
-    ]
-
-
 def _statistic(name: str, noise: Noise, domain: Interval, src: source.Source) -> Statistic:
     if noise.lattice:
         domain = domain.integers()
@@ -312,9 +282,7 @@ def _statistic(name: str, noise: Noise, domain: Interval, src: source.Source) ->
     if src.domain is not None:
         domain = _within_table(domain, src.domain, noise, whole)
     elif src.note:
-        if not whole:
-            _check_derivatives(src, noise)
-        given_derivatives.check(_with_derivatives(src), domain, _spread(noise))
+        _check_function(src.expr, domain, noise, whole)
     return Statistic(sympy.Symbol(name, real=True), noise, domain)
 
 
@@ -335,35 +303,25 @@ def _within_table(domain: Interval, table: Interval, noise: Noise, whole: bool) 
     return domain
 
 
-def _check_derivatives(src: source.Source, noise: Noise) -> None:
-    function = type(src.expr)
-    if function.derivative is None or function.derivative.derivative is None:
+def _check_function(f: sympy.Expr, domain: Interval, noise: Noise, whole: bool) -> None:
+    """Refuse a Python function without derivatives that are needed, or with wrong ones."""
+    functions, kind = [], type(f)
+    while kind is not None:
+        functions.append(kind.implementation)
+        kind = kind.derivative
+    if len(functions) < 3 and not whole:
         raise TrueupError(
             f"a Python function under continuous noise ({noise!r}) needs its first and second "
             "derivative",
             "write a function of several statistics as a formula"
-            if len(src.expr.free_symbols) > 1
+            if len(f.free_symbols) > 1
             else "give derivatives=(f1, f2), write the function as a formula, or say that the "
             "statistic is an integer: domain=Integers(low, high), for Laplace noise",
         )
-
-
-def _with_derivatives(src: source.Source) -> list[Callable[..., Any]]:
-    """Return a Python function and the derivatives that came with it."""
-    found, function = [], type(src.expr)
-    while function is not None:
-        found.append(function.implementation)
-        function = function.derivative
-    return found
-
-
-def _spread(noise: Noise) -> float:
-    """Return how far the noise goes, 1 where that is not a number."""
-    try:
+    spread = 0.0
+    with contextlib.suppress(TrueupError):
         spread = math.sqrt(noise.variance)
-    except TrueupError:
-        return 1.0
-    return spread if 0 < spread < math.inf else 1.0
+    given_derivatives.check(functions, domain, spread if 0 < spread < math.inf else 1.0)
 
 
 def check_extension(extension: object, statistics: Sequence[Statistic]) -> object:

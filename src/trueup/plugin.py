@@ -66,7 +66,7 @@ class PluginBias:
     """The bias of the plug-in as a function of the true value; see :func:`plugin_bias`."""
 
     def __init__(self, f: object, noise: Noise | Mapping[str, Noise]) -> None:
-        self._source, self._statistics = read_arguments(f, noise, None, None)
+        self._source, self._statistics, _ = read_arguments(f, noise, None)
         self._bias = self._prepare()
 
     def __call__(self, *q: ArrayLike, **statistics: ArrayLike) -> Any:

@@ -30,6 +30,7 @@ _HINT = 'e.g. "0 <= s <= n, n >= 1" or "a + b >= 1": sums of statistics times nu
 _SIGN = re.compile(r"(<=|>=|≤|≥|<|>)")
 _OTHER = re.compile(r"[=!]=|=|^\s*$")
 _COMMA = re.compile(r",|\band\b")
+_DECIMAL = re.compile(r"(?<![\w.])(?:\d{1,30}\.\d{0,30}|\.\d{1,30})(?![\w.])")
 _ROUNDS = 8  # of tightening: bounds rounded to integers may narrow the others
 _DENOMINATOR = 10_000  # of a multiplier: any is sound, and conditions have short coefficients
 _LARGEST = 1_000_000  # number in a condition for a solver with tolerances of 1e-7
@@ -167,7 +168,8 @@ def _of_text(domain: str) -> Iterable[tuple[sympy.Expr, bool, str]]:
         sides = _SIGN.split(part)
         if len(sides) < 3 or any(_OTHER.search(side) for side in sides[::2]):
             raise FormulaError(f"{part.strip()!r} is not a condition between statistics", _HINT)
-        values = [parse(side.strip()) for side in sides[::2]]
+        exact = [_DECIMAL.sub(lambda d: f"({Fraction(d[0])})", side) for side in sides[::2]]
+        values = [parse(side.strip()) for side in exact]  # 0.1 + 0.2 is 3/10
         for left, sign, right in zip(values, sides[1::2], values[1:], strict=False):
             yield (right - left if sign in "<=≤" else left - right), sign in "<>", part.strip()
 

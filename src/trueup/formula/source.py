@@ -54,7 +54,6 @@ class Source:
 def read(
     f: object,
     names: Sequence[str] | None,
-    domain: Interval | None = None,
     derivatives: Sequence[Callable[..., Any]] | None = None,
 ) -> Source:
     """Return the formula that f stands for.
@@ -66,8 +65,6 @@ def read(
     names
         The statistics, for a callable; None for a single one without a name, which then has that
         of the callable's parameter.
-    domain
-        Where the single statistic lies, for a table given as a plain sequence.
     derivatives
         The first and second derivative of a callable.
 
@@ -93,8 +90,6 @@ def read(
         return _formula(_polynomial(f, names))
     if isinstance(f, Mapping):
         return _table(f, names)
-    if isinstance(f, (Sequence, np.ndarray)):
-        return _table(_by_integers(f, domain), names)
     if callable(f):
         return _callable(f, names, derivatives)
     if isinstance(f, (int, float)) and not isinstance(f, bool):
@@ -202,17 +197,6 @@ def _table(f: Mapping[Any, Any], names: Sequence[str] | None) -> Source:
     expr = opaque("table", Table(low, ordered))(_single(names, "a table"))
     domain = Integers(low, low + len(keys) - 1)
     return Source(expr, {"table": [low, list(ordered)]}, domain=domain)
-
-
-def _by_integers(f: Any, domain: Interval | None) -> dict[int, Any]:
-    """Return a list of values as a table on the integers of a domain."""
-    low, high = (None, None) if domain is None else domain.bounds
-    if low is None or high is None or len(f) != high - low + 1 or np.ndim(f) != 1:
-        raise FormulaError(
-            f"a list of {len(f)} values needs a domain of {len(f)} integers, got {domain}",
-            "give domain=(low, high), or a table {k: value}",
-        )
-    return {int(low) + i: v for i, v in enumerate(f)}
 
 
 def _callable(

@@ -239,7 +239,7 @@ def _rational(epsilon: Exact) -> Fraction:
 def _read_values(f: object, domain: object, epsilon: Exact) -> tuple[Interval, Floats]:
     """Return the domain and f on it, all checked."""
     noise = DiscreteLaplace(1 / epsilon if isinstance(epsilon, float) else Fraction(1, epsilon))
-    source, (statistic,) = read_arguments(f, noise, domain, None)
+    source, (statistic,), _ = read_arguments(f, noise, domain)
     known = statistic.domain
     if None in known.bounds:
         raise TrueupError(

@@ -13,7 +13,7 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.formula.text import text
-from trueup.inputs import read_arguments, read_known
+from trueup.inputs import read_arguments
 from trueup.inverse.jets import derivative
 from trueup.kernels.blocks import evaluate
 from trueup.near.construct import Solution, attempt, check_bounded, never_zero
@@ -74,12 +74,11 @@ def frontier(
             0.01      0.2...  ...                     ... cells
       ...
     """
-    box, tied = read_known(domain, noise)
+    source, statistics, tied = read_arguments(f, noise, domain)
     if tied:
         raise TrueupError(
             f"the frontier knows bounds of each statistic, not {tied[0]}", "leave it out"
         )
-    source, statistics = read_arguments(f, noise, box, None)
     question = _question(source.expr, statistics, prior)
     if relative is None:
         relative = question.beside or never_zero(question)

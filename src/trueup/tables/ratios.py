@@ -28,7 +28,7 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.formula.text import text
-from trueup.inputs import read_arguments, read_known, used_conditions
+from trueup.inputs import read_arguments, used_conditions
 from trueup.inverse.ratio import BOX, corners, directions, hull, linear
 from trueup.tables import few_cells
 from trueup.tables.few_cells import FewCells
@@ -261,8 +261,7 @@ class RatioOfSums(Readable):
                 f"the noise of {f!r} is not given",
                 'give an estimator made by tu.unbiased, or noise={"s": tu.Laplace(2), …}',
             )
-        box, tied = read_known(domain, noise)
-        source, statistics = read_arguments(f, noise, box, None)
+        source, statistics, tied = read_arguments(f, noise, domain)
         return cls(source.expr, statistics, used_conditions(tied, statistics))
 
     def of_few(self, noises: Mapping[str, Sequence[Noise]], cells: int) -> FewCells | None:
