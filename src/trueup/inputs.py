@@ -155,26 +155,20 @@ def at_truth(
     """Return a function of the true values, at one point or row by row."""
     symbols = [s.symbol for s in statistics]
     given = values_of([s.name for s in symbols], q, named)
-    values = [_exact(v, s.domain) for v, s in zip(given, statistics, strict=True)]
-    for statistic, value in zip(statistics, values, strict=True):
-        _check_truth(statistic, np.asarray(value, float))
-    if all(isinstance(v, NUMBER) for v in values):
-        return function(dict(zip(symbols, map(float, values), strict=True)))
+    values = [_truth(v, s) for v, s in zip(given, statistics, strict=True)]
     columns = broadcast(symbols, values)
     rows = zip(*(c.ravel().tolist() for c in columns), strict=True)
     out = [function(dict(zip(symbols, map(float, row), strict=True))) for row in rows]
+    if all(isinstance(v, NUMBER) for v in given):
+        return out[0]
     return np.array(out).reshape(columns[0].shape)
 
 
-def _exact(value: Any, domain: Interval) -> Any:
-    """Return true values with bounds as they are, not as a narrow float holds them."""
-    ends = [float(b) for b in domain.bounds if b is not None]
-    if isinstance(value, np.floating):
-        return float(at_bounds(np.asarray(value), ends))
-    return value if isinstance(value, NUMBER) else at_bounds(value, ends)
-
-
-def _check_truth(statistic: Statistic, q: NDArray[np.float64]) -> None:
+def _truth(value: Any, statistic: Statistic) -> NDArray[Any]:
+    """Return true values, those at a bound as it is and not as a narrow float holds it."""
+    ends = [float(b) for b in statistic.domain.bounds if b is not None]
+    values = at_bounds(np.asarray(value), ends)
+    q = np.asarray(values, float)
     broken = np.isfinite(q) & (q != np.floor(q))
     if statistic.noise.lattice and broken.any():
         raise TrueupError(
@@ -182,6 +176,7 @@ def _check_truth(statistic: Statistic, q: NDArray[np.float64]) -> None:
             f"got {float(q[broken][0])!r}",
             "give integers, or describe the noise as continuous",
         )
+    return values
 
 
 def broadcast(symbols: Sequence[sympy.Symbol], values: Sequence[Any]) -> Sequence[NDArray[Any]]:

@@ -210,9 +210,7 @@ def both(name: str, first: Interval, second: Interval) -> Interval:
             f"the conditions leave no value for {name}: at least {low} and at most {high}",
             "check the conditions",
         )
-    return (Integers if lattice else Interval)(
-        *(None if math.isinf(end) else end for end in (low, high))
-    )
+    return (Integers if lattice else Interval)(low, high)
 
 
 def together(box: Mapping[str, Interval], domain: str, integers: set[str]) -> dict[str, Any]:

@@ -124,27 +124,22 @@ def admit(expr: sympy.Expr) -> sympy.Expr:
         )
     expr = expr.replace(sympy.sign, _sign).replace(sympy.Heaviside, _step)
     for part in limits.parts(expr):
-        _check_part(part)
+        if part.is_Symbol and not (part.is_commutative and part.is_real is not False):
+            raise FormulaError(f"the symbol {quoted(str(part))} is not real", "use a real symbol")
+        if is_foreign(part):
+            hint = (
+                "use what the grammar knows: + - * / **, abs, min, max, exp, log, sin, where, ..."
+            )
+            raise FormulaError(f"{quoted(str(part))} is not part of the grammar", hint)
+        if part.is_Number:
+            try:
+                check_number(part)
+            except UnfitError as unfit:
+                raise FormulaError(f"{quoted(str(part))} {unfit.reason}", unfit.hint) from None
+        if isinstance(part, sympy.Piecewise) and part.args[-1][1] != sympy.true:
+            problem = f"{quoted(str(part))} has no value where its conditions fail"
+            raise FormulaError(problem, "end it with (value, True)")
     return grammar.read(text(expr)).expr
-
-
-def _check_part(part: sympy.Basic) -> None:
-    """Refuse what the grammar does not know, complex symbols, and cases without a last one."""
-    if isinstance(part, sympy.Symbol) and not (part.is_commutative and part.is_real is not False):
-        raise FormulaError(f"the symbol {quoted(str(part))} is not real", "use a real symbol")
-    if is_foreign(part):
-        hint = "use what the grammar knows: + - * / **, abs, min, max, exp, log, sin, where, ..."
-        raise FormulaError(f"{quoted(str(part))} is not part of the grammar", hint)
-    if part.is_Number:
-        try:
-            check_number(part)
-        except UnfitError as unfit:
-            raise FormulaError(f"{quoted(str(part))} {unfit.reason}", unfit.hint) from None
-    if isinstance(part, sympy.Piecewise) and part.args[-1][1] != sympy.true:
-        raise FormulaError(
-            f"{quoted(str(part))} has no value where its conditions fail",
-            "end it with (value, True)",
-        )
 
 
 def _sign(a: sympy.Expr) -> sympy.Expr:

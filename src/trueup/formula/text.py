@@ -8,7 +8,7 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.formula import limits
-from trueup.formula.operations import NAMES, RESERVED
+from trueup.formula.operations import NAMES
 from trueup.formula.tokens import is_word
 
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _POWER, _ATOM = range(8)
@@ -33,13 +33,11 @@ def _write(expr: sympy.Basic) -> tuple[str, int]:
     """Return the text and how tightly it binds."""
     if isinstance(expr, sympy.Symbol):
         return _name(expr.name), _ATOM
-    if isinstance(expr, (sympy.Rational, sympy.Float)):
-        return _number(expr)
     if isinstance(expr, sympy.Add):
         return _sum(expr.as_ordered_terms()), _SUM
     if expr is sympy.E:
         return "exp(1)", _ATOM
-    if isinstance(expr, (sympy.Mul, sympy.Pow)):
+    if isinstance(expr, (sympy.Mul, sympy.Pow, sympy.Rational, sympy.Float)):
         return _product(expr)
     if isinstance(expr, (Relational, sympy.And, sympy.Or, sympy.Not)):
         return _condition(expr)
@@ -64,7 +62,7 @@ def _at_least(expr: sympy.Basic, binding: int) -> str:
 
 def _name(name: str) -> str:
     """Return a name, between backticks where it is not a plain one."""
-    if name not in RESERVED and is_word(name):
+    if is_word(name):
         return name
     return "`" + name.replace("`", "``") + "`"
 
@@ -77,15 +75,6 @@ def _decimal(exponent: sympy.Expr) -> sympy.Expr:
     if sympy.Rational(float(constant)) != constant:
         return exponent
     return sympy.Add(sympy.Float(constant), rest)
-
-
-def _number(expr: sympy.Number) -> tuple[str, int]:
-    """Return 3, -3, 1/3 or 0.1."""
-    if not expr.is_Rational:
-        return repr(float(expr)), _SUM if expr < 0 else _ATOM
-    top, bottom = _split(abs(expr))
-    written = "/".join(["-" * bool(expr < 0) + top, *bottom])
-    return written, _SUM if expr < 0 else _PRODUCT if bottom else _ATOM
 
 
 def _integer(number: int) -> str:
@@ -115,37 +104,28 @@ def _product(expr: sympy.Expr) -> tuple[str, int]:
 
     The divisions stay apart: 1/(3*(q + 1)) would read back as 1/(3*q + 3).
     """
-    coefficient, rest = expr.as_coeff_Mul()
-    factors = sympy.Mul.make_args(rest)
-    over = [factor for factor in factors if not _is_divisor(factor)]
-    under = [_power(f.base, -f.exp) for f in factors if _is_divisor(f)]
+    coefficient, rest = (expr, sympy.S.One) if expr.is_Number else expr.as_coeff_Mul()
+    factors = [] if expr.is_Number else sympy.Mul.make_args(rest)
+    over = sorted((f for f in factors if not _is_divisor(f)), key=lambda f: bool(f.is_Add))
+    under = [_bracketed(*_power(f.base, -f.exp)) for f in factors if _is_divisor(f)]
     if coefficient == 1 and len(over) == len(factors) == 1:
-        return _power_of(rest)
-    over.sort(key=lambda factor: isinstance(factor, sympy.Add))
-    top = [_at_least(factor, _POWER) for factor in over]
-    size, divisor = _split(abs(coefficient))
-    if size != "1" or not over or (coefficient < 0 and isinstance(over[0], sympy.Add)):
+        return _power(rest.base, rest.exp) if rest.is_Pow else _write(rest)
+    top, divisor = [_at_least(factor, _POWER) for factor in over], []
+    size = repr(abs(float(coefficient))) if coefficient.is_Float else _integer(abs(coefficient.p))
+    if coefficient.is_Rational and coefficient.q != 1:
+        divisor = [_integer(coefficient.q)]
+    if size != "1" or not over or (coefficient < 0 and over[0].is_Add):
         top.insert(0, size)
     sign = "-" if coefficient < 0 else ""
-    written = "/".join([sign + "*".join(top), *divisor, *(_bracketed(*u) for u in under)])
-    return written, _SUM if sign else _PRODUCT
-
-
-def _split(number: sympy.Number) -> tuple[str, list[str]]:
-    """Return the numerator and, if there is one, the denominator."""
-    if number.is_Rational:
-        return _integer(int(number.p)), [_integer(int(number.q))] if number.q != 1 else []
-    return repr(float(number)), []
+    written = "/".join([sign + "*".join(top), *divisor, *under])
+    if sign:
+        return written, _SUM
+    return written, _PRODUCT if factors or divisor else _ATOM
 
 
 def _is_divisor(factor: sympy.Expr) -> bool:
     """Tell 1/q**2 from q**2."""
-    return isinstance(factor, sympy.Pow) and factor.exp.is_Number and bool(factor.exp < 0)
-
-
-def _power_of(expr: sympy.Expr) -> tuple[str, int]:
-    """Write a single factor, which is a power unless sympy made a product of one."""
-    return _power(expr.base, expr.exp) if isinstance(expr, sympy.Pow) else _write(expr)
+    return bool(factor.is_Pow and factor.exp.is_Number and factor.exp < 0)
 
 
 def _power(base: sympy.Expr, exponent: sympy.Expr) -> tuple[str, int]:
