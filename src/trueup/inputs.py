@@ -195,6 +195,9 @@ def read_arguments(
 ) -> tuple[source.Source, tuple[Statistic, ...], tuple[Condition, ...]]:
     """Return the formula, its statistics, and the conditions between them, all checked."""
     several = {} if isinstance(noise, Noise) else _noises(noise)
+    if isinstance(f, (list, tuple, np.ndarray)):  # values from the lower bound on
+        first = Interval.read(domain).low
+        f = {first + i: value for i, value in enumerate(f)}
     src = source.read(f, tuple(several) or None, derivatives)
     used = sorted(s.name for s in src.expr.free_symbols)
     if isinstance(noise, Noise):
