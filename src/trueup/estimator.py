@@ -16,8 +16,8 @@ import sympy
 from trueup.confidence import NORMAL, Intervals
 from trueup.domain import Interval
 from trueup.errors import BoundWarning, InfiniteVariance, TrueupError
-from trueup.formula.needs import denominators
 from trueup.formula.objections import objections
+from trueup.formula.substitution import denominators
 from trueup.formula.text import text
 from trueup.inputs import (
     NUMBER,

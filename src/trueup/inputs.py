@@ -20,9 +20,9 @@ from trueup.errors import BoundWarning, TrueupError
 from trueup.exact import number, symbolic
 from trueup.formula import given_derivatives, source
 from trueup.formula.linear import both, closed, conditions, tightened
-from trueup.formula.needs import by_convention, denominators
+from trueup.formula.substitution import by_convention, denominators
 from trueup.formula.text import text
-from trueup.inverse.smooth import sign
+from trueup.inverse.signs import sign
 from trueup.inverse.solve import Statistic
 from trueup.kernels.grid import at_bounds
 from trueup.noise.base import Noise

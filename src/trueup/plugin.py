@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from trueup.domain import Interval
-from trueup.formula.unkinked import without_kinks
 from trueup.inputs import at_truth, read_arguments
 from trueup.inverse.component import Cell
 from trueup.inverse.expectation import Expectation, push_forward
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
-from trueup.inverse.points import Kind, Trouble
+from trueup.inverse.points import Kind, Trouble, without_kinks
 from trueup.inverse.quadrature import reach
 from trueup.inverse.smooth import breaks
 from trueup.kernels.blocks import value_at

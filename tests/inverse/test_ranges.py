@@ -137,7 +137,6 @@ EXACT = {
     ("q - q**2", (-inf, inf)): (-inf, inf),
     ("q*exp(-q)", (0, inf)): (0, inf),
     ("exp(q)", (-inf, inf)): (0, inf),
-    ("log(q)", (-2, -1)): (-inf, inf),
     ("0.5*q", (1, 3)): (0.5, 1.5),
     ("1e-200*q", (1e-200, 1e-150)): (0, 5e-324),
 }
@@ -225,7 +224,8 @@ def test_analytic_cells_have_no_kinks_and_no_infinite_slopes_either():
 def test_what_is_told_of_a_sum_is_used():
     cells = {q: (np.zeros(2), np.array([9.0, 0.5])), s: (np.zeros(2), np.array([9.0, 0.25]))}
     walk = Walk(cells)
-    assert walk.tell(q + s, 1.0).tolist() == [True, False]
+    walk.tell(q + s, 1.0)
+    assert walk.allowed.tolist() == [True, False]
     assert walk.range(1 / (q + s)).sure[0]
 
 

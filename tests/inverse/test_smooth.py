@@ -10,7 +10,8 @@ from trueup.domain import Integers, Interval
 from trueup.formula.grammar import parse
 from trueup.formula.linear import conditions
 from trueup.inverse.points import Kind
-from trueup.inverse.smooth import breaks, image, inside, is_continuous, monotone, sign, troubles
+from trueup.inverse.signs import image, inside, is_continuous, monotone, sign
+from trueup.inverse.smooth import breaks, troubles
 
 a, b, n, q, s = sympy.symbols("a b n q s", real=True)
 LINE, POSITIVE, COUNT = Interval(), Interval(0, None), Integers(0, None)

@@ -32,8 +32,8 @@ from trueup.domain import Interval
 from trueup.errors import BoundWarning, FormulaError, TrueupError
 from trueup.formula.grammar import parse
 from trueup.formula.linear import conditions, together
-from trueup.formula.needs import denominators
 from trueup.formula.refusal import quoted
+from trueup.formula.substitution import denominators
 from trueup.formula.tokens import assignment, split
 
 if TYPE_CHECKING:

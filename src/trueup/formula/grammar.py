@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import sympy
 
 from trueup.errors import FormulaError
-from trueup.formula import build, limits, needs
+from trueup.formula import build, limits
 from trueup.formula.build import UnfitError
 from trueup.formula.operations import CHOICE, EXTREMA
 from trueup.formula.refusal import quoted, refusal
@@ -60,20 +60,20 @@ def parse(text: str) -> sympy.Expr:
 
 
 class Written(NamedTuple):
-    """A formula as sympy has it, and what it needs as written where that does not show."""
+    """A formula as sympy has it, and parts as written that are not real numbers everywhere."""
 
     expr: sympy.Expr
-    needs: tuple[needs.Need, ...]
+    partial: tuple[sympy.Expr, ...]
 
 
 @lru_cache(maxsize=512)
 def written(text: str) -> Written:
-    """Return the formula, and what it needs as it is written.
+    """Return the formula, and which parts must be real numbers as it is written.
 
     Examples
     --------
     >>> written("sqrt(q)**2")
-    Written(expr=q, needs=(Need(expr=q, divides=False, where=True),))
+    Written(expr=q, partial=(sqrt(q),))
     """
     if len(text) > limits.CHARACTERS:
         problem = f"the formula has {len(text)} characters, more than {limits.CHARACTERS}"
@@ -87,7 +87,11 @@ def read(text: str) -> Written:
         raise FormulaError(f"the formula is empty, got {text!r}", 'write one, e.g. "1/q"')
     reader = _Reader(text)
     expr = reader.formula()
-    return Written(expr, needs.lost(reader.needs, expr))
+    partial = [part for part in dict.fromkeys(reader.partial) if part.free_symbols]
+    if not expr.has(sympy.Abs, sympy.Min, sympy.Max, sympy.Piecewise):  # no case hides a part
+        shown = set(sympy.preorder_traversal(expr))
+        partial = [part for part in partial if part not in shown]
+    return Written(expr, tuple(partial))
 
 
 def _check_order(text: str, found: Sequence[Token]) -> None:
@@ -120,12 +124,15 @@ def _check_order(text: str, found: Sequence[Token]) -> None:
             raise _unexpected(text, token, problem)
 
 
+_PARTIAL = ("sqrt", "log", "asin", "acos", "acosh", "atanh")  # not real numbers everywhere
+
+
 class _Reader:
     """A text, its syntax tree, and what is built of it, node by node."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.needs: list[needs.Need] = []
+        self.partial: list[sympy.Expr] = []
         self.counts: Counter[str] = Counter()
         found = list(tokens(text))
         _check_order(text, found)
@@ -187,16 +194,19 @@ class _Reader:
             if isinstance(link.op, ast.Sub):
                 part = self.build(link.right, build.negative, part)
             elif isinstance(link.op, ast.Div):
-                self.needs += needs.of_power(part, sympy.S.NegativeOne)
+                cancels = part.is_rational_function()
                 part = self.build(link, build.reciprocal, part)
+                self.partial += [] if cancels else [part]
             parts.append(part)
         return self.build(node, build.total if kinds is _SUMS else build.product, parts)
 
     def power(self, node: ast.BinOp, depth: int) -> sympy.Expr:
         """Return a power."""
         base, exponent = self.value(node.left, depth), self.value(node.right, depth + 1)
-        self.needs += needs.of_power(base, exponent)
-        return self.build(node, build.power, base, exponent)
+        found = self.build(node, build.power, base, exponent)
+        real = exponent.is_Integer and (exponent > 0 or base.is_rational_function())
+        self.partial += [] if real or exponent.free_symbols else [found]
+        return found
 
     def call(self, node: ast.Call, depth: int) -> sympy.Expr:
         """Return what a function makes of its arguments."""
@@ -216,15 +226,16 @@ class _Reader:
         if name in EXTREMA:
             self.count(node, 1, limits.EXTREMA, "calls of min and max")
             return self.build(node, build.extremum, name, values)
-        self.needs += needs.of_call(name, values[0])
-        return self.build(node, build.call, name, values[0])
+        found = self.build(node, build.call, name, values[0])
+        self.partial += [found] if name in _PARTIAL else []
+        return found
 
     def choice(self, node: ast.Call, depth: int) -> sympy.Expr:
         """Return one value where a condition holds and another elsewhere."""
         test = self.condition(node.args[0], depth)
         values = []
         for arg, case in zip(node.args[1:], (test, sympy.Not(test)), strict=True):
-            before = len(self.needs)
+            before = len(self.partial)
             values.append(self.value(arg, depth))
             self.under(before, case)
         return self.build(node, build.choose, test, *values)
@@ -260,16 +271,18 @@ class _Reader:
         kind = sympy.And if conjunction else sympy.Or
         parts: list[sympy.Basic] = []
         for value in node.values:
-            before = len(self.needs)
+            before = len(self.partial)
             parts.append(self.condition(value, depth))
-            if len(self.needs) > before:
+            if len(self.partial) > before:
                 test = kind(*parts[:-1])
                 self.under(before, test if conjunction else sympy.Not(test))
         return kind(*parts)
 
     def under(self, before: int, case: sympy.Basic) -> None:
-        """Say of what was needed since that it is only looked at in a case."""
-        self.needs[before:] = [need.under(case) for need in self.needs[before:]]
+        """Say of parts since then that they are only looked at in a case."""
+        self.partial[before:] = [
+            sympy.Piecewise((part, case), (sympy.S.One, True)) for part in self.partial[before:]
+        ]
 
     def build(self, node: ast.expr, make: Callable[..., _Built], *args: Any) -> _Built:
         """Build a part; where it is unfit, say where it stands."""

@@ -20,7 +20,6 @@ from trueup.exact import number, symbolic
 from trueup.formula import grammar, limits
 from trueup.formula.build import UnfitError, check_number, is_foreign
 from trueup.formula.grammar import parse, written
-from trueup.formula.needs import Need
 from trueup.formula.opaque import Table, opaque
 from trueup.formula.refusal import quoted
 from trueup.formula.text import text
@@ -41,14 +40,14 @@ class Source:
     """A formula: its expression, and how to write it down again.
 
     ``note`` says what could not be checked; ``record`` is JSON, None if there is no text form;
-    ``needs`` is what the formula needs as written, where its expression needs less.
+    ``partial`` are parts as written that are not real numbers everywhere.
     """
 
     expr: sympy.Expr
     record: Any
     note: str | None = None
     domain: Interval | None = None
-    needs: tuple[Need, ...] = ()
+    partial: tuple[sympy.Expr, ...] = ()
 
 
 def read(
@@ -83,7 +82,7 @@ def read(
     if isinstance(f, Source):
         return f
     if isinstance(f, str):
-        return dataclasses.replace(_formula(parse(f)), needs=written(f).needs)
+        return dataclasses.replace(_formula(parse(f)), partial=written(f).partial)
     if isinstance(f, sympy.Basic):
         return _formula(admit(f))
     if isinstance(f, _POLYNOMIALS):

@@ -7,7 +7,7 @@ The whole box is tried first. What is left is halved, along the axes of *guards*
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -79,23 +79,15 @@ class Question(NamedTuple):
     suspects: tuple[sympy.Expr, ...] | None = None
     tied: Sequence[Condition] = ()
     analytic: bool = False
-    integers: frozenset[sympy.Symbol] | None = None
-
-    def walk(self, cells: Cells) -> tuple[Walk, Mask]:
-        """Return the walk over cells, and which cells meet the conditions somewhere."""
-        walk = Walk(cells, self.free, analytic=self.analytic, integers=self.integers)
-        return walk, told(walk, self.tied)
 
 
-def told(walk: Walk, tied: Sequence[Condition]) -> Mask:
-    """Tell a walk what conditions say of sums, and return which cells meet them all somewhere."""
-    allowed = walk.all
+def tell(walk: Walk, tied: Sequence[Condition]) -> None:
+    """Tell a walk what conditions say of sums of statistics."""
     for condition in tied:
         total = sympy.Add(*(c * sympy.Symbol(name, real=True) for name, c in condition.terms))
         bounds = constant_bounds(condition.low)
         if bounds is not None and total.free_symbols <= set(walk.memo):
-            allowed = allowed & walk.tell(total, bounds[0])
-    return allowed
+            walk.tell(total, bounds[0])
 
 
 def undecided(question: Question) -> list[Cell]:
@@ -107,23 +99,24 @@ def undecided(question: Question) -> list[Cell]:
     cells = {s: (np.array([float(d.low)]), np.array([float(d.high)])) for s, d in box.items()}
     left: list[Cell] = []
     for _ in range(_ROUNDS):
-        walk, allowed = question.walk(cells)
-        keep = allowed & ~question.check(walk)
-        if not keep.any():
-            return left
+        walk = Walk(cells, question.free, analytic=question.analytic)
+        tell(walk, question.tied)
+        keep = walk.allowed & ~question.check(walk)
         axes = _axes(question, walk, keep)
-        cells = {s: (low[keep], high[keep]) for s, (low, high) in cells.items()}
-        tiny = [_is_tiny(*cells[s], whole=box[s].lattice) for s in axes]
-        small = reduce(np.logical_and, tiny, np.ones(int(keep.sum()), dtype=bool))
-        left += _rows(cells, small)
-        cells = {s: (low[~small], high[~small]) for s, (low, high) in cells.items()}
+        cells = _rows(cells, keep)
+        small = np.ones(int(keep.sum()), dtype=bool)
+        for s in axes:
+            small &= _is_tiny(*cells[s], whole=box[s].lattice)
+        left += _listed(_rows(cells, small))
+        cells = _rows(cells, ~small)
         count = int((~small).sum())
         if not count:
             return left
         if count * 2 ** len(axes) > _CELLS or len(left) > _LEFT:
             break
-        cells = _halved(cells, {s: box[s].lattice for s in axes})
-    return left + _rows(cells, slice(_LEFT))
+        for s in axes:
+            cells = _halved(cells, s, whole=box[s].lattice)
+    return left + _listed(_rows(cells, slice(_LEFT)))
 
 
 def _axes(question: Question, walk: Walk, keep: Mask) -> list[sympy.Symbol]:
@@ -144,36 +137,26 @@ def _is_tiny(low: Floats, high: Floats, *, whole: bool) -> Mask:
     return tiny
 
 
-def _rows(cells: Cells, which: Mask | slice) -> list[Cell]:
-    ends = [
-        list(zip(low[which].tolist(), high[which].tolist(), strict=True))
-        for low, high in cells.values()
-    ]
+def _rows(cells: Cells, which: Mask | slice) -> dict[sympy.Symbol, tuple[Floats, Floats]]:
+    return {s: (low[which], high[which]) for s, (low, high) in cells.items()}
+
+
+def _listed(cells: Cells) -> list[Cell]:
+    ends = [zip(low.tolist(), high.tolist(), strict=True) for low, high in cells.values()]
     return [dict(zip(cells, row, strict=True)) for row in zip(*ends, strict=True)]
 
 
 def _halved(
-    cells: Cells, axes: Mapping[sympy.Symbol, bool]
+    cells: Cells, s: sympy.Symbol, *, whole: bool
 ) -> dict[sympy.Symbol, tuple[Floats, Floats]]:
-    """Return both halves of every cell along axes, given with whether they hold integers only."""
-    count = len(next(iter(cells.values()))[0])
-    owner = np.arange(count)
-    halves: dict[sympy.Symbol, tuple[Floats, Floats]] = {}
-    index = owner
-    for s, whole in axes.items():
-        low, high = (np.clip(end, -FAR, FAR) for end in cells[s])
-        middle = np.floor(halfway(low, high)) if whole else halfway(low, high)
-        middle = np.clip(middle, low, high)
-        after = np.minimum(middle + 1, high) if whole else middle
-        is_cut = low < high
-        first, second = (low[index], middle[index]), (after[index], high[index])
-        cut = is_cut[index]
-        halves = {t: (np.append(a, a[cut]), np.append(b, b[cut])) for t, (a, b) in halves.items()}
-        start = np.append(first[0], second[0][cut])
-        stop = np.append(np.where(cut, first[1], high[index]), second[1][cut])
-        halves[s] = (start, stop)
-        index = np.append(index, index[cut])
-    return {s: halves.get(s, (low[index], high[index])) for s, (low, high) in cells.items()}
+    """Return both halves of every cell along an axis."""
+    low, high = (np.clip(end, -FAR, FAR) for end in cells[s])
+    middle = np.clip(np.floor(halfway(low, high)) if whole else halfway(low, high), low, high)
+    after = np.minimum(middle + 1, high) if whole else middle
+    cut = low < high
+    halves = {t: (np.append(a, a[cut]), np.append(b, b[cut])) for t, (a, b) in cells.items()}
+    ends = np.append(low, after[cut]), np.append(np.where(cut, middle, high), high[cut])
+    return {**halves, s: ends}
 
 
 def halfway(low: Floats, high: Floats) -> Floats:

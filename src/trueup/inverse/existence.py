@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations, islice, product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sympy
@@ -16,13 +16,15 @@ from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse import spectral
 from trueup.inverse.extended import Extended
-from trueup.inverse.finite import place, undefined_at, values_of
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
 from trueup.inverse.on_values import OnValues
 from trueup.inverse.points import Kind, Trouble, exact
-from trueup.inverse.smooth import sign, troubles
+from trueup.inverse.refusals import refusal, refusal_at, undefined_at
+from trueup.inverse.signs import is_defined_on
+from trueup.inverse.smooth import troubles
 from trueup.inverse.tidy import is_tidy
+from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,30 +35,6 @@ if TYPE_CHECKING:
     from trueup.noise.base import Noise
 
     Box = Mapping[sympy.Symbol, Interval]
-
-_REASONS = {
-    Kind.POLE: "pole at {a} inside the domain: {f} is unbounded near {s} = {a}",
-    Kind.JUMP: "jump at {a}: the value of {f} jumps by {j:g} at {s} = {a}, inside the domain",
-    Kind.STEEP: "infinite slope at {a}: the slope of {f} is unbounded near {s} = {a}",
-    Kind.KINK: "kink at {a}: the slope of {f} jumps by {k:g} at {s} = {a}, inside the domain",
-    Kind.ROUGH: "not smooth enough at {a}: under a sum of noises {f} needs more derivatives there",
-    Kind.POINT: "at {s} = {a} the value of {f} is not its limit {m:g}; expectations are continuous",
-    Kind.UNDEFINED: "{f} is not a real number at {s} = {a}, inside the domain",
-    Kind.UNDECIDED: "{f} could not be shown to be smooth near {s} = {a}",
-}
-_ONE_SIDE = (
-    "keep the domain on one side of {a}{e}; integer noise (DiscreteLaplace) has no such limit"
-)
-_HINTS = {
-    Kind.POLE: "bound the domain away from {a}{e}",
-    Kind.JUMP: _ONE_SIDE,
-    Kind.STEEP: "move the bound away from {a}{e}",
-    Kind.KINK: _ONE_SIDE,
-    Kind.ROUGH: "bound the domain away from {a}, or give each cell its own bounds and noise{e}",
-    Kind.POINT: "give {f} its limit at {a}, or bound the domain away from {a}{e}",
-    Kind.UNDEFINED: "bound the domain to where the formula is real{e}",
-    Kind.UNDECIDED: "bound the domain further, or write the formula more simply{e}",
-}
 
 
 def domain_of(coordinate: Coordinate) -> Interval:
@@ -92,26 +70,11 @@ def check(component: Component) -> str | None:
 # -- smoothness inside the domain ------------------------------------------------------------------
 
 
-def _real_powers(component: Component) -> None:
-    """Refuse a power of a negative constant unless its exponent is always a whole number."""
-    whole = {c.symbol: sympy.Dummy(integer=True) for c in component.coordinates if is_lattice(c)}
-    for power in component.f.atoms(sympy.Pow):
-        exponent = power.exp.xreplace(whole)
-        if power.base.is_negative and exponent.free_symbols and not exponent.is_integer:
-            raise refusal(
-                text(component.f),
-                f"{text(power)} is a real number at whole exponents only",
-                "use integer noise (DiscreteLaplace), or say cos(pi*q) for (-1)**q",
-                proved=False,
-            )
-
-
 _MOST_TROUBLES = 4  # that prove nothing, looked at before one is told
 
 
 def _smooth(component: Component) -> Iterator[str]:
     """Refuse what could not be shown to be smooth; yield what makes the variance infinite."""
-    _real_powers(component)
     box = {c.symbol: domain_of(c) for c in component.coordinates}
     orders = {c.symbol: order_of(c) for c in component.coordinates if is_rough(c)}
     if not orders and not any(map(is_lattice, component.coordinates)):
@@ -126,7 +89,7 @@ def _smooth(component: Component) -> Iterator[str]:
                 break
     if left:
         first = next((found for found in left if found.proved), left[0])
-        raise _refusal(component, first, box)
+        raise refusal_at(component.f, first, box, orders)
     for coordinate in component.coordinates:
         if is_lattice(coordinate):
             _digits(component.f, coordinate)
@@ -142,7 +105,8 @@ def tied_of(component: Component) -> Sequence[Condition]:
 def _mild(component: Component, found: Trouble) -> Iterator[str]:
     """Say why the variance is infinite, if it is, where the last derivative that matters is."""
     (coordinate,) = (c for c in component.coordinates if c.symbol == found.symbol)
-    at_bound = _at_bound(found, domain_of(coordinate))
+    domain = domain_of(coordinate)
+    at_bound = found.exact in (exact(domain.low), exact(domain.high))
     if at_bound and found.exponent < 0 and _looks_at_curvature(coordinate):
         raise NoUnbiasedEstimator(
             f"infinite curvature of {text(component.f)} at the bound {found.point:g}: no "
@@ -199,109 +163,10 @@ def _known(component: Component, box: Box) -> None:
         axes.append([float(k) for k in near if k in domain])
     points = list(islice(product(*axes), _MOST_POINTS))
     columns = {s: np.array([p[i] for p in points]) for i, s in enumerate(box)}
-    _, undefined = values_of(component.f, columns)
+    undefined = ~np.isfinite(evaluate(component.f, columns))
     if undefined.any():
-        names = [text(s) for s in box]
-        raise undefined_at(component.f, place(names, points[int(np.argmax(undefined))]))
-
-
-# -- what is said of it ----------------------------------------------------------------------------
-
-
-def _at_bound(found: Trouble, domain: Interval) -> bool:
-    return found.exact is not None and found.exact in (exact(domain.low), exact(domain.high))
-
-
-def _refusal(component: Component, found: Trouble, box: Box) -> NoUnbiasedEstimator:
-    """Return the refusal for what happens at a point."""
-    f, symbol = component.f, found.symbol
-    if symbol is None or symbol not in box:
-        names = [text(s) for s in found.where]
-        return undefined_at(f, place(names, [float(v) for v in found.where.values()]))
-    others = tuple(s for s in found.where if s in f.free_symbols)
-    if found.kind is Kind.UNDEFINED and box[symbol].lattice:
-        values = [found.point, *(float(found.where[s]) for s in others)]
-        return undefined_at(f, place([text(s) for s in (symbol, *others)], values))
-    words = _words(f, found)
-    reason = _REASONS[found.kind].format(**words)
-    if _at_bound(found, box[symbol]) and found.kind in (Kind.POLE, Kind.STEEP):
-        what = {Kind.POLE: "pole", Kind.STEEP: "infinite slope"}[found.kind]
-        reason = f"{what} at the bound {words['a']}: {text(f)} has no finite slope there"
-    if others:
-        shown = ", ".join(f"{text(s)} = {float(found.where[s]):.6g}" for s in others)
-        reason += f" (e.g. with {shown})"
-    words["e"] = "" if others else _example(component, found, box[symbol])
-    hint = _HINTS[found.kind].format(**words)
-    return refusal(f"{text(f)} on {box[symbol]}", reason, hint, proved=found.proved)
-
-
-def refusal_at(f: sympy.Expr, domain: Interval, found: Trouble) -> NoUnbiasedEstimator:
-    """Return the refusal for what a function of one statistic does at a point."""
-    words = _words(f, found)
-    reason, hint = _REASONS[found.kind].format(**words), _HINTS[found.kind].format(**words)
-    if _at_bound(found, domain):
-        reason = reason.replace(" inside the domain", ", a bound of the domain", 1)
-    return refusal(f"{text(f)} on {domain}", reason, hint, proved=found.proved)
-
-
-def _words(f: sympy.Expr, found: Trouble) -> dict[str, Any]:
-    assert found.symbol is not None  # noqa: S101  (it is a point along a statistic)
-    words: dict[str, Any] = {"a": f"{found.point:.6g}", "f": text(f), "s": text(found.symbol)}
-    return words | {"j": found.jump, "k": found.slope, "m": found.middle, "e": ""}
-
-
-def _example(component: Component, found: Trouble, domain: Interval) -> str:
-    """Return a domain beside a point on which f is smooth, as the end of a hint."""
-    symbol = found.symbol
-    (coordinate,) = (c for c in component.coordinates if c.symbol == symbol)
-    if symbol is None or len(coordinate.cells) > 1 or component.f.free_symbols != {symbol}:
-        return ""
-    for low, high in _beside(found, domain):
-        near = Interval(low, high)
-        if not list(
-            islice(troubles(component.f, {symbol: near}, {symbol: order_of(coordinate)}), 1)
-        ):
-            pair = "({}, {})".format(*(_bound(b) for b in near.bounds))
-            return f", e.g. domain={{{symbol.name!r}: {pair}}}"
-    return ""
-
-
-def _beside(found: Trouble, domain: Interval) -> Iterator[tuple[Any, Any]]:
-    """Yield parts of a domain beside a point: one further, or half way to the bound."""
-    a, (low, high) = float(f"{found.point:.6g}"), domain.bounds
-    right = [a] if found.kind in (Kind.KINK, Kind.JUMP) else []
-    left = list(right)
-    right += [a + 1] if high is None else [(a + float(high)) / 2]
-    left += [a - 1] if low is None else [(a + float(low)) / 2]
-    for start, stop in zip(right, left, strict=True):
-        if high is None or start < high:
-            yield start, high
-        if low is None or stop > low:
-            yield low, stop
-
-
-def _bound(bound: Any) -> str:
-    return "None" if bound is None else f"{float(bound):.12g}"
-
-
-def refusal(what: str, reason: str, hint: str, *, proved: bool) -> NoUnbiasedEstimator:
-    """Return the refusal of an estimator: there is none, or none was found."""
-    verdict = "" if proved else " was found"
-    return NoUnbiasedEstimator(
-        f"no unbiased estimator of {what}{verdict}: {reason}", hint, proved=proved
-    )
-
-
-def unproved(error: NoUnbiasedEstimator) -> NoUnbiasedEstimator:
-    """Return a refusal that claims less: none was found.
-
-    Examples
-    --------
-    >>> unproved(NoUnbiasedEstimator("no unbiased estimator of |q|: kink at 0", "none")).message
-    'no unbiased estimator of |q| was found: kink at 0'
-    """
-    what, _, reason = error.message.partition(": ")
-    return NoUnbiasedEstimator(f"{what} was found: {reason}", error.hint, proved=False)
+        place = points[int(np.argmax(undefined))]
+        raise undefined_at(component.f, dict(zip(box, place, strict=True)))
 
 
 # -- the formula as it is written ------------------------------------------------------------------
@@ -312,23 +177,18 @@ def check_as_written(f: Source, box: Box, tied: Sequence[Condition]) -> None:
 
     ``sqrt(q)**2`` is q for sympy. A common factor of polynomials is cancelled.
     """
-    for need in f.needs:
-        symbols = need.expr.free_symbols
-        if not symbols | need.where.free_symbols <= set(box):
-            continue
-        if need.divides and need.expr.is_rational_function(*symbols):
-            continue
-        always = sympy.Piecewise((need.expr, need.where), (sympy.S.One, True))
-        found = sign(always, box, strict=need.divides, tied=tied, defined=False)
-        if found > 0 or (found and need.divides):
-            continue
-        what = f"{text(need.expr)} must not be {'0' if need.divides else 'negative'}"
-        raise refusal(
-            text(f.expr),
-            f"as it is written it could not be shown to be a real number inside the domain: {what}",
-            "bound the domain to where the formula is real, or write it as simply as it is meant",
-            proved=False,
-        )
+    names = {name for c in tied for name in c.names}
+    for part in f.partial:
+        own = {s: d for s, d in box.items() if s in part.free_symbols or s.name in names}
+        if part.free_symbols <= set(own) and not is_defined_on(part, own, tied):
+            raise refusal(
+                text(f.expr),
+                f"as it is written it could not be shown that {text(part)} is a real number "
+                "everywhere inside the domain",
+                "bound the domain to where the formula is real, or write it as simply as it is "
+                "meant",
+                proved=False,
+            )
 
 
 # -- growth on unbounded sides ---------------------------------------------------------------------

@@ -20,10 +20,11 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.opaque import Table, opaque
+from trueup.formula.opaque import Opaque, Table, opaque
 from trueup.formula.substitution import at, stepped
 from trueup.formula.text import text
-from trueup.inverse.finite import place, too_large_at, undefined_at, values_of
+from trueup.inverse.refusals import too_large_at, undefined_at
+from trueup.kernels.blocks import evaluate
 from trueup.noise.operator import Branch, X
 
 if TYPE_CHECKING:
@@ -176,10 +177,11 @@ def table(first: int, values: Floats, place: sympy.Expr) -> sympy.Expr:
 
 def values_at(h: sympy.Expr, n: sympy.Symbol, q: Floats) -> Floats:
     """Return h at integers, all of them finite numbers, or refuse."""
-    values, undefined = values_of(h, {n: q})
+    values = evaluate(h, {n: q})
     if np.isfinite(values).all():
         return values
+    undefined = np.isnan(values) | (np.isinf(values) & h.has(Opaque))
     wrong, error = (
-        (undefined, undefined_at) if undefined.any() else (np.isinf(values), too_large_at)
+        (undefined, undefined_at) if undefined.any() else (~np.isfinite(values), too_large_at)
     )
-    raise error(h, place([text(n)], [q[np.argmax(wrong)]]))
+    raise error(h, {n: q[np.argmax(wrong)]})

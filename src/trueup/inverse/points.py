@@ -6,14 +6,20 @@ import dataclasses
 import enum
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import sympy
 from sympy.core.relational import Relational
 
+from trueup.errors import FormulaError
+from trueup.formula.build import stable
+from trueup.formula.limits import is_long
 from trueup.formula.substitution import at, real_at
+from trueup.formula.text import text
 from trueup.inverse.cells import guards
 from trueup.inverse.jets import derivative
+from trueup.inverse.ranges import difference
 
 if TYPE_CHECKING:
     from trueup.domain import Interval
@@ -21,11 +27,65 @@ if TYPE_CHECKING:
 KINKED = (sympy.Abs, sympy.sign, sympy.floor, sympy.Min, sympy.Max, sympy.Piecewise)
 """What f may be made of that picks cases."""
 
-_BESIDE = sympy.Rational(4, 10**15)
-"""How far beside a point comparisons are read, relative to it: a bound may be off by one ulp."""
-
+_PARTS = 3_000  # of the cases written out: each takes sympy some 0.1 ms in every later step
+_BESIDE = sympy.Rational(
+    4, 10**15
+)  # relative: comparisons are read there, a bound may be an ulp off
 _BESIDE_ZERO = sympy.Rational(1, 10**30)
-_MANY = 60  # digits in which comparisons beside a point are read
+
+
+@lru_cache(maxsize=256)
+def without_kinks(f: sympy.Expr) -> sympy.Expr:
+    """Return f with |·|, sign, min and max as cases, whose derivatives have no point masses.
+
+    A ``where`` inside one of them is drawn outside: sympy cannot compare cases.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> without_kinks(sympy.Abs(q - 1) + sympy.Max(0, q))
+    Piecewise((q, q >= 0), (0, True)) + Piecewise((q - 1, q >= 1), (1 - q, True))
+    """
+    kinks = (sympy.Abs, sympy.sign, sympy.Min, sympy.Max)
+    if not f.has(*kinks):
+        return f
+    if isinstance(f, sympy.Piecewise):
+        found = sympy.Piecewise(*((without_kinks(value), test) for value, test in f.args))
+    elif not isinstance(f, kinks):
+        found = f.func(*map(without_kinks, f.args))
+        cases = found.args if isinstance(found, sympy.Piecewise) else ()
+        if any(value.has(*kinks) for value, _ in cases):  # of (q**2)**1.5 sympy makes |q|³
+            found = without_kinks(found)
+    elif f.has(sympy.Piecewise):
+        inner = next(e for e in sympy.preorder_traversal(f) if isinstance(e, sympy.Piecewise))
+        drawn = ((without_kinks(at(f, {inner: value})), test) for value, test in inner.args)
+        found = sympy.Piecewise(*drawn)
+    else:
+        found = _cases_of(f)
+    if is_long(found, _PARTS):
+        raise FormulaError(
+            f"{text(f)[:200]} has too many cases inside one another",
+            "nest abs, min, max and where less deeply, or split the formula",
+        )
+    return found
+
+
+def _cases_of(f: sympy.Expr) -> sympy.Expr:
+    """Return |·|, sign, min or max as cases."""
+    first, *others = f.args
+    if isinstance(f, sympy.sign):
+        below = _choice(sympy.Lt(first, 0), sympy.S.NegativeOne, sympy.S.Zero)
+        return _choice(sympy.Gt(first, 0), sympy.S.One, below)
+    plain = without_kinks(first)
+    if isinstance(f, sympy.Abs):
+        return _choice(sympy.Ge(first, 0), plain, -plain)
+    rest = others[0] if len(others) == 1 else f.func(*others, evaluate=False)
+    wins = sympy.Ge if isinstance(f, sympy.Max) else sympy.Le
+    return _choice(wins(rest, first), without_kinks(rest), plain)
+
+
+def _choice(test: sympy.Basic, yes: sympy.Expr, no: sympy.Expr) -> sympy.Expr:
+    return sympy.Piecewise((yes, stable(test)), (no, True))
 
 
 def beside(f: sympy.Expr, point: Mapping[sympy.Symbol, tuple[sympy.Expr, int]]) -> sympy.Expr:
@@ -46,44 +106,19 @@ def beside(f: sympy.Expr, point: Mapping[sympy.Symbol, tuple[sympy.Expr, int]]) 
     return chosen(f, near)
 
 
-def chosen(f: sympy.Basic, near: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Basic:
+def chosen(f: sympy.Expr, near: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
     """Return f with every case picked that holds at a point, as far as it decides.
 
     Examples
     --------
     >>> s, n = sympy.symbols("s n", real=True)
     >>> chosen(sympy.Max(n, 1) * abs(s), {n: sympy.Integer(5)})
-    n*Abs(s)
+    n*Piecewise((s, s >= 0), (-s, True))
     """
-    if not f.args or not f.has(*KINKED, Relational):
-        return f
-    args = [chosen(a, near) for a in f.args]
-    if isinstance(f, sympy.sign):
-        return _chosen_sign(args[0], near)
-    if isinstance(f, (sympy.Abs, Relational)):
-        gap = args[0] - args[1] if isinstance(f, Relational) else args[0]
-        side = _side_at(gap, near)
-        if side is not None:
-            return side * args[0] if isinstance(f, sympy.Abs) else f.func(side, 0)
-    if isinstance(f, (sympy.Min, sympy.Max)):
-        values = [real_at(a, near, _MANY, 400) for a in args]
-        known = [v for v in values if v is not None]
-        if len(known) < len(args):
-            return f.func(*args, evaluate=False)
-        return args[values.index(max(known) if isinstance(f, sympy.Max) else min(known))]
-    return f.func(*args)
-
-
-def _chosen_sign(arg: sympy.Expr, near: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
-    side = _side_at(arg, near)
-    return sympy.sign(arg) if side is None else sympy.Integer(side)
-
-
-def _side_at(gap: sympy.Expr, near: Mapping[sympy.Symbol, sympy.Expr]) -> int | None:
-    if not gap.free_symbols <= set(near):
-        return None
-    value = real_at(gap, near, _MANY, 400)
-    return None if value is None else int(sympy.sign(value))
+    smooth = without_kinks(f)
+    tests = [t for t in smooth.atoms(Relational) if t.free_symbols <= set(near)]
+    signs = {t: real_at(difference(t), near, _MANY, 400) for t in tests}
+    return at(smooth, {t: t.func(value, 0) for t, value in signs.items() if value is not None})
 
 
 class Kind(enum.Enum):
@@ -117,7 +152,6 @@ class Trouble:
     middle: float = 0.0
     exponent: float = 0.0
     where: Mapping[sympy.Symbol, sympy.Expr] = dataclasses.field(default_factory=dict)
-    both_sides: bool = True
 
     @property
     def point(self) -> float:
@@ -132,10 +166,12 @@ class Trouble:
 
 _STEPS = tuple(sympy.Rational(1, 10**k) for k in (12, 22, 32))
 DIGITS = 40
-_SLOWEST = 0.5  # of one change the next may be this part where there is a limit: |q − a|^(1/33)
+_MANY = 60  # digits in which comparisons beside a point are read
 ALIKE = 1e-14  # relative to f nearby: less is what rounded decimals leave
 _ALIKE_EXACT = 1e-28
-_AWAY = sympy.Rational(1, 1000)
+_FARTHER = sympy.Rational(1, 1000)
+AWAY = sympy.Dummy("t", nonnegative=True)
+"""The distance from a point: on its left (-q)**1.5 is t**1.5, whose slope is a number at 0."""
 _FAINT = 1e-9  # of f so far away: a pole of decimals that cancel is 1e-16 of it, and none
 
 
@@ -147,29 +183,21 @@ class _Tendency(NamedTuple):
     exponent: float
 
 
-def _tendency(case: sympy.Expr, symbol: sympy.Symbol, here: sympy.Expr, side: int) -> _Tendency:
-    """Return what an expression without cases does beside a point."""
-    size = max(sympy.S.One, abs(here))
-    values = [real_at(case, {symbol: here + side * h * size}, DIGITS, 400) for h in _STEPS]
-    known = [v for v in values if v is not None]
-    if len(known) < len(values):
+def _tendency(case: sympy.Expr, size: sympy.Expr) -> _Tendency:
+    """Return what an expression without cases does as the distance from a point goes to 0."""
+    values = [real_at(case, {AWAY: h * size}, DIGITS, 400) for h in (*_STEPS, _FARTHER)]
+    first, second, third, away = (v if v is None else abs(v) for v in values)
+    if None in (first, second, third):
         return _Tendency(None, False, -math.inf)
-    first, second, third = known
     exponent = math.inf
     if first and third:
-        exponent = float(sympy.log(abs(first / third)) / sympy.log(_STEPS[0] / _STEPS[2]))
-    at_point = real_at(case, {symbol: here}, DIGITS, 400)
-    near = at_point is not None and (abs(third - at_point) <= _SLOWEST * abs(first - at_point))
-    if near:  # it does tend there; beside an irrational pole a value is large, but finite
-        return _Tendency(at_point, False, exponent)
-    before, after = second - first, third - second
-    if abs(after) > _SLOWEST * abs(before) and abs(after) > sympy.Float("1e-9") * abs(third):
-        grows = abs(third) > abs(second) > abs(first)
-        away = real_at(case, {symbol: here + side * _AWAY * size}, DIGITS, 400)
-        faint = abs(first) * (_STEPS[0] / _AWAY) ** -sympy.Float(exponent) < _FAINT * abs(away or 0)
-        return _Tendency(None, grows and not faint, exponent)
-    limit = third - after**2 / (after - before) if after != before else third
-    return _Tendency(limit, False, exponent)
+        exponent = float(sympy.log(first / third) / sympy.log(_STEPS[0] / _STEPS[2]))
+    limit = real_at(case, {AWAY: sympy.S.Zero}, DIGITS, 400)
+    if limit is not None and 2 * abs(values[2] - limit) <= abs(values[0] - limit):
+        return _Tendency(limit, False, exponent)  # a change may halve: |q − a|^(1/33)
+    faint = first * (_STEPS[0] / _FARTHER) ** -sympy.Float(exponent) < _FAINT * (away or 0)
+    grows = third > second > first and third - second > (second - first) / 2
+    return _Tendency(None, bool(grows and not faint), exponent)
 
 
 class Line(NamedTuple):
@@ -182,42 +210,42 @@ class Line(NamedTuple):
     order: int
 
     def case(self, side: int) -> sympy.Expr:
-        """Return the case of f that holds on a side."""
+        """Return the case of f that holds on a side, as a function of the distance."""
         step = sympy.Rational(1, 10**35) * max(sympy.S.One, abs(self.here))
-        return chosen(self.f, {self.symbol: self.here + side * step})
+        case = chosen(self.f, {self.symbol: self.here + side * step})
+        return at(case, {self.symbol: self.here + side * AWAY})
 
     def judged(self) -> Trouble:
         """Return what f does at the point."""
         cases = {side: self.case(side) for side in self.sides}
+        size = max(sympy.S.One, abs(self.here))
         rows = [
-            [
-                _tendency(derivative(case, self.symbol, k), self.symbol, self.here, side)
-                for side, case in cases.items()
-            ]
+            [_tendency(side**k * derivative(case, AWAY, k), size) for side, case in cases.items()]
             for k in range(self.order + 1)
         ]
         return self._named(rows)
 
     def _named(self, rows: list[list[_Tendency]]) -> Trouble:
         """Return the first thing that goes wrong: value, slope, then higher derivatives."""
-        found = Trouble(Kind.MILD, self.symbol, self.here, both_sides=len(self.sides) > 1)
+        found = Trouble(Kind.MILD, self.symbol, self.here)
         values, slopes = rows[0], rows[1] if len(rows) > 1 else []
         if any(v.diverges for v in values):
             exponent = min(v.exponent for v in values)
             return dataclasses.replace(found, kind=Kind.POLE, exponent=exponent)
         if any(v.limit is None for v in values):
-            missing = any(math.isinf(v.exponent) and v.exponent < 0 for v in values)
+            missing = any(v.exponent == -math.inf for v in values)
             return dataclasses.replace(found, kind=Kind.UNDEFINED if missing else Kind.UNDECIDED)
         jump, slope = self._gap(values), self._gap(slopes)
         middle = float(sympy.Add(*(v.limit for v in values)) / max(len(values), 1))
         exponent = min((v.exponent for v in rows[-1]), default=0.0)
-        found = dataclasses.replace(found, jump=jump, slope=slope, middle=middle, exponent=exponent)
-        return dataclasses.replace(found, kind=self._kind(rows, jump, slope))
+        kind = Kind.JUMP if jump else self._kind(rows[1:-1])
+        return dataclasses.replace(
+            found, kind=kind, jump=jump, slope=slope, middle=middle, exponent=exponent
+        )
 
-    def _kind(self, rows: list[list[_Tendency]], jump: float, slope: float) -> Kind:
-        if jump:
-            return Kind.JUMP
-        for k, row in enumerate(rows[1:-1], 1):
+    def _kind(self, rows: list[list[_Tendency]]) -> Kind:
+        """Return what the derivatives do that must have limits."""
+        for k, row in enumerate(rows, 1):
             if any(v.diverges for v in row):
                 return Kind.STEEP if k == 1 else Kind.ROUGH
             if any(v.limit is None for v in row):

@@ -20,10 +20,10 @@ import sympy
 from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
-from trueup.formula.unkinked import without_kinks
-from trueup.inverse import smooth
+from trueup.inverse import signs as proof
 from trueup.inverse.cells import halfway
 from trueup.inverse.jets import derivative
+from trueup.inverse.points import without_kinks
 from trueup.inverse.ranges import Walk
 from trueup.kernels.blocks import evaluate
 from trueup.kernels.grid import Grid
@@ -173,7 +173,7 @@ def slopes(f: sympy.Expr, statistics: tuple[Statistic, ...]) -> tuple[int, ...] 
             return (found,) if found else None
     if f.has(Opaque):
         return None
-    signs = tuple(smooth.monotone(f, q, line) if q in f.free_symbols else 1 for q in line)
+    signs = tuple(proof.monotone(f, q, line) if q in f.free_symbols else 1 for q in line)
     return signs if all(signs) else None
 
 
@@ -325,7 +325,7 @@ def _around(
         )
     if left.any():
         pieces = round(_CELLS ** (1 / len(ranges)))
-        low[left], high[left] = smooth.image(f, _rows(ranges, left), whole, tied, pieces)
+        low[left], high[left] = proof.image(f, _rows(ranges, left), whole, tied, pieces)
     return low, high
 
 

@@ -7,7 +7,7 @@ are never attained. Where a formula is undefined on part of a box, the bounds ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import NamedTuple
@@ -25,7 +25,6 @@ Mask = npt.NDArray[np.bool_]
 Cells = Mapping[sympy.Symbol, tuple[Floats, Floats]]
 """For every symbol the lower and the upper ends of its cells, arrays of one shape."""
 
-_QUIET = np.errstate(all="ignore")
 _MAX = float(np.finfo(float).max)
 _SLACK = 2.0**-49  # elementary functions of NumPy stay within 4 units in the last place
 _WHOLE = 2.0**53  # integers below are doubles
@@ -54,66 +53,14 @@ def times(a: float, b: float) -> float:
     return a * b if a and b else 0.0
 
 
-def _bounded(low: Floats, high: Floats, sure: Mask) -> Range:
-    """Return a range whose infinite ends are on the right sides; what overflows is large."""
-    return Range(np.minimum(low, _MAX), np.maximum(high, -_MAX), sure)
-
-
-def _widened(low: Floats, high: Floats, sure: Mask) -> Range:
-    """Return the range of an elementary function, widened by its possible error."""
-    low, high, _ = _bounded(low, high, sure)
-    low = np.nextafter(low - np.abs(low) * _SLACK, -np.inf)
-    high = np.nextafter(high + np.abs(high) * _SLACK, np.inf)
-    return Range(low, high, sure)
-
-
-def _rounded(
-    low: tuple[Floats, Mask | bool], high: tuple[Floats, Mask | bool], sure: Mask
+def _outward(
+    low: Floats, high: Floats, sure: Mask, exact: tuple[Mask | bool, Mask | bool] = (False, False)
 ) -> Range:
-    """Return a range from ends and whether these are exact, a unit further out where not."""
-    least, most, _ = _bounded(low[0], high[0], sure)
-    least = np.where(low[1], least, np.nextafter(least, -np.inf))
-    most = np.where(high[1], most, np.nextafter(most, np.inf))
-    return Range(least, most, sure)
-
-
-@_QUIET
-def add(a: Range, b: Range) -> Range:
-    """Return a + b.
-
-    Examples
-    --------
-    >>> one = Range(np.array([1.0]), np.array([2.0]), np.array([True]))
-    >>> add(one, one)[:2]
-    (array([2.]), array([4.]))
-    """
-    return _rounded(_sum(a.low, b.low), _sum(a.high, b.high), a.sure & b.sure)
-
-
-def _sum(a: Floats, b: Floats) -> tuple[Floats, Mask]:
-    """Return a sum and whether it is exact (Knuth's two-sum)."""
-    total = a + b
-    part = total - a
-    return total, ((a - (total - part)) + (b - part) == 0) | np.isinf(total)
-
-
-@_QUIET
-def multiply(a: Range, b: Range) -> Range:
-    """Return a·b, where 0·∞ is 0.
-
-    Examples
-    --------
-    >>> a = Range(np.array([0.0]), np.array([2.0]), np.array([True]))
-    >>> b = Range(np.array([-1.0]), np.array([np.inf]), np.array([True]))
-    >>> multiply(a, b)[:2]
-    (array([-2.]), array([inf]))
-    """
-    ends = [np.where((x == 0) | (y == 0), 0.0, x * y) for x in a[:2] for y in b[:2]]
-    low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
-    exact = reduce(np.logical_and, (_is_short(x) for x in (*a[:2], *b[:2])))
-    zero = (a.low == 0) | (a.high == 0) | (b.low == 0) | (b.high == 0)  # else it underflowed
-    least, most = exact | (low == 0) & zero, exact | (high == 0) & zero
-    return _rounded((low, least), (high, most), a.sure & b.sure)
+    """Return a range with its ends moved outwards, but for exact ones; what overflows is large."""
+    low, high = np.minimum(low, _MAX), np.maximum(high, -_MAX)
+    least = np.nextafter(low - np.abs(low) * _SLACK, -np.inf)
+    most = np.nextafter(high + np.abs(high) * _SLACK, np.inf)
+    return Range(np.where(exact[0], low, least), np.where(exact[1], high, most), sure)
 
 
 def _is_short(x: Floats) -> Mask:
@@ -122,68 +69,65 @@ def _is_short(x: Floats) -> Mask:
     return short
 
 
-@_QUIET
-def reciprocal(a: Range) -> Range:
-    """Return 1/a: not sure where a may be 0.
-
-    Examples
-    --------
-    >>> reciprocal(Range(np.array([0.0]), np.array([4.0]), np.array([True])))
-    Range(low=array([0.25]), high=array([inf]), sure=array([False]))
-    """
-    clear = (a.low > 0) | (a.high < 0)
-    above, below = (a.low == 0) & (a.high > 0), (a.high == 0) & (a.low < 0)
-    low = np.where(clear | above, 1 / a.high, -np.inf)
-    high = np.where(clear | below, 1 / a.low, np.inf)
-    exact = [np.isinf(end) | (end == 0) | (np.abs(np.frexp(end)[0]) == 0.5) for end in (low, high)]
-    return _rounded((low, exact[0]), (high, exact[1]), a.sure & clear)
-
-
 def _size(a: Range) -> Range:
     """Return |a|."""
     low = np.maximum(np.maximum(a.low, -a.high), 0.0)
     return Range(low, np.maximum(np.abs(a.low), np.abs(a.high)), a.sure)
 
 
-@_QUIET
-def power(a: Range, n: int) -> Range:
-    """Return aⁿ for a whole number n.
+def _add(a: Range, b: Range) -> Range:
+    """Return a + b."""
+    ends, exact = [], []
+    for x, y in zip(a[:2], b[:2], strict=True):  # Knuth's two-sum tells whether a sum is exact
+        total = x + y
+        part = total - x
+        ends.append(total)
+        exact.append(((x - (total - part)) + (y - part) == 0) | np.isinf(total))
+    return _outward(*ends, a.sure & b.sure, (exact[0], exact[1]))
 
-    Examples
-    --------
-    >>> power(Range(np.array([-2.0]), np.array([1.0]), np.array([True])), 2)[:2]
-    (array([0.]), array([4.]))
-    """
+
+def _multiply(a: Range, b: Range) -> Range:
+    """Return a·b, where 0·∞ is 0."""
+    ends = [np.where((x == 0) | (y == 0), 0.0, x * y) for x in a[:2] for y in b[:2]]
+    low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
+    exact = np.logical_and.reduce([_is_short(x) for x in (*a[:2], *b[:2])])
+    zero = np.logical_or.reduce([x == 0 for x in (*a[:2], *b[:2])])  # else it underflowed
+    return _outward(
+        low, high, a.sure & b.sure, (exact | (low == 0) & zero, exact | (high == 0) & zero)
+    )
+
+
+def _reciprocal(a: Range) -> Range:
+    """Return 1/a: not sure where a may be 0."""
+    clear = (a.low > 0) | (a.high < 0)
+    low = np.where(clear | (a.low == 0) & (a.high > 0), 1 / a.high, -np.inf)
+    high = np.where(clear | (a.high == 0) & (a.low < 0), 1 / a.low, np.inf)
+    exact = [np.isinf(end) | (end == 0) | (np.abs(np.frexp(end)[0]) == 0.5) for end in (low, high)]
+    return _outward(low, high, a.sure & clear, (exact[0], exact[1]))
+
+
+def _power(a: Range, n: int) -> Range:
+    """Return aⁿ for a whole number n."""
     if n < 0:
-        return reciprocal(power(a, -n))
+        return _reciprocal(_power(a, -n))
     base = a if n % 2 else _size(a)
-    ends = [np.power(end, float(n)) for end in base[:2]]
+    low, high = np.power(base.low, float(n)), np.power(base.high, float(n))
     exact = [
         (end == np.floor(end)) & (np.abs(p) < _WHOLE) | np.isinf(end)
-        for end, p in zip(base[:2], ends, strict=True)
+        for end, p in ((base.low, low), (base.high, high))
     ]
-    loose, tight = (made(ends[0], ends[1], a.sure) for made in (_widened, _bounded))
-    low, high = (np.where(e, t, w) for e, t, w in zip(exact, tight[:2], loose[:2], strict=True))
-    return Range(low if n % 2 else np.maximum(low, 0.0), high, a.sure)
+    return _outward(low, high, a.sure, (exact[0] | (low == 0) & (base.low >= 0), exact[1]))
 
 
-@_QUIET
-def real_power(a: Range, p: Range) -> Range:
-    """Return aᵖ for a ≥ 0: monotone in both, so its extremes are at the corners.
-
-    Examples
-    --------
-    >>> half = Range(np.array([0.5]), np.array([0.5]), np.array([True]))
-    >>> real_power(Range(np.array([-1.0]), np.array([4.0]), np.array([True])), half).sure
-    array([False])
-    """
+def _real_power(a: Range, p: Range) -> Range:
+    """Return aᵖ for a ≥ 0: monotone in both, so its extremes are at the corners."""
     base = np.maximum(a.low, 0.0), np.maximum(a.high, 0.0)
     ends = [np.power(x, y) for x in base for y in p[:2]]
     ends = [np.where(np.isnan(end), 1.0, end) for end in ends]  # 1^∞: 0 and ∞ are ends as well
     low, high = np.minimum.reduce(ends), np.maximum.reduce(ends)
     sure = a.sure & p.sure & ((a.low > 0) | ((a.low == 0) & (p.low > 0)))
-    found = _widened(low, high, sure)
-    return Range(np.where(low == 0, 0.0, np.maximum(found.low, 0.0)), found.high, sure)
+    found = _outward(low, high, sure, (low == 0, False))
+    return found._replace(low=np.maximum(found.low, 0.0))
 
 
 class _Monotone(NamedTuple):
@@ -205,11 +149,8 @@ class _Monotone(NamedTuple):
         if self.is_open or analytic:
             inside &= (a.low > least) | np.isinf(least)
             inside &= (a.high < most) | np.isinf(most)
-        found = _widened(low, high, a.sure & inside)
-        low, high = np.clip(found.low, *self.image), np.clip(found.high, *self.image)
-        nowhere = (a.high < least) | (a.low > most) | (self.is_open & (a.high <= least))
-        low, high = np.where(nowhere, -np.inf, low), np.where(nowhere, np.inf, high)
-        return Range(low, high, found.sure)
+        found = _outward(low, high, a.sure & inside)
+        return Range(*(np.clip(end, *self.image) for end in found[:2]), found.sure)
 
 
 _QUARTER = 1.5707963267948968  # just above π/2
@@ -234,7 +175,7 @@ def _wave(a: Range, function: Callable[[Floats], Floats], peak: float) -> Range:
     ends = [np.where(far, 0.0, end) for end in a[:2]]
     first, last = (end / (2 * np.pi) for end in ends)
     values = [function(end) for end in ends]
-    low, high, _ = _widened(np.minimum(*values), np.maximum(*values), a.sure)
+    low, high, _ = _outward(np.minimum(*values), np.maximum(*values), a.sure)
 
     def holds(place: float) -> Mask:
         return far | (np.floor(last - place + _BLUR) >= np.ceil(first - place - _BLUR))
@@ -280,12 +221,10 @@ class Walk:
     cells
         For every symbol the lower and the upper ends of its cells.
     free
-        Symbols along which an expression may jump, such as whole numbers: a comparison of these
-        alone that is not decided on a cell is no fault, both its cases are looked at.
+        Symbols along which an expression may jump, such as integers: a comparison of these alone
+        that is not decided on a cell is no fault, both its cases are looked at.
     analytic
         Whether ``sure`` asks for all derivatives too, along symbols that are not free.
-    integers
-        The free symbols that are integers: all of them if it is None.
 
     Examples
     --------
@@ -296,20 +235,15 @@ class Walk:
     """
 
     def __init__(
-        self,
-        cells: Cells,
-        free: frozenset[sympy.Symbol] = frozenset(),
-        *,
-        analytic: bool = False,
-        integers: frozenset[sympy.Symbol] | None = None,
+        self, cells: Cells, free: frozenset[sympy.Symbol] = frozenset(), *, analytic: bool = False
     ) -> None:
         shapes = [np.shape(end) for ends in cells.values() for end in ends]
         self.all: Mask = np.ones(np.broadcast_shapes((1,), *shapes), dtype=bool)
-        self.free, self.analytic = free, analytic
-        self.integers = free if integers is None else integers
+        self.allowed, self.free, self.analytic = self.all, free, analytic
         self.memo: dict[sympy.Basic, Range] = {}
         for symbol, (low, high) in cells.items():
-            self.memo[symbol] = _bounded(self._full(low), self._full(high), self.all)
+            ends = np.minimum(self._full(low), _MAX), np.maximum(self._full(high), -_MAX)
+            self.memo[symbol] = Range(*ends, self.all)
 
     def range(self, expr: sympy.Basic) -> Range:
         """Return the range of an expression on every box."""
@@ -319,24 +253,32 @@ class Walk:
                 found = self.memo[expr] = self._range(expr)
         return found
 
-    def tell(self, expr: sympy.Expr, low: float) -> Mask:
-        """Take an expression for at least a number, and return the boxes where it may be."""
+    def tell(self, expr: sympy.Expr, low: float) -> None:
+        """Take an expression for at least a number: other boxes are not ``allowed``."""
         known = self.range(expr)
         least, most = np.maximum(known.low, low), np.maximum(known.high, low)
         self.memo[expr] = Range(least, most, known.sure)
         self.memo[-expr] = Range(-most, -least, known.sure)
-        return known.high >= low
+        self.allowed = self.allowed & (known.high >= low)
 
     def _full(self, ends: Floats | float) -> Floats:
         return np.full(self.all.shape, ends, dtype=float)
 
+    def _anything(self, sure: Mask) -> Range:
+        return Range(self._full(-np.inf), self._full(np.inf), sure)
+
     def _range(self, expr: sympy.Basic) -> Range:
         if not expr.free_symbols and not expr.has(Opaque):
-            return self._constant(expr)
+            bounds = constant_bounds(expr)
+            return (
+                self._anything(~self.all)
+                if bounds is None
+                else Range(*map(self._full, bounds), self.all)
+            )
         if isinstance(expr, sympy.Add):
-            return reduce(add, map(self.range, expr.args))
+            return reduce(_add, map(self.range, expr.args))
         if isinstance(expr, sympy.Mul):
-            return reduce(multiply, map(self.range, expr.args))
+            return reduce(_multiply, map(self.range, expr.args))
         if isinstance(expr, sympy.Pow):
             return self._power(expr)
         if isinstance(expr, (sympy.Min, sympy.Max)):
@@ -349,55 +291,39 @@ class Walk:
             return self._function(expr)
         return self._anything(~self.all)
 
-    def _anything(self, sure: Mask) -> Range:
-        return Range(self._full(-np.inf), self._full(np.inf), sure)
-
-    def _constant(self, expr: sympy.Expr) -> Range:
-        bounds = constant_bounds(expr)
-        if bounds is None:
-            return self._anything(~self.all)
-        return Range(self._full(bounds[0]), self._full(bounds[1]), self.all)
-
-    def _is_free(self, expr: sympy.Basic) -> bool:
-        """Whether an expression may jump, or have infinite slopes."""
+    def _may_be_rough(self, expr: sympy.Basic) -> bool:
+        """Whether an expression may have kinks and infinite slopes."""
         return not self.analytic or expr.free_symbols <= self.free
 
     def _power(self, expr: sympy.Pow) -> Range:
         base, exponent = self.range(expr.base), expr.exp
         if exponent.is_number and exponent.is_real and float(exponent).is_integer():
-            return power(base, int(exponent))
-        if expr.base.is_negative and self._is_whole(exponent):
-            size = real_power(_size(base), self.range(exponent))
-            return Range(-size.high, size.high, size.sure)
-        found = real_power(base, self.range(exponent))
+            return _power(base, int(exponent))
+        found = _real_power(base, self.range(exponent))
         if not exponent.is_number:  # negative numbers have powers at integers
-            most = real_power(_size(base), self.range(exponent)).high
-            low = np.where(base.low < 0, -most, found.low)
-            found = Range(low, np.where(base.low < 0, most, found.high), found.sure)
-        if self._is_free(expr.base):
+            most = _real_power(_size(base), self.range(exponent))
+            low = np.where(base.low < 0, -most.high, found.low)
+            found = Range(low, np.where(base.low < 0, most.high, found.high), found.sure)
+            whole = exponent.xreplace({s: sympy.Dummy(integer=True) for s in self.free})
+            if expr.base.is_negative and whole.is_integer:
+                found = found._replace(sure=most.sure)
+        if self._may_be_rough(expr.base):
             return found
         return found._replace(sure=found.sure & (base.low > 0))
 
-    def _is_whole(self, exponent: sympy.Expr) -> bool:
-        """Whether an exponent is always a whole number: (−1)ⁿ is real at these."""
-        whole = {s: sympy.Dummy(integer=True) for s in self.integers}
-        return bool(exponent.xreplace(whole).is_integer)
-
     def _extremum(self, expr: sympy.Expr) -> Range:
-        least = isinstance(expr, sympy.Min)
-        pick = np.minimum if least else np.maximum
+        side = 1 if isinstance(expr, sympy.Max) else -1
+        pick = np.maximum if side > 0 else np.minimum
         parts = [self.range(arg) for arg in expr.args]
-        low, high = (pick.reduce([part[side] for part in parts]) for side in (0, 1))
-        sure = reduce(np.logical_and, (part.sure for part in parts))
-        if not self._is_free(expr):
+        low, high = (pick.reduce([part[end] for part in parts]) for end in (0, 1))
+        sure = np.logical_and.reduce([part.sure for part in parts])
+        if not self._may_be_rough(expr):  # one of them is the extremum on the whole cell
+            ends = [(p.low, p.high) if side > 0 else (-p.high, -p.low) for p in parts]
             wins = [
-                reduce(
-                    np.logical_and,
-                    (a.high < b.low if least else a.low > b.high for b in parts if b is not a),
-                )
-                for a in parts
+                np.logical_and.reduce([a > b for j, (_, b) in enumerate(ends) if j != i])
+                for i, (a, _) in enumerate(ends)
             ]
-            sure = sure & reduce(np.logical_or, wins)
+            sure = sure & np.logical_or.reduce(wins)
         return Range(low, high, sure)
 
     def _function(self, expr: sympy.Expr) -> Range:
@@ -408,80 +334,70 @@ class Walk:
             return self.range(sympy.pi / 2 - sympy.asin(expr.args[0]))
         a = self.range(expr.args[0])
         if kind in _INCREASING:
-            return _INCREASING[kind].range(a, analytic=not self._is_free(expr))
+            return _INCREASING[kind].range(a, analytic=not self._may_be_rough(expr))
         if kind in _PEAKS:
             return _wave(a, *_PEAKS[kind])
         if kind is sympy.cosh:
             size = _size(a)
-            return _widened(np.cosh(size.low), np.cosh(size.high), a.sure)
+            return _outward(np.cosh(size.low), np.cosh(size.high), a.sure)
         if kind is sympy.Abs:
             found, apart = _size(a), (a.low > 0) | (a.high < 0)
-            return found if self._is_free(expr) else found._replace(sure=a.sure & apart)
+            return found if self._may_be_rough(expr) else found._replace(sure=a.sure & apart)
         if kind in _STEPS:
             low, high = (_STEPS[kind](end) for end in a[:2])
             return Range(low, high, a.sure & ((low == high) | (expr.free_symbols <= self.free)))
         # a function known by its values is taken to be smooth
-        trusted = reduce(np.logical_and, (self.range(arg).sure for arg in expr.args))
+        trusted = np.logical_and.reduce([self.range(arg).sure for arg in expr.args])
         return self._anything(trusted if isinstance(expr, Opaque) else ~self.all)
-
-    def cases(self, expr: sympy.Piecewise) -> Iterator[tuple[sympy.Expr, Mask, Mask]]:
-        """Yield each value, where it may be the one, and where not knowing does no harm."""
-        left = self.all
-        for value, test in expr.args:
-            may, must, sound = self.truth(test)
-            yield value, left & may, sound | ~left
-            left = left & ~must
-        yield sympy.nan, left, ~left
 
     def _cases(self, expr: sympy.Piecewise) -> Range:
         """Return the hull over the cases that are possible on a cell."""
-        low, high, sure = self._full(np.inf), self._full(-np.inf), self.all
-        for value, here, sound in self.cases(expr):
-            sure = sure & sound
-            if value is not sympy.nan and here.any():
+        low, high, sure, left = self._full(np.inf), self._full(-np.inf), self.all, self.all
+        for value, test in expr.args:
+            may, must, sound = self.truth(test)
+            here = left & may
+            sure = sure & (sound | ~left)
+            if here.any():
                 case = self.range(value)
                 low = np.where(here, np.minimum(low, case.low), low)
                 high = np.where(here, np.maximum(high, case.high), high)
                 sure = sure & (~here | case.sure)
+            left = left & ~must
         empty = low > high
-        return Range(np.where(empty, -np.inf, low), np.where(empty, np.inf, high), sure & ~empty)
+        low, high = np.where(empty, -np.inf, low), np.where(empty, np.inf, high)
+        return Range(low, high, sure & ~empty & ~left)
 
     def truth(self, test: sympy.Basic) -> tuple[Mask, Mask, Mask]:
         """Return where a condition may hold, where it must, and where not knowing does no harm."""
+        if test in (sympy.true, sympy.false):
+            same = self.all if test == sympy.true else ~self.all
+            return same, same, self.all
         if isinstance(test, Relational):
             return self._comparison(test)
         if isinstance(test, sympy.Not):
             may, must, sound = self.truth(test.args[0])
             return ~must, ~may, sound
         if isinstance(test, (sympy.And, sympy.Or)):
-            join = np.logical_and if isinstance(test, sympy.And) else np.logical_or
+            every = isinstance(test, sympy.And)
+            join = np.logical_and if every else np.logical_or
             parts = [self.truth(part) for part in test.args]
             may, must = (join.reduce([part[i] for part in parts]) for i in (0, 1))
-            sound = reduce(np.logical_and, (part[2] for part in parts))
-            return may, must, sound | self._settled(test, parts)
+            alone = [(~m if every else n) & sound for m, n, sound in parts]  # one part decides
+            sound = np.logical_and.reduce([part[2] for part in parts])
+            return may, must, sound | np.logical_or.reduce(alone)
         if isinstance(test, sympy.ITE):
             return self.truth(test.to_nnf())
-        same = self.all if test == sympy.true else ~self.all
-        return (
-            (same, same, self.all)
-            if test in (sympy.true, sympy.false)
-            else (self.all, ~self.all, ~self.all)
-        )
-
-    def _settled(self, test: sympy.Basic, parts: list[tuple[Mask, Mask, Mask]]) -> Mask:
-        """Return where one part of a conjunction, or disjunction, that is sound decides it."""
-        held = [~may if isinstance(test, sympy.And) else must for may, must, _ in parts]
-        return reduce(np.logical_or, (h & part[2] for h, part in zip(held, parts, strict=True)))
+        return self.all, ~self.all, ~self.all
 
     def _comparison(self, test: Relational) -> tuple[Mask, Mask, Mask]:
         low, high, sure = self.range(difference(test))
-        if isinstance(test, (sympy.StrictLessThan, sympy.LessThan)):
-            strict = isinstance(test, sympy.StrictLessThan)
-            may, must = (low < 0, high < 0) if strict else (low <= 0, high <= 0)
-        elif isinstance(test, (sympy.StrictGreaterThan, sympy.GreaterThan)):
-            strict = isinstance(test, sympy.StrictGreaterThan)
-            may, must = (high > 0, low > 0) if strict else (high >= 0, low >= 0)
-        else:
+        if isinstance(test, (sympy.StrictGreaterThan, sympy.GreaterThan)):
+            low, high = -high, -low
+        if isinstance(test, (sympy.Equality, sympy.Unequality)):
             may, must = (low <= 0) & (high >= 0), (low == 0) & (high == 0)
             may, must = (may, must) if isinstance(test, sympy.Equality) else (~must, ~may)
+        elif isinstance(test, (sympy.StrictLessThan, sympy.StrictGreaterThan)):
+            may, must = low < 0, high < 0
+        else:
+            may, must = low <= 0, high <= 0
         return may, must, sure & ((may == must) | (test.free_symbols <= self.free))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import sympy
 
-from trueup.inverse.smooth import sign
+from trueup.inverse.signs import sign
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -14,14 +14,16 @@ from trueup.exact import symbolic
 from trueup.formula.opaque import Opaque
 from trueup.formula.substitution import at
 from trueup.formula.text import text
-from trueup.formula.unkinked import without_kinks
 from trueup.inverse import joint, on_integers, spectral
 from trueup.inverse.component import Cell, Component, Coordinate, Wave
-from trueup.inverse.existence import check, refusal, refusal_at, unproved
+from trueup.inverse.existence import check
 from trueup.inverse.extended import Extended, Unextended
 from trueup.inverse.on_integers import OnIntegers
+from trueup.inverse.points import without_kinks
+from trueup.inverse.refusals import refusal, refusal_at, unproved
 from trueup.inverse.separation import parted
-from trueup.inverse.smooth import inside, single_points
+from trueup.inverse.signs import inside
+from trueup.inverse.smooth import single_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -250,8 +252,7 @@ def _settled(
     within = inside(f, box, frozenset(orders), tied)
     _check_constants(f, within)
     for found in single_points(f, box, orders):
-        assert found.symbol is not None  # noqa: S101  (it is a point along a statistic)
-        raise refusal_at(f, box[found.symbol], found)
+        raise refusal_at(f, found, box, orders)
     return within
 
 

@@ -23,7 +23,8 @@ from trueup.inverse import spectral
 from trueup.inverse.component import Component
 from trueup.inverse.points import Kind
 from trueup.inverse.ranges import Walk
-from trueup.inverse.smooth import breaks, zeros
+from trueup.inverse.signs import zeros
+from trueup.inverse.smooth import breaks
 from trueup.inverse.solve import Statistic, invert
 from trueup.near.certificate import Certificate, certify
 from trueup.near.curve import Curve

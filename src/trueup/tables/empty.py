@@ -16,7 +16,7 @@ import sympy
 from trueup.domain import Integers
 from trueup.errors import TrueupError
 from trueup.estimator import unbiased
-from trueup.formula.needs import denominators
+from trueup.formula.substitution import denominators
 from trueup.formula.text import text
 from trueup.inputs import excludes
 from trueup.noise.laplace import DiscreteLaplace

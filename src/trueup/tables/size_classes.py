@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trueup.errors import TrueupError
-from trueup.formula.needs import denominators
+from trueup.formula.substitution import denominators
 from trueup.noise.gaussian import Gaussian
 from trueup.noise.ratio_regions import with_quantiles
 

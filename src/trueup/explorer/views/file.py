@@ -19,7 +19,7 @@ from trueup.explorer.views.form import Form, beside, choice, filled, lines_of, p
 from trueup.explorer.views.mathml import mathml
 from trueup.explorer.views.preview import preview
 from trueup.formula.grammar import parse
-from trueup.formula.needs import denominators
+from trueup.formula.substitution import denominators
 from trueup.formula.tokens import assignment
 from trueup.tables.totals import ROWS
 

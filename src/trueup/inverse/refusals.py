@@ -1,0 +1,147 @@
+"""Why there is no unbiased estimator, in words, and what to do about it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from trueup.domain import Interval
+from trueup.errors import NoUnbiasedEstimator
+from trueup.formula.substitution import denominators
+from trueup.formula.text import text
+from trueup.inverse.points import Kind, Trouble, exact
+from trueup.inverse.smooth import troubles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_REASONS = {
+    Kind.POLE: "pole at {a} inside the domain: {f} is unbounded near {s} = {a}",
+    Kind.JUMP: "jump at {a}: the value of {f} jumps by {j:g} at {s} = {a}, inside the domain",
+    Kind.STEEP: "infinite slope at {a}: the slope of {f} is unbounded near {s} = {a}",
+    Kind.KINK: "kink at {a}: the slope of {f} jumps by {k:g} at {s} = {a}, inside the domain",
+    Kind.ROUGH: "not smooth enough at {a}: under a sum of noises {f} needs more derivatives there",
+    Kind.POINT: "at {s} = {a} the value of {f} is not its limit {m:g}; expectations are continuous",
+    Kind.UNDEFINED: "{f} is not a real number at {s} = {a}, inside the domain",
+    Kind.UNDECIDED: "{f} could not be shown to be smooth near {s} = {a}",
+}
+_ONE_SIDE = (
+    "keep the domain on one side of {a}{e}; integer noise (DiscreteLaplace) has no such limit"
+)
+_HINTS = {
+    Kind.POLE: "bound the domain away from {a}{e}",
+    Kind.JUMP: _ONE_SIDE,
+    Kind.STEEP: "move the bound away from {a}{e}",
+    Kind.KINK: _ONE_SIDE,
+    Kind.ROUGH: "bound the domain away from {a}, or give each cell its own bounds and noise{e}",
+    Kind.POINT: "give {f} its limit at {a}, or bound the domain away from {a}{e}",
+    Kind.UNDEFINED: "bound the domain to where the formula is real{e}",
+    Kind.UNDECIDED: "bound the domain further, or write the formula more simply{e}",
+}
+
+
+def refusal(what: str, reason: str, hint: str, *, proved: bool) -> NoUnbiasedEstimator:
+    """Return the refusal of an estimator: there is none, or none was found."""
+    verdict = "" if proved else " was found"
+    return NoUnbiasedEstimator(
+        f"no unbiased estimator of {what}{verdict}: {reason}", hint, proved=proved
+    )
+
+
+def unproved(error: NoUnbiasedEstimator) -> NoUnbiasedEstimator:
+    """Return a refusal that claims less: none was found.
+
+    Examples
+    --------
+    >>> unproved(NoUnbiasedEstimator("no unbiased estimator of |q|: kink at 0", "none")).message
+    'no unbiased estimator of |q| was found: kink at 0'
+    """
+    what, _, reason = error.message.partition(": ")
+    return NoUnbiasedEstimator(f"{what} was found: {reason}", error.hint, proved=False)
+
+
+def undefined_at(f: sympy.Expr, point: Mapping[sympy.Symbol, Any]) -> NoUnbiasedEstimator:
+    """Return the refusal of a formula that has no value at a point."""
+    empty = ", or say what it is in empty cells: empty=value" if denominators(f) else ""
+    reason = (
+        f"it is not a finite number at {_point(point)} (a pole inside the domain, or undefined)"
+    )
+    hint = f"bound the domain to where the formula is finite{empty}"
+    return refusal(text(f), reason, hint, proved=True)
+
+
+def too_large_at(f: sympy.Expr, point: Mapping[sympy.Symbol, Any]) -> NoUnbiasedEstimator:
+    """Return the refusal of a formula whose value at a point is no double."""
+    reason = f"its value at {_point(point)} is beyond 1.8e308, the largest double"
+    return refusal(
+        text(f), reason, "bound the domain to where the formula is a double", proved=False
+    )
+
+
+def _point(point: Mapping[sympy.Symbol, Any]) -> str:
+    """Return a point as messages show it, integers in full."""
+    shown = ((text(s), float(v)) for s, v in point.items())
+    return ", ".join(f"{s} = {v:.17g}" if v.is_integer() else f"{s} = {v:g}" for s, v in shown)
+
+
+def refusal_at(
+    f: sympy.Expr,
+    found: Trouble,
+    box: Mapping[sympy.Symbol, Interval],
+    orders: Mapping[sympy.Symbol, int],
+) -> NoUnbiasedEstimator:
+    """Return the refusal for what f does at a point."""
+    symbol = found.symbol
+    if symbol is None or symbol not in box:
+        return undefined_at(f, found.where)
+    others = {s: x for s, x in found.where.items() if s in f.free_symbols}
+    if found.kind is Kind.UNDEFINED and box[symbol].lattice:
+        return undefined_at(f, {symbol: found.point, **others})
+    words = {"a": f"{found.point:.6g}", "f": text(f), "s": text(symbol), "j": found.jump}
+    words |= {"k": found.slope, "m": found.middle}
+    words["e"] = "" if others else _example(f, found, box, orders)
+    reason = _REASONS[found.kind].format(**words)
+    if found.exact in (exact(end) for end in (box[symbol].low, box[symbol].high)):
+        reason = reason.replace(" inside the domain", ", a bound of the domain", 1)
+        if found.kind in (Kind.POLE, Kind.STEEP):
+            what = reason.split(" at ")[0]
+            reason = f"{what} at the bound {words['a']}: {text(f)} has no finite slope there"
+    if others:
+        reason += (
+            " (e.g. with "
+            + ", ".join(f"{text(s)} = {float(x):.6g}" for s, x in others.items())
+            + ")"
+        )
+    hint = _HINTS[found.kind].format(**words)
+    return refusal(f"{text(f)} on {box[symbol]}", reason, hint, proved=found.proved)
+
+
+def _example(
+    f: sympy.Expr,
+    found: Trouble,
+    box: Mapping[sympy.Symbol, Interval],
+    orders: Mapping[sympy.Symbol, int],
+) -> str:
+    """Return a domain beside a point on which f is smooth, as the end of a hint."""
+    symbol = found.symbol
+    if symbol is None or isinstance(symbol, sympy.Dummy) or f.free_symbols != {symbol}:
+        return ""
+    for near in _beside(found, box[symbol]):
+        if not list(islice(troubles(f, {symbol: near}, orders), 1)):
+            low, high = ("None" if b is None else f"{float(b):.12g}" for b in near.bounds)
+            return f", e.g. domain={{{symbol.name!r}: ({low}, {high})}}"
+    return ""
+
+
+def _beside(found: Trouble, domain: Interval) -> Iterator[Interval]:
+    """Yield parts of a domain beside a point, at a distance from all but kinks and jumps."""
+    a, (low, high) = float(f"{found.point:.6g}"), domain.bounds
+    touching = [a] if found.kind in (Kind.KINK, Kind.JUMP) else []
+    for start in (*touching, a + 1 if high is None else (a + float(high)) / 2):
+        if high is None or start < high:
+            yield Interval(start, high)
+    for stop in (*touching, a - 1 if low is None else (a + float(low)) / 2):
+        if low is None or stop > low:
+            yield Interval(low, stop)
