@@ -45,10 +45,7 @@ def has_variance(f: str, noise: tu.Noise) -> bool:
 @pytest.mark.parametrize(
     ("f", "finite"),
     [
-        ("exp(q - sqrt(q))", False),
         ("exp(q/2 + sqrt(q))", False),
-        ("exp(q/2 - sqrt(q))", True),
-        ("exp(q/2)*2**(-sqrt(q))", True),
         ("exp(q/2)/q*cosh(sqrt(q))", False),
         ("exp(q/2)*atan(q)", False),
         ("exp(q/2)*atan(1/q)", True),
@@ -81,12 +78,16 @@ def test_growth_is_proved_if_the_case_that_grows_is_seen_far_out(f: str, proved:
     assert info.value.proved == proved
 
 
-def test_an_order_that_is_not_even_measured_is_neither_sharp_nor_formal() -> None:
-    """sin(πq) vanishes at every point at which it is looked at."""
-    found = growth(1 / sympy.sin(sympy.pi * Q), Q, 1)
-    assert found.rate == math.inf
-    assert not found.sharp
-    assert not found.formal
+@pytest.mark.parametrize(
+    ("f", "size"),
+    [
+        (1 / sympy.sin(sympy.pi * Q), (math.inf, 0.0)),
+        (1 / (sympy.sqrt(Q + 1) - sympy.sqrt(Q)), (math.inf, 0.0)),
+        (1 / (Q * (Q + 1) - Q**2), (0.0, -1.0)),
+    ],
+)
+def test_where_leading_terms_may_cancel_the_order_is_a_bound(f: sympy.Expr, size: object) -> None:
+    assert growth(f, Q, 1).size == size
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,6 @@ def refused(make: Callable[[], Any], error: type[Exception], reason: str) -> Non
 
 WRITTEN = [
     ("sqrt(q)**2", tu.Laplace(1), (0, None), "q"),
-    ("exp(log(q))", tu.DiscreteLaplace(1), (0, None), "q"),
     ("q/q", tu.Laplace(1), None, "1"),
     ("1/(1/q)", tu.DiscreteLaplace(1), None, "q"),
     ("where(q > 0, sqrt(q)**2, q)", tu.Laplace(1), None, "q"),
@@ -59,28 +58,34 @@ def test_conditions_between_statistics_count() -> None:
     refused(
         lambda: tu.unbiased("exp(-sqrt(n - s)**2/10)", noise, "s >= 0, n >= 0"),
         tu.NoUnbiasedEstimator,
-        "n - s must not be negative",
+        r"shown that sqrt\(n - s\) is a real number",
     )
 
 
 # -- what the mathematics says -----------------------------------------------------------
 
 REASONS = [
-    ("sqrt(q)**2", tu.Laplace(1), (-1, None), r"as it is written.* q must not be negative"),
-    ("log(where(q == -2, q, 1))", tu.Laplace(1), None, r"q == -2.* must not be negative"),
-    ("sqrt(q)**2", tu.DiscreteLaplace(1), (-3, 0), r"q must not be negative"),
-    ("sin(asin(q))", tu.Laplace(1), (-2, 3), r"1 - q\*\*2 must not be negative"),
-    ("cosh(acosh(q))", tu.Laplace(1), (0, None), r"q - 1 must not be negative"),
-    ("exp(log(q))", tu.RoundedLaplace(10), (None, 5), r"q must not be negative"),
-    ("q + 0*atanh(q)", tu.Laplace(1), (0, None), r"1 - q\*\*2 must not be negative"),
-    ("where(q > 1, sqrt(q - 3)**2, q)", tu.DiscreteLaplace(1), None, r"q - 3 must not"),
-    ("max(5 - q, 0)/max(5 - q, 0)", tu.Laplace(1), (None, 5), r"max\(0, 5 - q\) must not be 0"),
+    ("sqrt(q)**2", tu.Laplace(1), (-1, None), r"as it is written.* sqrt\(q\) is a real"),
+    ("log(where(q == -2, q, 1))", tu.Laplace(1), None, r"shown that log\(where\(q == -2, q, 1\)\)"),
+    ("sqrt(q)**2", tu.DiscreteLaplace(1), (-3, 0), r"shown that sqrt\(q\)"),
+    ("exp(log(q))", tu.DiscreteLaplace(1), (0, None), r"shown that log\(q\)"),
+    ("sin(asin(q))", tu.Laplace(1), (-2, 3), r"shown that asin\(q\)"),
+    ("cosh(acosh(q))", tu.Laplace(1), (0, None), r"shown that acosh\(q\)"),
+    ("exp(log(q))", tu.RoundedLaplace(10), (None, 5), r"shown that log\(q\)"),
+    ("q + 0*atanh(q)", tu.Laplace(1), (0, None), r"shown that atanh\(q\)"),
+    (
+        "where(q > 1, sqrt(q - 3)**2, q)",
+        tu.DiscreteLaplace(1),
+        None,
+        r"shown that where\(q > 1, sqrt\(q - 3\), 1\)",
+    ),
+    ("max(5 - q, 0)/max(5 - q, 0)", tu.Laplace(1), (None, 5), r"shown that 1/max\(0, 5 - q\)"),
     ("2*sin(q)/q", tu.Laplace(1), None, r"could not be shown to be smooth near q = 0"),
     ("(exp(q) - 1)/q", tu.Laplace(1), (None, 5), r"could not be shown to be smooth near q = 0"),
     ("q**2*log(q)", tu.Laplace(1), (0, None), r"could not be shown to be smooth near q = 0"),
     ("(1 - cos(q))**1.5", tu.Laplace(1), (-1, 1), r"could not be shown to be smooth near q = "),
     ("where(q < 0, q, (1 + 1e-10)*q)", tu.Laplace(1), None, r"kink at 0"),
-    ("max(q, 0)/max(q, 0)", tu.Laplace(1), None, r"max\(0, q\) must not be 0"),
+    ("max(q, 0)/max(q, 0)", tu.Laplace(1), None, r"shown that 1/max\(0, q\)"),
     ("1/q", tu.Uniform(2), (1, None), r"is not a sum of terms"),
     ("abs(q - 3)", tu.Uniform(1), (1, 9), r"is not a sum of terms"),
     ("1/q", tu.Laplace(1), None, r"pole at 0"),
@@ -126,7 +131,7 @@ REASONS = [
     ("sin(exp(q))", tu.Laplace(0.5), None, r"."),
     ("sin(exp(q))", tu.Laplace(0.75), None, r"."),
     ("sqrt(q)", tu.Laplace(1), (0, None), r"infinite slope"),
-    ("q*log(q)", tu.Laplace(1), (0, None), r"infinite slope"),
+    ("q*log(q)", tu.Laplace(1), (0, None), r"could not be shown to be smooth near q = 0"),
     ("q**0.3", tu.Laplace(1), (0, 5), r"infinite slope"),
     ("sqrt(5 - q)", tu.Laplace(1), (0, 5), r"infinite slope"),
     ("log(q)", tu.Laplace(1), (0, None), r"(infinite|pole)"),

@@ -286,7 +286,7 @@ def _tail(component: Component, way: _Way) -> Iterator[str]:
     parts = _far_out(component, way)
     sizes = [growth(derivative(e, symbol, n), symbol, direction) for n in orders for e in parts]
     if not all(size.below(rate, 0) for size in sizes):
-        sharp = any(size.sharp and size.formal for size in sizes if not size.below(rate, 0))
+        sharp = any(size.sharp for size in sizes if not size.below(rate, 0))
         how = "it outgrows" if sharp else "it could not be shown not to outgrow"
         less = ", or use less noise" if all(size.rate < math.inf for size in sizes) else ""
         raise refusal(
@@ -303,7 +303,7 @@ def _tail(component: Component, way: _Way) -> Iterator[str]:
     if not size.carried(rate):  # perhaps leading terms cancel
         size = growth(sympy.expand(g), statistic, direction)
     if not size.carried(rate):
-        sure = size.sharp and size.formal
+        sure = size.sharp
         missing = "does not exist" if sure else "could not be shown to exist"
         raise refusal(
             text(f),

@@ -2,7 +2,7 @@
 
 An estimator needs g·(density) to be integrable on an unbounded side, its variance needs g².
 The bound is built from the tree; where a sum of equal orders might cancel it is only an upper
-bound (``sharp`` is False), and a reciprocal of such a thing is measured numerically instead.
+bound (``sharp`` is False), and a reciprocal of such a thing may grow at any speed.
 """
 
 from __future__ import annotations
@@ -12,37 +12,30 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import sympy
+from sympy.core.relational import Relational
 
-from trueup.formula.substitution import at, holds, real_at
+from trueup.formula.substitution import at, real_at
+from trueup.inverse.points import chosen
 from trueup.inverse.ranges import times
 from trueup.noise.extension import LaguerreExtension
 
-WAVES = (sympy.sin, sympy.cos, sympy.tan)
-"""Functions that repeat."""
-
-_LEVEL = (sympy.log, sympy.asinh, sympy.acosh)  # slower than every power
+_WAVES = (sympy.sin, sympy.cos, sympy.tan)  # they take turns for ever
 _LOG = 1e-9
 """The power that stands for a factor log x: below every power that a formula can hold."""
 
 _LEVELS = 1e-6
 """Powers up to this one stand for logarithms only."""
 
-_GENERIC = sympy.Rational(12345, 10**4)  # for symbols held fixed
-_PROBES = (sympy.Integer(10) ** 4, sympy.Integer(10) ** 7)
-_DOUBLING = (200, 400, 800, 1600)
-_CLEAR = 0.01  # a rate that no power of x shows at the first of these
+_PROBES = (sympy.Integer(10) ** 4, sympy.Integer(10) ** 7)  # where it is seen which case holds
+_MARGIN = 1.001  # of a slope that is read at these
 
 
 class Growth(NamedTuple):
-    """The order e^{rate·x}·x^power; ``sharp`` if it is attained, not only an upper bound.
-
-    ``formal`` if it follows from the formula; otherwise it was measured far out.
-    """
+    """The order e^{rate·x}·x^power; ``sharp`` if it is attained, not only an upper bound."""
 
     rate: float
     power: float = 0.0
     sharp: bool = True
-    formal: bool = True
 
     @property
     def size(self) -> tuple[float, float]:
@@ -78,6 +71,9 @@ def growth(expr: sympy.Expr, symbol: sympy.Symbol, direction: int) -> Growth:
     return _growth(at(expr, {symbol: direction * symbol}), symbol)
 
 
+_UNKNOWN = Growth(math.inf, 0.0, sharp=False)
+
+
 @lru_cache(maxsize=4096)
 def _growth(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
     if x not in expr.free_symbols:
@@ -88,10 +84,10 @@ def _growth(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
         return _sum(expr, x)
     if isinstance(expr, sympy.Mul):
         parts = [_growth(a, x) for a in expr.args]
-        orders = [sum(p.size[i] for p in parts) for i in range(2)]
-        sharp = all(p.sharp for p in parts) and not any(map(math.isnan, orders))
-        rate, power = (math.inf if math.isnan(n) else n for n in orders)  # e^{x²} times e^{−x²}
-        return Growth(rate, power, sharp, all(p.formal for p in parts))
+        rate, power = sum(p.rate for p in parts), sum(p.power for p in parts)
+        if math.isnan(rate) or math.isnan(power):  # e^{x²} times e^{−x²}
+            return _UNKNOWN
+        return Growth(rate, power, all(p.sharp for p in parts))
     if isinstance(expr, sympy.Pow):
         return _power(expr, x)
     return _function(expr, x)
@@ -101,8 +97,9 @@ def _sum(expr: sympy.Add, x: sympy.Symbol) -> Growth:
     parts = [_growth(a, x) for a in expr.args]
     top = max(p.size for p in parts)
     leading = [p for p in parts if p.size == top]
-    sharp = len(leading) == 1 and leading[0].sharp
-    return Growth(*top, sharp, all(p.formal for p in parts))
+    if len(leading) > 1 and expr.is_polynomial(x):  # a·x + b·x
+        return Growth(0.0, float(sympy.degree(expr, x)))
+    return Growth(*top, len(leading) == 1 and leading[0].sharp)
 
 
 def _power(expr: sympy.Pow, x: sympy.Symbol) -> Growth:
@@ -110,76 +107,53 @@ def _power(expr: sympy.Pow, x: sympy.Symbol) -> Growth:
     if x in exponent.free_symbols:
         return _exponential(exponent * sympy.log(abs(base) if base.is_negative else base), x)
     if not exponent.is_number:
-        return Growth(math.inf, 0.0, sharp=False)
+        return _UNKNOWN
     size = _growth(base, x)
     if exponent.is_negative and not size.sharp and isinstance(base, sympy.Add):
         size = _growth(sympy.expand(base), x)  # (1 + e⁻ˣ)² − (1 + e⁻ˣ) is e⁻ˣ + e⁻²ˣ
-    if exponent.is_negative and not size.sharp:
-        size = _measured(base, x)
-    return size.raised(float(exponent))
+    return _UNKNOWN if exponent.is_negative and not size.sharp else size.raised(float(exponent))
 
 
-def _exponential(exponent: sympy.Expr, x: sympy.Symbol) -> Growth:
-    """Return the order of e^h: a line in h is a rate, less is a power, more is infinite."""
-    size = _growth(exponent, x)
-    if size.size <= (0.0, _LEVELS):
-        plain = size.size <= (0.0, 0.0) and size.formal and not exponent.has(*_LEVEL)
-        return Growth(0.0) if plain else _measured(sympy.exp(exponent), x)
-    slope = _slope(exponent, x) if size.rate <= 0 else _near_sign(exponent, x, size)
-    if slope is None:  # a sign that cannot be told: take the worst
-        return Growth(math.inf, 0.0, sharp=False)
-    formal = size.formal and not slope.has(sympy.Float)
-    if size.size == (0.0, 1.0):
-        rest = sympy.expand(exponent - slope * x) if slope.is_Rational else sympy.Integer(0)
-        power = 0.0 if x not in rest.free_symbols else _growth_of_rest(rest, x)
-        return Growth(float(slope), power, formal=formal)
-    sign = math.copysign(1.0, slope)
-    rate, power = (0.0, sign * math.inf) if size.size < (0.0, 1.0) else (sign * math.inf, 0.0)
-    return Growth(rate, power, formal=formal)
-
-
-def _growth_of_rest(rest: sympy.Expr, x: sympy.Symbol) -> float:
-    return _exponential(rest, x).power
-
-
-def _slope(h: sympy.Expr, x: sympy.Symbol) -> sympy.Expr | None:
-    """Return lim h/x, exactly for a polynomial, by its value far out otherwise."""
+def _exponential(h: sympy.Expr, x: sympy.Symbol) -> Growth:
+    """Return the order of e^h: a line in h is a rate, less is a power at the most."""
+    size = _growth(h, x)
+    if size.size <= (0.0, 0.0):
+        return Growth(0.0)
     if h.is_polynomial(x):
-        leading = sympy.Poly(h, x)
-        top = leading.coeff_monomial(x) if leading.degree() == 1 else leading.LC()
-        return top if top.is_number else None
-    values = [_value(h / x, x, far) for far in _PROBES]
-    if None in values or values[0] * values[1] <= 0:  # type: ignore[operator]
-        return None
-    return sympy.Float(values[1])
-
-
-def _near_sign(h: sympy.Expr, x: sympy.Symbol, size: Growth) -> sympy.Expr | None:
-    """Return a number with the sign of an h that itself grows exponentially."""
-    value = _value(h, x, sympy.Integer(30)) if math.isfinite(size.rate) else None
-    return None if not value else sympy.Float(value)
+        slope = sympy.Poly(h, x).LC()
+        if not slope.is_number:
+            return _UNKNOWN
+        return Growth(float(slope) if size.power == 1 else math.copysign(math.inf, slope))
+    if size.size < (0.0, 1.0):
+        return Growth(0.0, math.inf, sharp=False)
+    slopes = [real_at(h / x, {x: far}, 20) for far in _PROBES] if size.rate <= 0 else [None]
+    if any(slope is None or slope == 0 for slope in slopes):
+        return _UNKNOWN
+    if all(slope < 0 for slope in slopes):
+        return Growth(0.0, sharp=False)
+    return (
+        Growth(_MARGIN * float(max(slopes)), sharp=False) if size.size == (0.0, 1.0) else _UNKNOWN
+    )
 
 
 def _function(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
-    kind = type(expr)
+    kind, inner = type(expr), expr.args[0] if expr.args else expr
     if kind is sympy.exp:
-        return _exponential(expr.args[0], x)
+        return _exponential(inner, x)
     if kind in (sympy.sinh, sympy.cosh):
-        sides = (_exponential(expr.args[0], x), _exponential(-expr.args[0], x))
-        top = max(s.size for s in sides)
-        sharp = top > (0.0, 0.0) and all(s.sharp for s in sides)
-        return Growth(*top, sharp, all(s.formal for s in sides))
-    if kind in _LEVEL:
-        return _logarithm(_growth(expr.args[0], x), small=kind is sympy.log)
+        top = max(_exponential(inner, x), _exponential(-inner, x), key=lambda side: side.size)
+        return top._replace(sharp=top.sharp and top.size > (0.0, 0.0))
+    if kind in (sympy.log, sympy.asinh, sympy.acosh):
+        return _logarithm(_growth(inner, x), small=kind is sympy.log)
     if kind in (sympy.atan, sympy.tanh):
-        inner = _growth(expr.args[0], x)
-        return inner if inner.size < (0.0, 0.0) else inner._replace(rate=0.0, power=0.0)
+        size = _growth(inner, x)
+        return size if size.size < (0.0, 0.0) else Growth(0.0, 0.0, size.sharp)
     if kind in (sympy.Abs, sympy.floor):
-        return _growth(expr.args[0], x)
+        return _growth(inner, x)
     if kind in (sympy.Piecewise, sympy.Max, sympy.Min):
         return _eventually(expr, x)
     if isinstance(expr, LaguerreExtension):
-        return Growth(0.0, float(expr.args[0]))
+        return Growth(0.0, float(inner))
     return Growth(0.0, 0.0, sharp=False)  # bounded, or opaque and trusted
 
 
@@ -189,90 +163,21 @@ def _logarithm(inner: Growth, small: bool) -> Growth:
     The logarithm of what tends to a number may tend to 0.
     """
     if math.isinf(inner.rate):
-        return Growth(math.inf, 0.0, sharp=False)
-    if inner.rate > 0 or (inner.rate and small):
-        return inner._replace(rate=0.0, power=1.0)
+        return _UNKNOWN
+    if inner.rate > 0 or math.isinf(inner.power) or (inner.rate and small):
+        return Growth(0.0, 1.0, inner.sharp and math.isfinite(inner.power))
     if not inner.power or not (small or inner.size > (0.0, 0.0)):
-        return inner._replace(rate=0.0, power=0.0, sharp=False)
+        return Growth(0.0, inner.power, sharp=False)
     return inner._replace(power=_LOG if abs(inner.power) > _LEVELS else _LOG**2)
 
 
 def _eventually(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
-    """Return the order of the branch that holds far out, of the largest if that is unclear."""
-    chosen = _branch if isinstance(expr, sympy.Piecewise) else _extreme
-    far = [chosen(expr, x, point) for point in _PROBES]
-    if far[0] is not None and far[0] == far[1]:
-        return _growth(far[0], x)
-    parts = [_growth(a.expr if chosen is _branch else a, x) for a in expr.args]
-    return Growth(*max(p.size for p in parts), False, all(p.formal for p in parts))
-
-
-def _branch(expr: sympy.Piecewise, x: sympy.Symbol, point: sympy.Expr) -> sympy.Expr | None:
-    for value, condition in expr.args:
-        truth = holds(condition, {x: point})
-        if truth is not False:
-            return value if truth else None
-    return None
-
-
-def _extreme(expr: sympy.Expr, x: sympy.Symbol, point: sympy.Expr) -> sympy.Expr | None:
-    """Return which argument of a maximum or minimum it is at a point, if each has a number there.
-
-    Waves take turns; what outgrows every e^{rate·x} has no number so far out.
-    """
-    if expr.has(*WAVES) or any(math.isinf(_growth(a, x).rate) for a in expr.args if a):
-        return None
-    values = [real_at(a, {x: point}, 20) for a in expr.args]
-    known = [v for v in values if v is not None]
-    if len(known) < len(values):
-        return None
-    return expr.args[values.index(max(known) if isinstance(expr, sympy.Max) else min(known))]
-
-
-def _measured(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
-    """Return the order as measured between points far out.
-
-    What grows or falls like e^{rate·x} shows that near by already. Farther out numbers of that size
-    are beyond reach: to tell 1 + e^{−x} from 1 at 10⁷ takes millions of digits.
-    """
-    expr = at(expr, dict.fromkeys(expr.free_symbols - {x}, _GENERIC))
-    rate = _near_rate(expr, x)
-    if rate is not None:
-        return Growth(rate, formal=False)
-    near, far = _PROBES
-    values = [_size_at(expr, x, point) for point in (near, far)]
-    if None in values:
-        return Growth(-math.inf, 0.0, sharp=False, formal=False)
-    rate = values[1] / float(far)  # type: ignore[operator]
-    if abs(rate) > 1e-4:
-        return Growth(rate, formal=False)
-    power = (values[1] - values[0]) / math.log(float(far / near))  # type: ignore[operator]
-    return Growth(0.0, round(power, 3), formal=False)
-
-
-def _near_rate(expr: sympy.Expr, x: sympy.Symbol) -> float | None:
-    """Return r if log|expr| is r·x + p·log x + c at doubling points, r not 0, None if it is not."""
-    values = [_size_at(expr, x, sympy.Integer(point)) for point in _DOUBLING]
-    if None in values:
-        return None
-    first, second = (
-        (c - 2 * b + a) / point  # type: ignore[operator]
-        for point, a, b, c in zip(_DOUBLING[:2], values, values[1:], values[2:], strict=False)
-    )
-    return second if abs(second) > _CLEAR and math.isclose(first, second, rel_tol=1e-6) else None
-
-
-def _size_at(expr: sympy.Expr, x: sympy.Symbol, point: sympy.Expr) -> float | None:
-    """Return log|expr| at a point; of the value, for sympy asks much before it writes |expr|."""
-    if isinstance(expr, sympy.exp):
-        return _value(expr.args[0], x, point)
-    value = real_at(expr, {x: point}, 20)
-    return float(sympy.log(abs(value))) if value else None
-
-
-def _value(expr: sympy.Expr, x: sympy.Symbol, point: sympy.Expr) -> float | None:
-    value = real_at(expr, {x: point}, 20)
-    try:
-        return None if value is None else float(value)
-    except OverflowError:
-        return None
+    """Return the order of the case that holds far out, of the largest if that is unclear."""
+    cases = isinstance(expr, sympy.Piecewise)
+    compared = expr.atoms(Relational) if cases else (expr,)
+    if not any(e.has(*_WAVES) for e in compared):
+        far = [chosen(expr, {x: point}) for point in _PROBES]
+        if far[0] == far[1] and not isinstance(far[0], sympy.Piecewise):
+            return _growth(far[0], x)
+    parts = [_growth(a.expr if cases else a, x) for a in expr.args]
+    return Growth(*max(p.size for p in parts), False)

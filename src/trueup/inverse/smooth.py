@@ -294,7 +294,7 @@ class _Proof:
             if real_at(self.f, self._own(centre), most=400) is None:
                 return self._at(Kind.UNDEFINED, centre)
         for s in [s for s in self.orders if s in self.f.free_symbols]:
-            for centre in centres[:_LINES]:
+            for centre in centres[: _LINES if len(self.f.free_symbols) > 1 else 1]:
                 found = self._on_a_line(s, centre)
                 if found is not None:
                     return found

@@ -18,7 +18,7 @@ from trueup.domain import Interval
 from trueup.exact import symbolic
 from trueup.formula.substitution import at, decimal, real
 from trueup.inverse.ranges import Walk
-from trueup.inverse.smooth import sign
+from trueup.inverse.signs import sign
 
 if TYPE_CHECKING:
     from trueup.exact import Exact

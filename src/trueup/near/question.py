@@ -22,7 +22,8 @@ from trueup.exact import number
 from trueup.formula.opaque import Opaque
 from trueup.inverse.jets import derivative
 from trueup.inverse.least_norm import prior_name
-from trueup.inverse.smooth import breaks, inside
+from trueup.inverse.signs import inside
+from trueup.inverse.smooth import breaks
 from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
