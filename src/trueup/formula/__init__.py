@@ -14,8 +14,6 @@
     opaque, spline      functions known by values · piecewise polynomials, as sympy sees them
     given_derivatives   do those that came with a function fit it?
 
-    substitution        values in place of symbols
-    needs               what is divided by, and what a formula needs as it is written
+    substitution        values in place of symbols · what a formula divides by
     objections          what sympy cannot decide, as a reason
-    unkinked            |·|, min, max and sign as cases
 """

@@ -16,7 +16,6 @@ from sympy.core.relational import Relational
 
 from trueup.formula.substitution import at, real_at
 from trueup.inverse.points import chosen
-from trueup.inverse.ranges import times
 from trueup.noise.extension import LaguerreExtension
 
 _WAVES = (sympy.sin, sympy.cos, sympy.tan)  # they take turns for ever
@@ -44,7 +43,7 @@ class Growth(NamedTuple):
 
     def raised(self, exponent: float) -> Growth:
         """Return the order of a power."""
-        return self._replace(rate=times(self.rate, exponent), power=times(self.power, exponent))
+        return self._replace(rate=self.rate * exponent, power=self.power * exponent)
 
     def below(self, rate: float, power: float) -> bool:
         """Whether e^{rate·x}·x^power outgrows this order: strictly slower, or at par and below."""
@@ -120,20 +119,19 @@ def _exponential(h: sympy.Expr, x: sympy.Symbol) -> Growth:
     if size.size <= (0.0, 0.0):
         return Growth(0.0)
     if h.is_polynomial(x):
-        slope = sympy.Poly(h, x).LC()
+        line, slope = sympy.Poly(h, x), sympy.LC(h, x)
         if not slope.is_number:
             return _UNKNOWN
-        return Growth(float(slope) if size.power == 1 else math.copysign(math.inf, slope))
+        return Growth(float(slope) if line.degree() == 1 else math.copysign(math.inf, slope))
     if size.size < (0.0, 1.0):
         return Growth(0.0, math.inf, sharp=False)
     slopes = [real_at(h / x, {x: far}, 20) for far in _PROBES] if size.rate <= 0 else [None]
-    if any(slope is None or slope == 0 for slope in slopes):
+    known = [float(slope) for slope in slopes if slope]
+    if len(known) < len(_PROBES):
         return _UNKNOWN
-    if all(slope < 0 for slope in slopes):
+    if max(known) < 0:
         return Growth(0.0, sharp=False)
-    return (
-        Growth(_MARGIN * float(max(slopes)), sharp=False) if size.size == (0.0, 1.0) else _UNKNOWN
-    )
+    return Growth(_MARGIN * max(known), sharp=False) if size.size == (0.0, 1.0) else _UNKNOWN
 
 
 def _function(expr: sympy.Expr, x: sympy.Symbol) -> Growth:

@@ -185,17 +185,19 @@ class _Tendency(NamedTuple):
 
 def _tendency(case: sympy.Expr, size: sympy.Expr) -> _Tendency:
     """Return what an expression without cases does as the distance from a point goes to 0."""
-    values = [real_at(case, {AWAY: h * size}, DIGITS, 400) for h in (*_STEPS, _FARTHER)]
-    first, second, third, away = (v if v is None else abs(v) for v in values)
-    if None in (first, second, third):
+    values = [real_at(case, {AWAY: h * size}, DIGITS, 400) for h in _STEPS]
+    known = [v for v in values if v is not None]
+    if len(known) < len(values):
         return _Tendency(None, False, -math.inf)
+    first, second, third = map(abs, known)
     exponent = math.inf
     if first and third:
         exponent = float(sympy.log(first / third) / sympy.log(_STEPS[0] / _STEPS[2]))
     limit = real_at(case, {AWAY: sympy.S.Zero}, DIGITS, 400)
-    if limit is not None and 2 * abs(values[2] - limit) <= abs(values[0] - limit):
+    if limit is not None and 2 * abs(known[2] - limit) <= abs(known[0] - limit):
         return _Tendency(limit, False, exponent)  # a change may halve: |q − a|^(1/33)
-    faint = first * (_STEPS[0] / _FARTHER) ** -sympy.Float(exponent) < _FAINT * (away or 0)
+    away = abs(real_at(case, {AWAY: _FARTHER * size}, DIGITS, 400) or 0)
+    faint = first * (_STEPS[0] / _FARTHER) ** -sympy.Float(exponent) < _FAINT * away
     grows = third > second > first and third - second > (second - first) / 2
     return _Tendency(None, bool(grows and not faint), exponent)
 

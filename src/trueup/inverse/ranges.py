@@ -77,13 +77,15 @@ def _size(a: Range) -> Range:
 
 def _add(a: Range, b: Range) -> Range:
     """Return a + b."""
-    ends, exact = [], []
-    for x, y in zip(a[:2], b[:2], strict=True):  # Knuth's two-sum tells whether a sum is exact
-        total = x + y
-        part = total - x
-        ends.append(total)
-        exact.append(((x - (total - part)) + (y - part) == 0) | np.isinf(total))
-    return _outward(*ends, a.sure & b.sure, (exact[0], exact[1]))
+    (low, exact_low), (high, exact_high) = _sum(a.low, b.low), _sum(a.high, b.high)
+    return _outward(low, high, a.sure & b.sure, (exact_low, exact_high))
+
+
+def _sum(x: Floats, y: Floats) -> tuple[Floats, Mask]:
+    """Return a sum and whether it is exact (Knuth's two-sum)."""
+    total = x + y
+    part = total - x
+    return total, ((x - (total - part)) + (y - part) == 0) | np.isinf(total)
 
 
 def _multiply(a: Range, b: Range) -> Range:
@@ -150,7 +152,8 @@ class _Monotone(NamedTuple):
             inside &= (a.low > least) | np.isinf(least)
             inside &= (a.high < most) | np.isinf(most)
         found = _outward(low, high, a.sure & inside)
-        return Range(*(np.clip(end, *self.image) for end in found[:2]), found.sure)
+        low, high = (np.clip(end, *self.image) for end in found[:2])
+        return Range(low, high, found.sure)
 
 
 _QUARTER = 1.5707963267948968  # just above π/2
@@ -270,11 +273,9 @@ class Walk:
     def _range(self, expr: sympy.Basic) -> Range:
         if not expr.free_symbols and not expr.has(Opaque):
             bounds = constant_bounds(expr)
-            return (
-                self._anything(~self.all)
-                if bounds is None
-                else Range(*map(self._full, bounds), self.all)
-            )
+            if bounds is None:
+                return self._anything(~self.all)
+            return Range(self._full(bounds[0]), self._full(bounds[1]), self.all)
         if isinstance(expr, sympy.Add):
             return reduce(_add, map(self.range, expr.args))
         if isinstance(expr, sympy.Mul):

@@ -126,8 +126,9 @@ def _example(
 ) -> str:
     """Return a domain beside a point on which f is smooth, as the end of a hint."""
     symbol = found.symbol
-    named = symbol is not None and not isinstance(symbol, sympy.Dummy)
-    if not (named and found.proved and f.free_symbols == {symbol}):
+    if symbol is None or isinstance(symbol, sympy.Dummy) or f.free_symbols != {symbol}:
+        return ""
+    if not found.proved:
         return ""
     for near in _beside(found, box[symbol]):
         if not list(islice(troubles(f, {symbol: near}, orders), 1)):

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     Point = Mapping[sympy.Symbol, sympy.Expr]
 
 _NARROW = 1e-9  # relative width of cells in which a point is looked for
-_NEAR = 10.0  # how far from 0 a line is searched for an example
 _CENTRES, _LINES, _PLACES = 16, 8, 3  # of wide cells, tried for what goes wrong; lines; on each
 
 
@@ -293,11 +292,15 @@ class _Proof:
         for centre in centres[:_CENTRES]:
             if real_at(self.f, self._own(centre), most=400) is None:
                 return self._at(Kind.UNDEFINED, centre)
-        for s in [s for s in self.orders if s in self.f.free_symbols]:
-            for centre in centres[: _LINES if len(self.f.free_symbols) > 1 else 1]:
-                found = self._on_a_line(s, centre)
-                if found is not None:
-                    return found
+        several = len(self.f.free_symbols) > 1
+        for s in [s for s in self.orders if several and s in self.f.free_symbols]:
+            for centre in centres[:_LINES]:
+                others = {t: x for t, x in self._own(centre).items() if t != s}
+                line = _Proof(at(self.f, others), {s: self.box[s]}, {s: self.orders[s]}, ())
+                for found in islice(line.troubles(), _PLACES):
+                    seen = found.proved and found.exact is not None
+                    if seen and self._may_be({**centre, s: found.exact}):
+                        return dataclasses.replace(found, where=others)
         return self._at(Kind.UNDECIDED, centres[0])
 
     def _own(self, point: Point) -> Point:
@@ -306,20 +309,6 @@ class _Proof:
     def _at(self, kind: Kind, point: Point) -> Trouble:
         (s, x), *others = self._own(point).items()
         return Trouble(kind, s, x, where=dict(others))
-
-    def _on_a_line(self, s: sympy.Symbol, centre: Point) -> Trouble | None:
-        """Return what is proven to go wrong along a statistic near 0, all others held."""
-        others = {t: x for t, x in self._own(centre).items() if t != s}
-        low, high = float(self.box[s].low), float(self.box[s].high)
-        near = Interval(max(low, min(high, 0.0) - _NEAR), min(high, max(low, 0.0) + _NEAR))
-        if not others and near == self.box[s]:
-            return None
-        line = _Proof(at(self.f, others), {s: near}, {s: self.orders[s]}, ())
-        for found in islice(line.troubles(), _PLACES):
-            proved = found.proved and found.exact is not None
-            if proved and self._may_be({**centre, s: found.exact}):
-                return dataclasses.replace(found, where=others)
-        return None
 
     def _may_be(self, point: Point) -> bool:
         """Whether a point meets the conditions."""
