@@ -10,7 +10,7 @@ from trueup.domain import Integers, Interval
 from trueup.formula.grammar import parse
 from trueup.formula.linear import conditions
 from trueup.inverse.points import Kind
-from trueup.inverse.signs import image, inside, is_continuous, monotone, sign
+from trueup.inverse.signs import image, inside, is_defined_on, monotone, sign
 from trueup.inverse.smooth import breaks, troubles
 
 a, b, n, q, s = sympy.symbols("a b n q s", real=True)
@@ -195,9 +195,13 @@ def test_an_image_holds_every_value():
 
 
 def test_continuity():
-    assert is_continuous(parse("max(q, 1) + sqrt(q)"), {q: POSITIVE})
-    assert not is_continuous(parse("where(q < 1, 0, 1)"), {q: POSITIVE})
-    assert not is_continuous(parse("1/q"), {q: POSITIVE})
+    for f, expected in {
+        "max(q, 1) + sqrt(q)": True,
+        "where(q < 1, 0, 1)": False,
+        "1/q": False,
+    }.items():
+        assert is_defined_on(parse(f), {q: POSITIVE}, continuous=True) == expected
+    assert is_defined_on(parse("where(q < 1, 0, 1)"), {q: POSITIVE})
 
 
 def test_cases_are_decided_only_where_both_sides_are_real():

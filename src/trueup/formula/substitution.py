@@ -132,19 +132,6 @@ def _is_beyond(expr: sympy.Expr, most: int) -> bool:
     return False
 
 
-def holds(test: sympy.Basic, values: Values) -> bool | None:
-    """Tell whether a condition holds, None if that depends on further symbols.
-
-    Examples
-    --------
-    >>> q, s = sympy.symbols("q s", real=True)
-    >>> holds(sympy.log(q) > 0, {q: sympy.Integer(-1)}), holds(q > s, {q: sympy.Integer(1)})
-    (False, None)
-    """
-    found = at(test, values)
-    return bool(found) if found in (sympy.true, sympy.false) else None
-
-
 def is_defined(expr: sympy.Expr, values: Values) -> bool:
     """Tell whether all that a formula needs at a point, its comparisons among it, is real.
 

@@ -19,7 +19,7 @@ from trueup.inverse.extended import Extended
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
 from trueup.inverse.on_values import OnValues
-from trueup.inverse.points import Kind, Trouble, exact
+from trueup.inverse.points import Kind, Trouble, ends_of
 from trueup.inverse.refusals import refusal, refusal_at, undefined_at
 from trueup.inverse.signs import is_defined_on
 from trueup.inverse.smooth import troubles
@@ -105,8 +105,7 @@ def tied_of(component: Component) -> Sequence[Condition]:
 def _mild(component: Component, found: Trouble) -> Iterator[str]:
     """Say why the variance is infinite, if it is, where the last derivative that matters is."""
     (coordinate,) = (c for c in component.coordinates if c.symbol == found.symbol)
-    domain = domain_of(coordinate)
-    at_bound = found.exact in (exact(domain.low), exact(domain.high))
+    at_bound = found.exact in ends_of(domain_of(coordinate))
     if at_bound and found.exponent < 0 and _looks_at_curvature(coordinate):
         raise NoUnbiasedEstimator(
             f"infinite curvature of {text(component.f)} at the bound {found.point:g}: no "

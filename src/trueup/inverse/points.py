@@ -13,9 +13,10 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.errors import FormulaError
+from trueup.exact import symbolic
 from trueup.formula.build import stable
 from trueup.formula.limits import is_long
-from trueup.formula.substitution import at, real_at
+from trueup.formula.substitution import at, decimal, real_at
 from trueup.formula.text import text
 from trueup.inverse.cells import guards
 from trueup.inverse.jets import derivative
@@ -266,15 +267,9 @@ class Line(NamedTuple):
         return float(right - left) if abs(right - left) > _ALIKE_EXACT * scale else 0.0
 
 
-def exact(end: object) -> sympy.Expr:
-    """Return a bound as the number that is written."""
-    if isinstance(end, float):
-        return (
-            sympy.Rational(repr(end))
-            if math.isfinite(end)
-            else sympy.oo * int(math.copysign(1, end))
-        )
-    return sympy.Rational(end)
+def ends_of(domain: Interval) -> tuple[sympy.Expr, sympy.Expr]:
+    """Return the bounds of a domain as the numbers that are written."""
+    return decimal(symbolic(domain.low)), decimal(symbolic(domain.high))
 
 
 def place(
@@ -285,7 +280,7 @@ def place(
     own = [g for g in guards(f) if g.free_symbols == {s}]
     middle = low / 2 + high / 2
     plain = [sympy.Rational(f"{middle:.{n}g}") for n in range(1, 16)]
-    bounds = [exact(end) for end in (domain.low, domain.high) if low <= end <= high]
+    bounds = [end for end in ends_of(domain) if low <= float(end) <= high]
     for x in dict.fromkeys((*bounds, sympy.S.Zero, *plain)):
         if low <= float(x) <= high and any(at(g, {s: x}) == 0 for g in own):
             return x

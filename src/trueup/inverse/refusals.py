@@ -11,7 +11,7 @@ from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator
 from trueup.formula.substitution import denominators
 from trueup.formula.text import text
-from trueup.inverse.points import Kind, Trouble, exact
+from trueup.inverse.points import Kind, Trouble, ends_of
 from trueup.inverse.smooth import troubles
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def refusal_at(
     words |= {"k": found.slope, "m": found.middle}
     words["e"] = "" if others else _example(f, found, box, orders)
     reason = _REASONS[found.kind].format(**words)
-    if found.exact in (exact(end) for end in (box[symbol].low, box[symbol].high)):
+    if found.exact in ends_of(box[symbol]):
         reason = reason.replace(" inside the domain", ", a bound of the domain", 1)
         if found.kind in (Kind.POLE, Kind.STEEP):
             what = reason.split(" at ")[0]

@@ -15,7 +15,7 @@ from trueup.domain import Interval
 from trueup.formula.substitution import decimal, real
 from trueup.inverse.cells import Question, guards, lattice, tell, undecided
 from trueup.inverse.jets import derivative
-from trueup.inverse.points import KINKED, place, without_kinks
+from trueup.inverse.points import KINKED, without_kinks
 from trueup.inverse.ranges import Cells, Floats, Mask, Walk, difference
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def monotone(f: sympy.Expr, symbol: sympy.Symbol, box: Box) -> int:
     """
     # between integers too: the slope does not see jumps from one to the next
     own = {s: Interval(*d.bounds) for s, d in box.items() if s in f.free_symbols}
-    if symbol not in own or not is_continuous(f, own):
+    if symbol not in own or not is_defined_on(f, own, continuous=True):
         return 0
     slope = derivative(without_kinks(f), symbol, 1)
     found = sign(slope, own, strict=False, defined=False)
@@ -111,21 +111,10 @@ def monotone(f: sympy.Expr, symbol: sympy.Symbol, box: Box) -> int:
     return found
 
 
-def is_continuous(f: sympy.Expr, box: Box) -> bool:
-    """Whether f is proven to be defined and continuous on a closed box.
-
-    Examples
-    --------
-    >>> from trueup.domain import Interval
-    >>> q = sympy.Symbol("q", real=True)
-    >>> [is_continuous(f, {q: Interval(0, None)}) for f in (abs(q - 1), 1 / q)]
-    [True, False]
-    """
-    return not undecided(Question(lambda walk: walk.range(f).sure, box, suspects=guards(f)))
-
-
-def is_defined_on(f: sympy.Expr, box: Box, tied: Sequence[Condition] = ()) -> bool:
-    """Whether f is proven to be a real number everywhere on a closed box, jumps or not.
+def is_defined_on(
+    f: sympy.Expr, box: Box, tied: Sequence[Condition] = (), *, continuous: bool = False
+) -> bool:
+    """Whether f is proven to be a real number everywhere on a closed box, and continuous.
 
     Examples
     --------
@@ -134,29 +123,8 @@ def is_defined_on(f: sympy.Expr, box: Box, tied: Sequence[Condition] = ()) -> bo
     >>> [is_defined_on(sympy.sqrt(f), {q: Interval(0, None)}) for f in (q, q - 1)]
     [True, False]
     """
-    free = frozenset(box)
-    return not undecided(Question(lambda w: w.range(f).sure, box, free, guards(f), tied))
-
-
-def zeros(f: sympy.Expr, symbol: sympy.Symbol, domain: Interval) -> list[float]:
-    """Return where f of one statistic is, or cannot be told from, zero.
-
-    Examples
-    --------
-    >>> from trueup.domain import Interval
-    >>> q = sympy.Symbol("q", real=True)
-    >>> zeros(q**2 - 9, q, Interval(0, None))
-    [3.0]
-    """
-
-    def check(walk: Walk) -> Mask:
-        low, high, _ = walk.range(f)
-        found: Mask = (low > 0) | (high < 0)
-        return found
-
-    tiny = (cell[symbol] for cell in undecided(Question(check, {symbol: domain})))
-    points = (place(1 / f, symbol, ends, domain) for ends in tiny)
-    return sorted({float(p) for p in points if p is not None})
+    free = frozenset() if continuous else frozenset(box)
+    return not undecided(Question(lambda walk: walk.range(f).sure, box, free, guards(f), tied))
 
 
 def image(

@@ -20,7 +20,7 @@ from trueup.domain import Interval
 from trueup.formula.substitution import at, decimal, is_defined, real, real_at
 from trueup.inverse.cells import FAR, SMALLEST, Cell, Question, guards, guards_of, undecided
 from trueup.inverse.jets import derivative
-from trueup.inverse.points import ALIKE, AWAY, DIGITS, KINKED, Kind, Line, Trouble, exact, place
+from trueup.inverse.points import ALIKE, AWAY, DIGITS, KINKED, Kind, Line, Trouble, ends_of, place
 from trueup.inverse.ranges import Cells, Walk, difference
 from trueup.inverse.signs import inner, sign
 from trueup.kernels.blocks import evaluate
@@ -228,7 +228,7 @@ class _Proof:
 
     def _sides(self, s: sympy.Symbol, here: sympy.Expr) -> tuple[int, ...]:
         """Return from which sides the domain reaches a point."""
-        ends = ((-1, exact(self.box[s].low)), (1, exact(self.box[s].high)))
+        ends = zip((-1, 1), ends_of(self.box[s]), strict=True)
         return tuple(side for side, end in ends if (end - here) * side > 0)
 
     def _plain(self, s: sympy.Symbol, ends: tuple[float, float]) -> sympy.Expr:

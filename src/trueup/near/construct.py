@@ -23,7 +23,6 @@ from trueup.inverse import spectral
 from trueup.inverse.component import Component
 from trueup.inverse.points import Kind
 from trueup.inverse.ranges import Walk
-from trueup.inverse.signs import zeros
 from trueup.inverse.smooth import breaks
 from trueup.inverse.solve import Statistic, invert
 from trueup.near.certificate import Certificate, certify
@@ -307,7 +306,8 @@ def check_bounded(question: Question) -> None:
         )
     zero = [q for q, v in zip(ends, values, strict=True) if v == 0]
     if question.relative and not question.whole and not zero:
-        zero = zeros(question.f, question.symbol, question.domain)
+        found = breaks(1 / question.f, question.symbol, {question.symbol: question.domain})
+        zero = [s.point for s in found if s.kind in (Kind.POLE, Kind.UNDEFINED, Kind.UNDECIDED)]
     if question.relative and zero:
         raise TrueupError(
             f"{text(question.f)} is zero at {zero[0]:g}: no bias is small relative to it",
