@@ -14,7 +14,7 @@ from sympy.core.relational import Relational
 
 from trueup.errors import FormulaError
 from trueup.exact import symbolic
-from trueup.formula.build import stable
+from trueup.formula.build import UnfitError, stable
 from trueup.formula.limits import is_long
 from trueup.formula.substitution import at, decimal, real_at
 from trueup.formula.text import text
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 KINKED = (sympy.Abs, sympy.sign, sympy.floor, sympy.Min, sympy.Max, sympy.Piecewise)
 """What f may be made of that picks cases."""
 
+_SPLIT = (sympy.Abs, sympy.sign, sympy.Min, sympy.Max)
 _PARTS = 3_000  # of the cases written out: each takes sympy some 0.1 ms in every later step
 _BESIDE = sympy.Rational(
     4, 10**15
@@ -47,28 +48,33 @@ def without_kinks(f: sympy.Expr) -> sympy.Expr:
     >>> without_kinks(sympy.Abs(q - 1) + sympy.Max(0, q))
     Piecewise((q, q >= 0), (0, True)) + Piecewise((q - 1, q >= 1), (1 - q, True))
     """
-    kinks = (sympy.Abs, sympy.sign, sympy.Min, sympy.Max)
-    if not f.has(*kinks):
+    if not f.has(*_SPLIT):
         return f
-    if isinstance(f, sympy.Piecewise):
-        found = sympy.Piecewise(*((without_kinks(value), test) for value, test in f.args))
-    elif not isinstance(f, kinks):
-        found = f.func(*map(without_kinks, f.args))
-        cases = found.args if isinstance(found, sympy.Piecewise) else ()
-        if any(value.has(*kinks) for value, _ in cases):  # of (q**2)**1.5 sympy makes |q|³
-            found = without_kinks(found)
-    elif f.has(sympy.Piecewise):
-        inner = next(e for e in sympy.preorder_traversal(f) if isinstance(e, sympy.Piecewise))
-        drawn = ((without_kinks(at(f, {inner: value})), test) for value, test in inner.args)
-        found = sympy.Piecewise(*drawn)
-    else:
-        found = _cases_of(f)
-    if is_long(found, _PARTS):
+    try:
+        found = _written_out(f)
+    except (UnfitError, TypeError):  # what is compared is never a real number
+        found = None
+    if found is None or is_long(found, _PARTS):
         raise FormulaError(
             f"{text(f)[:200]} has too many cases inside one another",
             "nest abs, min, max and where less deeply, or split the formula",
         )
     return found
+
+
+def _written_out(f: sympy.Expr) -> sympy.Expr:
+    if isinstance(f, sympy.Piecewise):
+        return sympy.Piecewise(*((without_kinks(value), test) for value, test in f.args))
+    if not isinstance(f, _SPLIT):
+        found = f.func(*map(without_kinks, f.args))
+        cases = found.args if isinstance(found, sympy.Piecewise) else ()
+        again = any(value.has(*_SPLIT) for value, _ in cases)  # of (q**2)**1.5 sympy makes |q|³
+        return without_kinks(found) if again else found
+    inner = next((e for e in sympy.preorder_traversal(f) if isinstance(e, sympy.Piecewise)), None)
+    if inner is None:
+        return _cases_of(f)
+    drawn = ((without_kinks(at(f, {inner: value})), test) for value, test in inner.args)
+    return sympy.Piecewise(*drawn)
 
 
 def _cases_of(f: sympy.Expr) -> sympy.Expr:
