@@ -6,6 +6,7 @@ own: where ``method`` says so there are no ends here.
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,21 +14,26 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.inputs import NUMBER, broadcast
-from trueup.inverse.projection import box, grids, image, projected, rescaled, slopes
-from trueup.inverse.ratio import Quotient, of_ratio, quotient
-from trueup.kernels.grid import Grid, columns
-from trueup.noise.ratio_regions import with_quantiles
+from trueup.inputs import broadcast
+from trueup.inverse.projection import FORMULAS, NUMBERS, box, has_unit, image, slopes
+from trueup.inverse.ratio import Quotient, quotient
+from trueup.kernels.grid import Grid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from trueup.formula.linear import Condition
+    from trueup.inverse.projection import Target
     from trueup.inverse.solve import Statistic
 
 NORMAL = "normal approximation"
+
+MOST_LEVELS = 2000
+"""Pairs of noise scales in a column: on the integers each takes a tenth of a second."""
+
+_ROWS = 2**14  # at once: with 48 corners a few megabytes
 
 
 class Intervals:
@@ -44,7 +50,7 @@ class Intervals:
         """The way: "exact", "ratio", "projection" or "normal approximation"."""
         try:
             for statistic in self.statistics:
-                with_quantiles(statistic.noise).quantile(0.5)
+                statistic.noise.quantile(0.5)
         except TrueupError:  # only moments are known
             return NORMAL
         if len(self.statistics) == 1:
@@ -53,49 +59,83 @@ class Intervals:
 
     @cached_property
     def _quotient(self) -> Quotient | None:
-        return quotient(self.f, self.statistics, self.tied)
+        several = len(self.statistics) > 1
+        return quotient(self.f, self.statistics, self.tied) if several else None
 
     def at(self, values: Sequence[Any], level: float) -> tuple[Any, Any]:
         """Return the ends at published values of any shapes that go together."""
-        if all(isinstance(v, NUMBER) for v in values):
-            low, high = self._ends([np.array([v], float) for v in values], level, self.statistics)
-            return float(low[0]), float(high[0])
         arrays = broadcast([s.symbol for s in self.statistics], values)
         x = [np.asarray(a, float).ravel() for a in arrays]
-        low, high = (e.reshape(arrays[0].shape) for e in self._ends(x, level, self.statistics))
-        return low, high
+        low, high = (end.reshape(arrays[0].shape) for end in self.in_rows(x, level, {}))
+        return (low, high) if low.shape else (float(low), float(high))
 
     def in_rows(
         self, x: Sequence[NDArray[Any]], level: float, scales: Mapping[str, NDArray[Any]]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the ends at columns of one length, with noise scales that differ by row."""
-        if scales and not any(s.noise.lattice for s in self.statistics if s.symbol.name in scales):
-            try:
-                closed = self.closed(level, tuple(scales))
-            except TrueupError:  # there are none: noise level by noise level then
-                pass
-            else:
-                given = [*x, *scales.values()]
-                low, high = (columns(end, None, given, ("value",))[0] for end in closed)
-                return low, high
-        low, high = np.full(x[0].shape, np.nan), np.full(x[0].shape, np.nan)
-        for rows, statistics in rescaled(self.statistics, scales, len(x[0])):
-            low[rows], high[rows] = self._ends([c[rows] for c in x], level, statistics)
-        return low, high
+        """Return the ends at columns of one length, with noise scales that may differ by row.
+
+        They are NaN where a published value is missing, or a scale is not positive.
+        """
+        columns, sizes = np.stack(x), np.stack([*scales.values(), np.ones(len(x[0]))])
+        known = ~np.isnan(columns).any(axis=0) & (sizes > 0).all(axis=0)
+        symbols = {s.symbol.name: s.symbol for s in self.statistics}
+        given = {symbols[name]: np.asarray(v, float) for name, v in scales.items()}
+        ends = np.full((2, len(known)), np.nan)
+        for rows, statistics, factors in self._levels(np.flatnonzero(known), given):
+            for part in np.array_split(rows, 1 + len(rows) // _ROWS):
+                here = {q: v[part] for q, v in factors.items()}
+                with np.errstate(all="ignore"):
+                    low, high = self._ends([*columns[:, part]], level, statistics, here, NUMBERS)
+                ends[0, part], ends[1, part] = low, high
+        return ends[0], ends[1]
+
+    def _levels(
+        self, rows: NDArray[np.intp], scales: Mapping[sympy.Symbol, NDArray[Any]]
+    ) -> Iterator[tuple[NDArray[np.intp], Sequence[Statistic], Mapping[sympy.Symbol, Any]]]:
+        """Yield rows with what is known there, and the scales that are factors of the noise."""
+        factors = {
+            s.symbol: scales[s.symbol]
+            for s in self.statistics
+            if s.symbol in scales and has_unit(s.noise)
+        }
+        if self._quotient is not None and len(self.statistics) > 2:
+            factors = {}
+        others = {q: v[rows] for q, v in scales.items() if q not in factors}
+        levels = np.stack([*others.values(), np.zeros(len(rows))], axis=1)
+        distinct, which = np.unique(levels, axis=0, return_inverse=True)
+        if len(distinct) > MOST_LEVELS:
+            raise TrueupError(
+                f"{len(distinct)} different noise levels, intervals are made for {MOST_LEVELS} at "
+                "most",
+                "round the scales up to fewer levels, or leave interval= out",
+            )
+        for i, level in enumerate(distinct.tolist()):
+            at = dict(zip(others, level, strict=False))
+            yield (
+                rows[which.ravel() == i],
+                [
+                    dataclasses.replace(s, noise=s.noise.at_scale(at[s.symbol]))
+                    if s.symbol in at
+                    else s
+                    for s in self.statistics
+                ],
+                factors,
+            )
 
     def _ends(
-        self, x: Sequence[NDArray[Any]], level: float, statistics: Sequence[Statistic]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the ends at columns, NaN where one of them is."""
-        if self.method == "ratio" and self._quotient is not None:
-            low, high = self._quotient.under(statistics).interval(x, level)
-        else:
-            low, high = image(self.f, box(statistics, x, level), self.statistics, self.tied)
-        for v in x:
-            missing = np.isnan(v)
-            if missing.any():
-                low, high = np.where(missing, np.nan, low), np.where(missing, np.nan, high)
-        return low, high
+        self,
+        x: Sequence[Any],
+        level: float,
+        statistics: Sequence[Statistic],
+        scales: Mapping[sympy.Symbol, Any],
+        target: Target,
+    ) -> tuple[Any, Any]:
+        """Return the ends at published values, computed or as formulas."""
+        if self._quotient is not None:
+            along = self._quotient.directions(statistics, scales, target)
+            return self._quotient.interval(x, level, along, target)
+        ranges = box(statistics, x, level, scales, target)
+        return image(self.f, ranges, self.statistics, self.tied, target)
 
     def closed(self, level: float, names: tuple[str, ...] = ()) -> tuple[Grid, Grid]:
         """Return the ends as formulas in the statistics, then the scales of ``names``, if any."""
@@ -103,9 +143,11 @@ class Intervals:
         if key not in self._by_level:
             symbols = {s.symbol.name: s.symbol for s in self.statistics}
             scales = {symbols[n]: sympy.Symbol(f"scale of {n}", positive=True) for n in names}
-            if self.method == "ratio" and self._quotient is not None:
-                ends = of_ratio(self._quotient, level, scales)
-            else:
-                ends = projected(self.f, self.statistics, level, scales)
-            self._by_level[key] = grids(ends, self.statistics, scales)
+            x = list(symbols.values())
+            ends = self._ends(x, level, self.statistics, scales, FORMULAS)
+            inputs = (*x, *scales.values())
+            whole = frozenset(i for i, s in enumerate(self.statistics) if s.noise.lattice)
+            every = tuple(range(len(inputs)))
+            low, high = (Grid(inputs, [([], every, lambda _, e=e: e)], whole) for e in ends)
+            self._by_level[key] = low, high
         return self._by_level[key]

@@ -11,6 +11,7 @@ import sympy
 
 import trueup as tu
 from estimator.drawn import truth
+from trueup.confidence import Intervals
 from trueup.domain import Interval
 from trueup.inverse.ratio import quotient
 from trueup.inverse.solve import Statistic
@@ -160,31 +161,18 @@ def test_an_interval_without_end_is_not_nan() -> None:
 
 
 def test_without_a_bound_the_hull_of_the_ratios_is_given() -> None:
-    s, n = tu.noisy(100.0, tu.Gaussian(1)), tu.noisy(1.0, tu.Gaussian(1))
-    from trueup.inverse.ratio import quotient
-
-    made = quotient((s / n).expr, [*_statistics(s, n)], ())
-    assert made is not None
+    s, n = sympy.symbols("s n", real=True)
+    intervals = Intervals(s / n, [Statistic(q, tu.Gaussian(1), Interval()) for q in (s, n)], ())
     # 1 is no value that excludes 0: r in (−∞, a] or [b, ∞), whose hull is the line
-    assert [end.tolist() for end in made.interval([np.array([100.0]), np.array([1.0])], 0.95)] == [
-        [-math.inf],
-        [math.inf],
-    ]
-    low, high = made.interval([np.array([100.0]), np.array([30.0])], 0.95)
-    # Fieller's quadratic equation
+    assert intervals.at([100.0, 1.0], 0.95) == (-math.inf, math.inf)
+    # Fieller's quadratic equation, where the sign of n is clear
     z2 = 1.959963984540054**2
     root = math.sqrt(3000**2 - (900 - z2) * (10000 - z2))
-    assert low[0] == pytest.approx((3000 - root) / (900 - z2), rel=2e-3)
-    assert high[0] == pytest.approx((3000 + root) / (900 - z2), rel=2e-3)
-    assert low[0] <= (3000 - root) / (900 - z2) <= (3000 + root) / (900 - z2) <= high[0]
-
-
-def _statistics(*values: tu.Noisy) -> Any:
-    from trueup.inverse.solve import Statistic
-
-    for value in values:
-        ((symbol, leaf),) = value.leaves.items()
-        yield Statistic(symbol, leaf.noise, leaf.domain)
+    ends = [(3000 + side * root) / (900 - z2) for side in (-1, 1)]
+    for side in (-1, 1):
+        low, high = intervals.at([side * 100.0, side * 30.0], 0.95)
+        assert (low, high) == pytest.approx(ends, rel=2e-3)
+        assert low <= ends[0] <= ends[1] <= high
 
 
 def test_bounds_of_the_denominator_end_the_interval() -> None:

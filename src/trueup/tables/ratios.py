@@ -29,7 +29,9 @@ from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.formula.text import text
 from trueup.inputs import read_arguments, used_conditions
-from trueup.inverse.ratio import BOX, corners, directions, hull, linear
+from trueup.inverse.ratio import BOX, Direction, Offsets, directions, linear
+from trueup.noise.noiseless import Noiseless
+from trueup.noise.ratio_regions import region as region_of_two
 from trueup.tables import few_cells
 from trueup.tables.few_cells import FewCells
 from trueup.tables.many import (
@@ -66,6 +68,7 @@ FEW = 16
 SHOWN = 3
 """So many groups are named where some have no ratio."""
 
+_AXES = (Direction(Noiseless(), 1.0, 1.0, 0.0), Direction(Noiseless(), 1.0, 0.0, 1.0))
 _NO_POLES = 6.0  # standard deviations of 1/t: e^{−6·B/σ} is nothing as soon as B > 5σ
 _PANELS = (0.0, 2.0, 6.0, 14.0, 30.0, 60.0)  # e^{−60} is beyond the last digit
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
@@ -151,9 +154,9 @@ def interval(
     """Return the ends for ΣA/ΣB: the ratio of sums lies in the range of the ratios of cells."""
     boxed = ratio.boxed
     error = 1 - level
-    a, b = np.array([sums[0]]), np.array([sums[1]])
-    polygon = _polygon(summands, error * (1 - BOX * boxed) / 2)
-    (low,), (high,) = hull(a, b, polygon, ratio.range, ratio.sign)
+    noise = _noise(summands, error * (1 - BOX * boxed) / 2)
+    with np.errstate(all="ignore"):
+        low, high = noise.believed(np.array(sums[0]), np.array(sums[1]), ratio.range, ratio.sign)
     if boxed:
         box = _box(ratio, summands, cells, sums, error * BOX / 4)
         low, high = np.clip([low, high], *box)
@@ -161,20 +164,20 @@ def interval(
 
 
 @lru_cache(maxsize=256)
-def _polygon(summands: tuple[Summand, ...], tail: float) -> Floats:
-    """Return the corners of the noise of the sums: of few cells exactly, of many by frequencies."""
+def _noise(summands: tuple[Summand, ...], tail: float) -> Offsets:
+    """Return the noise of the sums: of few cells exactly, of many by frequencies."""
     if sum(s.cells for s in summands) > 2 * FEW:
-        return region(summands, tail).corners
+        return Offsets(_AXES, region(summands, tail))
     each = [(s.top, s.bottom, s.noise) for s in summands for _ in range(s.cells)]
     try:
         found = directions(
             np.array([top for top, _, _ in each]),
             np.array([bottom for _, bottom, _ in each]),
-            [noise for _, _, noise in each],
+            [(noise, None) for _, _, noise in each],
         )
-        return corners(found, tail)
+        return Offsets(found, region_of_two(found[0].noise, found[1].noise, tail))
     except TrueupError:
-        return region(summands, tail).corners
+        return Offsets(_AXES, region(summands, tail))
 
 
 def _box(

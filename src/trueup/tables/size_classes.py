@@ -19,7 +19,6 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.formula.substitution import denominators
 from trueup.noise.gaussian import Gaussian
-from trueup.noise.ratio_regions import with_quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +111,7 @@ def size_of(estimator: Estimator) -> Size:
 def _law(noises: list[Noise]) -> Noise:
     """Return the noise of a sum, as a normal law if nothing but its variance is known."""
     try:
-        law = with_quantiles(reduce(add, noises))
+        law = reduce(add, noises)
         law.quantile(0.25), law.cdf(0.0)
     except TrueupError:
         return Gaussian(math.sqrt(sum(float(n.variance) for n in noises)))
