@@ -93,14 +93,10 @@ class Intervals:
         self, rows: NDArray[np.intp], scales: Mapping[sympy.Symbol, NDArray[Any]]
     ) -> Iterator[tuple[NDArray[np.intp], Sequence[Statistic], Mapping[sympy.Symbol, Any]]]:
         """Yield rows with what is known there, and the scales that are factors of the noise."""
-        factors = {
-            s.symbol: scales[s.symbol]
-            for s in self.statistics
-            if s.symbol in scales and has_unit(s.noise)
-        }
-        if self._quotient is not None and len(self.statistics) > 2:
-            factors = {}
-        others = {q: v[rows] for q, v in scales.items() if q not in factors}
+        several = self._quotient is not None and len(self.statistics) > 2
+        free = {s.symbol for s in self.statistics if has_unit(s.noise) and not several}
+        factors = {q: v for q, v in scales.items() if q in free}
+        others = {q: v[rows] for q, v in scales.items() if q not in free}
         levels = np.stack([*others.values(), np.zeros(len(rows))], axis=1)
         distinct, which = np.unique(levels, axis=0, return_inverse=True)
         if len(distinct) > MOST_LEVELS:
@@ -110,17 +106,10 @@ class Intervals:
                 "round the scales up to fewer levels, or leave interval= out",
             )
         for i, level in enumerate(distinct.tolist()):
-            at = dict(zip(others, level, strict=False))
-            yield (
-                rows[which.ravel() == i],
-                [
-                    dataclasses.replace(s, noise=s.noise.at_scale(at[s.symbol]))
-                    if s.symbol in at
-                    else s
-                    for s in self.statistics
-                ],
-                factors,
-            )
+            own = {s.symbol: s.noise for s in self.statistics}
+            own |= {q: own[q].at_scale(x) for q, x in zip(others, level, strict=False)}
+            at_level = [dataclasses.replace(s, noise=own[s.symbol]) for s in self.statistics]
+            yield rows[which.ravel() == i], at_level, factors
 
     def _ends(
         self,

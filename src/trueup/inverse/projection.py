@@ -143,14 +143,7 @@ def limited(x: Any, low: float, high: float, target: Target) -> Any:
 
 
 def has_unit(noise: Noise) -> bool:
-    """Whether the law is that of scale 1 times its scale.
-
-    Examples
-    --------
-    >>> from trueup.noise.laplace import DiscreteLaplace, Laplace
-    >>> has_unit(Laplace(3)), has_unit(DiscreteLaplace(3))
-    (True, False)
-    """
+    """Whether the law is that of scale 1 times its scale."""
     return bool(noise.unit) and not noise.lattice and not getattr(noise, "loc", 0)
 
 

@@ -249,9 +249,6 @@ class Offsets:
         terms = zip(weights, self.corners[i], self.along, strict=True)
         return sum(self.target.number(w * z) * d.factor for w, z, d in terms)
 
-    def _extent(self, weights: Sequence[float]) -> Any:
-        return self._most(weights) + self._most([-w for w in weights])
-
     def _upwards(
         self, a: Any, b: Any, weights: tuple[list[float], list[float]], known: Pair
     ) -> Any:
@@ -264,16 +261,18 @@ class Offsets:
         signs = _signs(tops, bottoms, known)
         corners = sorted({i for one in signs for i in _foremost(self.corners, one)})
         points = [(a - self._at(tops, i), b - self._at(bottoms, i)) for i in corners]
-        slack = t.number(SLACK) * self._extent(bottoms)
+        above, below = self._most(bottoms), self._most([-q for q in bottoms])
+        slack = t.number(SLACK) * (above + below)
         if math.isinf(start):
             ratios = [p / t.most(q, slack) for p, q in points]
-            return t.case(b > self._most(bottoms) + slack, t.least(*ratios), -t.far)
+            return t.case(b > above + slack, t.least(*ratios), -t.far)
         first = t.number(start)
-        slack = t.number(SLACK) * self._extent(tops) + abs(first) * slack
+        extent = self._most(tops) + self._most([-p for p in tops])
+        slack = t.number(SLACK) * extent + abs(first) * slack
         steep = [q / t.most(p - first * q, slack) for p, q in points]
         least = t.number(1 / (end - start)) if end < math.inf else 1 / t.far
         beyond = self._most([p - start * q for p, q in zip(tops, bottoms, strict=True)])
-        excluded = (a - first * b > beyond + slack) & (b > -self._most([-q for q in bottoms]))
+        excluded = (a - first * b > beyond + slack) & (b > -below)
         return t.case(excluded, first + 1 / t.most(*steep, least), first)
 
 
@@ -378,32 +377,23 @@ def directions(
 
     They are given with scales that replace their own, or None.
     """
-    noisy = [
-        (float(a), float(b), *noise)
-        for a, b, noise in zip(top, bottom, noises, strict=True)
-        if (a or b) and not noise[0].known
-    ]
-    found: list[tuple[float, float, list[tuple[float, Noise]], list[Any]]] = []
-    for a, b, noise, scale in noisy:
-        for c, d, members, scales in found:
-            if len(noisy) > 2 and a * d == b * c:  # two alone need not be one
-                members.append((a / c if c else b / d, noise))
-                scales.append(scale)
-                break
-        else:
-            found.append((a, b, [(1.0, noise)], [scale]))
-    if len(found) > 2:
-        raise TrueupError(f"noises along {len(found)} directions", "two are possible")
-    if any(len(scales) > 1 and any(s is not None for s in scales) for *_, scales in found):
-        raise TrueupError(
-            f"the interval of a ratio of {len(noisy)} statistics has no formula in their "
-            "noise scales",
-            HINT,
-        )
-    made = [
-        Direction(*unit(weighted(members), scales[0], target), a, b)
-        for a, b, members, scales in found
-    ]
-    for direction in made:
-        direction.noise.quantile(0.5)  # refused if only moments are known
+    rows = zip(top.tolist(), bottom.tolist(), noises, strict=True)
+    noisy = [(a, b, *noise) for a, b, noise in rows if (a or b) and not noise[0].known]
+    groups: dict[float, list[tuple[float, float, Noise, Any]]] = {}
+    for i, (a, b, noise, scale) in enumerate(noisy):  # two alone need not be one
+        line = (a / b if b else math.inf) if len(noisy) > 2 else i
+        groups.setdefault(line, []).append((a, b, noise, scale))
+    if len(groups) > 2:
+        raise TrueupError(f"noises along {len(groups)} directions", "two are possible")
+    made = []
+    for (a, b, noise, scale), *more in groups.values():
+        if more and any(member[-1] is not None for member in ((scale,), *more)):
+            raise TrueupError(
+                f"the interval of a ratio of {len(noisy)} statistics has no formula in their "
+                "noise scales",
+                HINT,
+            )
+        law = weighted([(1.0, noise), *((c / a if a else d / b, z) for c, d, z, _ in more)])
+        law.quantile(0.5)  # refused if only moments are known
+        made.append(Direction(*unit(law, scale, target), a, b))
     return made + [Direction(Noiseless(), 1.0, 0.0, 0.0)] * (2 - len(made))
