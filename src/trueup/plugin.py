@@ -74,7 +74,10 @@ class PluginBias:
             s.symbol: s.domain.integers() if s.noise.lattice else s.domain for s in statistics
         }
         self._rates = {
-            s.symbol: tuple(max(growth(f, s.symbol, d).rate, 0.0) for d in (-1, 1))
+            s.symbol: (
+                max(growth(f, s.symbol, -1).rate, 0.0),
+                max(growth(f, s.symbol, 1).rate, 0.0),
+            )
             for s in statistics
         }
         self._seen: dict[tuple[sympy.Symbol, int], list[Trouble]] = {}
