@@ -83,7 +83,8 @@ def test_a_number_gives_a_float(name: str) -> None:
         for value in (est(x), est.variance(x), est.expectation(x), est.bias(x), est.sd(x)):
             assert type(value) is float
         assert est(x) == est(2.0)
-    assert [type(v) for v in est.interval(2.0)] == [float, float]
+    if name != "callable":  # between points a Python function is not known
+        assert [type(v) for v in est.interval(2.0)] == [float, float]
 
 
 @every
@@ -156,25 +157,11 @@ def test_none_in_an_object_array_is_nan() -> None:
     same(values, [1.0, NAN, 3.0])
 
 
-@pytest.mark.parametrize(
-    ("name", "low", "high"),
-    [
-        ("reciprocal", 3.0, 0.0),
-        ("identity", -math.inf, math.inf),
-        ("constant", 3.0, 3.0),
-        ("point", 0.25, 0.25),
-        ("below", 0.0, 3 * math.exp(3)),
-        ("count", None, math.inf),
-        ("neighbours", None, None),
-    ],
-)
-def test_infinite_values(name: str, low: float | None, high: float | None) -> None:
-    """−∞ and ∞ are beyond a bound, or the limit of the formula."""
+@pytest.mark.parametrize("name", ["reciprocal", "identity", "below", "count", "neighbours"])
+def test_infinite_values_are_beyond_the_limit(name: str) -> None:
     est = made(name)
-    low = est(-1e6) if low is None else low
-    high = est(1e6) if high is None else high
-    same([est(-math.inf), est(math.inf)], [low, high])
-    same(est(np.array([-math.inf, math.inf])), [low, high])
+    same([est(-math.inf), est(math.inf)], [NAN, NAN])
+    same(est(np.array([-math.inf, math.inf])), [NAN, NAN])
 
 
 def test_huge_values_do_not_warn() -> None:
