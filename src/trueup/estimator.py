@@ -418,6 +418,7 @@ class Estimator:
         *,
         level: float = 0.95,
         pretty: bool = False,
+        comment: bool = True,
     ) -> str:
         """Return the estimator as an SQL expression, to stand in a SELECT.
 
@@ -443,16 +444,19 @@ class Estimator:
             How often the interval covers.
         pretty
             Whether to write it on several lines.
+        comment
+            Whether the first line says what is computed: formula, noise, bounds and version.
 
         Examples
         --------
         >>> import duckdb
         >>> from trueup import Laplace, unbiased
         >>> print(unbiased("1/q", Laplace(2), domain=(1, None)).sql(pretty=True))
+        /* estimate: unbiased estimator of 1/q (q: Laplace(2) on [1, ∞)) (trueup ...) */
         CASE
           WHEN ISFINITE("q") AND "q" BETWEEN -1e100 AND 1e100
-          THEN CASE WHEN "q" <= 1 THEN 3e0 ELSE (
-            1 - 8e0 / "q" / "q"
+          THEN CASE WHEN "q" <= 1e0 THEN 3e0 ELSE (
+            1e0 - 8e0 / "q" / "q"
           ) / "q" END
         END
         >>> inverse = unbiased("1/q", Laplace(2), domain=(1, None)).sql(columns={"q": "n"})
@@ -467,11 +471,12 @@ class Estimator:
         └───────┴─────────┘
         <BLANKLINE>
         """
-        from trueup.sql.statement import statement
-        from trueup.sql.statement import text as written
+        from trueup.sql import statement
 
-        tree = statement(self, dialect, output, columns, scales, level)
-        return written(tree, dialect, pretty=pretty)
+        tree = statement.statement(self, dialect, output, columns, scales, level)
+        written = statement.text(tree, dialect, pretty=pretty)
+        first = statement.comment(self, output, scales, level)
+        return f"{first}\n{written}" if comment else written
 
     def with_empty(self, empty: object) -> Estimator:
         """Return the estimator with a value for empty cells; itself if it divides by nothing.

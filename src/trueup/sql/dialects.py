@@ -24,21 +24,18 @@ class Dialect:
     ----------
     name
         As sqlglot knows it.
-    overflow
-        What a step beyond the range of doubles does: ``infinite`` (IEEE infinities, no error) or
-        ``stops`` (an error, or an engine not known well enough).
-    underflow
-        Whether a product that rounds to zero is an error.
+    stops
+        Whether a step beyond the range of doubles, or below it, may end the query; else it is
+        infinite or zero.
     has
-        Functions of the grammar that the engine has; one that is not stated is composed from others
-        or refused.
+        Functions of the grammar that the engine has; others are refused by name.
     literal
         How a double is written: ``point`` (1.0 is a double), ``exponent`` (1e0 is one, 1.0 is a
         decimal), ``decimal`` (both are decimals that turn into doubles beside one), ``text`` (so
         are short ones; only CAST('1e-1' AS DOUBLE) is sure).
     casts
-        Where columns are cast to doubles: ``beside`` what is no double only, or in ``comparisons``
-        too (where columns of text are compared as texts, or decimals not with doubles).
+        Whether columns are cast to doubles where they are compared, too: columns of text would be
+        compared as texts, or decimals not with doubles.
     double
         The type of doubles, where not sqlglot's own, or a function that casts to it.
     greatest, least
@@ -53,11 +50,10 @@ class Dialect:
     """
 
     name: str
-    overflow: Literal["infinite", "stops"]
-    underflow: bool = False
+    stops: bool = False
     has: frozenset[str] = _PLAIN | _HYPERBOLIC
     literal: Literal["point", "exponent", "decimal", "text"] = "exponent"
-    casts: Literal["beside", "comparisons"] = "beside"
+    casts: bool = False
     double: str = ""
     greatest: str = "GREATEST"
     least: str = "LEAST"
@@ -67,25 +63,17 @@ class Dialect:
 
 
 _DIALECTS = (
-    Dialect("duckdb", "infinite", finite="ISFINITE"),
-    Dialect(
-        *("sqlite", "infinite"), literal="point", casts="comparisons", greatest="MAX", least="MIN"
-    ),
-    Dialect("postgres", "stops", underflow=True, literal="decimal", double="FLOAT8"),
-    Dialect("spark", "infinite", floor="RINT"),
-    Dialect("bigquery", "stops", literal="point"),
-    Dialect("snowflake", "stops", literal="text"),
-    Dialect("trino", "infinite", has=_PLAIN | {"cosh", "tanh"}),
-    Dialect("clickhouse", "infinite", literal="point", casts="comparisons", double="toFloat64()"),
-    Dialect("mysql", "stops", has=_PLAIN),
-    Dialect(
-        *("redshift", "stops"),
-        underflow=True,
-        has=_PLAIN,
-        literal="decimal",
-        double="FLOAT8",
-    ),
-    Dialect("tsql", "stops", has=_PLAIN, ln="LOG"),
+    Dialect("duckdb", finite="ISFINITE"),
+    Dialect("sqlite", literal="point", casts=True, greatest="MAX", least="MIN"),
+    Dialect("postgres", stops=True, literal="decimal", double="FLOAT8"),
+    Dialect("spark", floor="RINT"),
+    Dialect("bigquery", stops=True, literal="point"),
+    Dialect("snowflake", stops=True, literal="text"),
+    Dialect("trino", has=_PLAIN | {"cosh", "tanh"}),
+    Dialect("clickhouse", literal="point", casts=True, double="toFloat64()"),
+    Dialect("mysql", stops=True, has=_PLAIN),
+    Dialect("redshift", stops=True, has=_PLAIN, literal="decimal", double="FLOAT8"),
+    Dialect("tsql", stops=True, has=_PLAIN, ln="LOG"),
 )
 DIALECTS = {dialect.name: dialect for dialect in _DIALECTS}
 """The engines that SQL is written for."""

@@ -1,45 +1,61 @@
-"""What is asked of an estimator in SQL: which output, which columns, which noise scales.
+"""What est.sql is asked, answered by one CASE: NULL beyond the limits, else the plain formula.
 
-Its value or variance is a grid: CASE WHEN the inputs are in a box THEN the plain formula END. In
-the box no step overflows, underflows or is undefined, and every number is ordinary. Beyond it the
-result is NULL. Where no box is sure, engines with infinities compute with them and drop what is
-not finite; the others refuse.
+The limits are one number for all inputs and one for exponents. Within them no step of any formula
+overflows, so nothing else is guarded but what is undefined.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+import re
+from functools import reduce
+from itertools import product as combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from trueup._version import __version__
 from trueup.errors import TrueupError
+from trueup.formula.opaque import Table
 from trueup.inputs import by_statistic
 from trueup.inverse.projection import ENDS
-from trueup.sql import glot, magnitudes
+from trueup.kernels.grid import nearest
+from trueup.kernels.tape import run
+from trueup.sql import arithmetic
+from trueup.sql.arithmetic import MAX_LENGTH, Arithmetic, Factor, Number, exp, too_long
 from trueup.sql.dialects import dialect_of
-from trueup.sql.glot import exp
-from trueup.sql.parts import Finish, PartWriter, SumOfProducts
-from trueup.sql.safe_inputs import Input, Range, ordinary
-from trueup.sql.writer import MAX, too_long
+from trueup.sql.sizes import Decades, Size, either, product, sizes, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from trueup.estimator import Estimator
-    from trueup.kernels.grid import Grid
+    from trueup.kernels.grid import Bounds, Grid, Part, Piece, Region
+    from trueup.sql.arithmetic import Sql
     from trueup.sql.dialects import Dialect
-    from trueup.sql.glot import Sql
-    from trueup.sql.safe_inputs import Box
-
-MAX_LENGTH = 200_000
-"""The length of the text, in characters."""
-
-MAX_REGIONS = 300
-"""How many formulas an estimator may consist of."""
 
 MAX_STEPS = 4_000
 """Formulas times their operations: each takes a millisecond or two to write."""
 
-OUTPUTS = ("value", "variance", "stderr", *ENDS)
+OUTPUTS = {
+    "value": "estimate",
+    "variance": "variance of the estimate",
+    "stderr": "standard error of the estimate",
+    "low": "lower end of the interval",
+    "high": "upper end of the interval",
+}
+
+_DOUBLES = 300.0  # decades within which a double has all its digits
+_FARTHEST = 100.0  # decades of the largest limit
+_BESIDE_EXPONENTIAL = (15.0, 9.0, 6.0, 4.0)  # decades, there
+_WIDE = 100.0  # decades: a wider exponent is not worth a smaller limit of inputs
+_WORTHWHILE = 3.0  # decades: statistics do get as large as 1000
+_LEAST_EXPONENT = 0.5  # decades: exponents above 1 at least
+_SMALLEST = 5e-324
+_NEGLIGIBLE = 1e-20  # bounds that are nearer to 0 are as good as 0
+_LN_10 = math.log(10)
 
 
 def statement(
@@ -49,14 +65,14 @@ def statement(
     columns: Mapping[str, Any] | None = None,
     scales: Mapping[str, Any] | None = None,
     level: float = 0.95,
-) -> Any:
+) -> Sql:
     """Return an estimator as a tree of sqlglot; see :meth:`trueup.estimator.Estimator.sql`.
 
     Examples
     --------
     >>> from trueup import Laplace, unbiased
-    >>> statement(unbiased("q", Laplace(2)), "tsql", columns={"q": ("t", "x y")}).sql("tsql")
-    'CASE WHEN [t].[x y] BETWEEN -1e100 AND 1e100 THEN CAST([t].[x y] AS FLOAT) END'
+    >>> statement(unbiased("q", Laplace(2)), "mysql", columns={"q": ("t", "x y")}).sql("mysql")
+    'CASE WHEN `t`.`x y` BETWEEN -1e100 AND 1e100 THEN CAST(`t`.`x y` AS DOUBLE) END'
     """
     if output not in OUTPUTS:
         raise TrueupError(f"{output!r} is no output", f"outputs are {', '.join(OUTPUTS)}")
@@ -64,29 +80,32 @@ def statement(
     scaled = dict(by_statistic(scales, "scales"))
     _check("columns", named, est.statistics)
     _check("scales", scaled, est.statistics)
-    if output in ENDS:
-        return _end(est, dialect, output, named, scaled, level)
-    what, root = ("value" if output == "value" else "variance"), output == "stderr"
-    if not scaled:
-        grid = est._value if what == "value" else est._variance
-        return expression(grid, named, dialect, root=root)
-    form = est._scaled(tuple(scaled))
-    grid, largest = form.grid(what), form.largest(what)
-    symbols = zip(grid.inputs[len(est.statistics) :], scaled.items(), strict=True)
-    limits = {}
-    for symbol, (name, column) in symbols:
-        named[symbol.name], limits[symbol.name] = column, largest[name]
-    return expression(grid, named, dialect, root=root, limits=limits)
+    engine = dialect_of(dialect)
+    try:
+        if output in ENDS:
+            return _end(est, engine, output, named, scaled, level)
+        what = "value" if output == "value" else "variance"
+        if not scaled:
+            grid = est._value if what == "value" else est._variance
+            return expression(grid, named, engine, root=output == "stderr")
+        form = est._scaled(tuple(scaled))
+        grid, largest = form.grid(what), form.largest(what)
+        symbols = [s.name for s in grid.inputs[len(est.statistics) :]]
+        named |= dict(zip(symbols, scaled.values(), strict=True))
+        limits = dict(zip(symbols, (largest[name] for name in scaled), strict=True))
+        return expression(grid, named, engine, root=output == "stderr", largest=limits)
+    except RecursionError:
+        raise too_long(MAX_LENGTH) from None
 
 
 def _end(
     est: Estimator,
-    dialect: str | Dialect,
+    dialect: Dialect,
     output: str,
     columns: dict[str, Any],
     scales: dict[str, Any],
     level: float,
-) -> Any:
+) -> Sql:
     """Return an end of the interval."""
     ends = est._closed_ends(level, tuple(scales))
     if ends is not None:
@@ -94,19 +113,16 @@ def _end(
         symbols = grid.inputs[len(est.statistics) :]
         named = dict(zip((q.name for q in symbols), scales.values(), strict=True))
         return expression(grid, columns | named, dialect)
-    engine = dialect_of(dialect)
     value, error = (
-        statement(est, engine, what, columns, scales or None) for what in ("value", "stderr")
+        arithmetic.single(Factor(statement(est, dialect, what, columns, scales or None).copy))
+        for what in ("value", "stderr")
     )
-    z, fixed, share = est._spread(level)
-    spread = glot.mul(glot.literal(z), error, engine)
-    if fixed:
-        spread = glot.add(spread, glot.literal(fixed), engine)
-    if share:
-        size = glot.of_double("ABS", value.copy(), engine)
-        spread = glot.add(spread, glot.mul(glot.literal(share), size, engine), engine)
-    combine = glot.sub if output == "low" else glot.add
-    return exp.Paren(this=combine(value, spread, engine))
+    on = Arithmetic(dialect)
+    z, fixed, share = map(arithmetic.constant, est._spread(level))
+    spread = on.add(on.mul(z, error), fixed)
+    if share.c:
+        spread = on.add(spread, on.mul(share, on.abs(value)))
+    return exp.Paren(this=on.value((on.sub if output == "low" else on.add)(value, spread)))
 
 
 def _check(what: str, names: Iterable[str], statistics: tuple[str, ...]) -> None:
@@ -118,14 +134,88 @@ def _check(what: str, names: Iterable[str], statistics: tuple[str, ...]) -> None
             )
 
 
+def comment(est: Estimator, output: str, scales: Mapping[str, Any] | None, level: float) -> str:
+    """Return a first line that says what is computed: formula, noise, bounds, output, version.
+
+    Examples
+    --------
+    >>> from trueup import Laplace, unbiased
+    >>> comment(unbiased("`a*/b`/2", Laplace(2)), "value", {}, 0.95).partition(" (trueup")[0]
+    '/* estimate: unbiased estimator of `a* /b`/2 (a* /b: Laplace(2) on (-∞, ∞))'
+    """
+    asked = f"{OUTPUTS[output]}, {level:g}" if output in ENDS else OUTPUTS[output]
+    given = f", scales of {', '.join(scales)} from columns" if scales else ""
+    words = f"{asked}: {repr(est)[1:-1]}{given} (trueup {__version__})"
+    words = " ".join("".join(c if c.isprintable() else " " for c in words).split())
+    return f"/* {re.sub(r'(?<=[*])(?=/)|(?<=/)(?=[*])', ' ', words)} */"
+
+
+def text(tree: Sql, dialect: str | Dialect, *, pretty: bool = False) -> str:
+    """Return an expression as text, with ``pretty`` on several lines."""
+    try:
+        written: str = tree.sql(dialect=dialect_of(dialect).name, pretty=pretty)
+    except RecursionError:
+        raise too_long(MAX_LENGTH) from None
+    if len(written) > MAX_LENGTH:
+        raise too_long(len(written))
+    return written
+
+
+# -- grids -----------------------------------------------------------------------------------------
+
+
+class Input(NamedTuple):
+    """One column: a statistic, or the noise scale of one (positive and below ``largest``)."""
+
+    name: Sql
+    whole: bool
+    largest: float | None = None
+
+    def between(self, bounds: Iterable[tuple[Bounds, int]]) -> tuple[float, float]:
+        """Return where the column lies on one side of bounds."""
+        low, high = (-math.inf, math.inf) if self.largest is None else (_SMALLEST, self.largest)
+        for b, branch in bounds:
+            low, high = b.range(branch, self.whole)
+            if not (self.whole or branch):
+                low = low if low == -math.inf else math.nextafter(low, math.inf)
+                high = high if high == math.inf else math.nextafter(high, -math.inf)
+        return low, high
+
+    def size(self, low: float, high: float) -> Size:
+        """Return the size of the column between two numbers; a scale is not below 1/limit."""
+        nearest, farthest = self.nearest(low, high), max(abs(low), abs(high))
+        depth = Decades(more=max(-math.log10(nearest), 0.0)) if nearest else Decades(1.0)
+        far = farthest < math.inf and self.largest is None
+        height = Decades(more=max(math.log10(farthest), 0.0)) if far and farthest else Decades(1.0)
+        return Size(height, depth, low >= 0)
+
+    def nearest(self, low: float, high: float) -> float:
+        """Return the least size but 0 between two numbers, 0 where there is none to speak of."""
+        least = low if low > 0 else -high if high < 0 else 0.0
+        least = max(least, 1.0) if self.whole else least
+        return least if least > _NEGLIGIBLE else 0.0
+
+
+def render(grid: Grid, columns: Mapping[str, Any], dialect: str | Dialect, **options: Any) -> str:
+    """Return a grid as SQL text; the options are those of :func:`expression`.
+
+    Examples
+    --------
+    >>> from trueup import Laplace, unbiased
+    >>> render(unbiased("q**2", Laplace(3))._value, {"q": "sales"}, "spark")
+    'CASE WHEN `sales` BETWEEN -1e100 AND 1e100 THEN CAST(`sales` AS DOUBLE) * `sales` - 18 END'
+    """
+    return text(expression(grid, columns, dialect, **options), dialect)
+
+
 def expression(
     grid: Grid,
     columns: Mapping[str, Any],
     dialect: str | Dialect,
     *,
     root: bool = False,
-    limits: Mapping[str, float] | None = None,
-) -> Any:
+    largest: Mapping[str, float] | None = None,
+) -> Sql:
     """Return a grid as a sqlglot expression.
 
     Parameters
@@ -138,143 +228,294 @@ def expression(
         One of ``DIALECTS``.
     root
         Whether to take the square root, for a standard error.
-    limits
+    largest
         For inputs that are noise scales, below which they are valid.
     """
     engine = dialect_of(dialect)
     inputs = []
     for i, symbol in enumerate(grid.inputs):
-        limit = (limits or {}).get(symbol.name, math.inf) if symbol.is_positive else None
-        name = columns.get(symbol.name, symbol.name)
-        inputs.append(Input(glot.column(name, engine), i in grid.whole, limit))
-    try:
-        return Assembly(grid, inputs, engine, root=root).expression()
-    except RecursionError:
-        raise too_long() from None
+        limit = (largest or {}).get(symbol.name, math.inf) if symbol.is_positive else None
+        name = column(columns.get(symbol.name, symbol.name), engine)
+        inputs.append(Input(name, i in grid.whole, limit))
+    regions = [Regions(part, inputs) for part in grid.parts]
+    if sum(r.steps for r in regions) > MAX_STEPS:
+        raise too_long(MAX_LENGTH)
+    limits = Limits(regions, engine)
+    on = Arithmetic(engine, limits.exponent, limits.vanishing)
+    total, *more = [r.number(on, root and len(regions) == 1) for r in regions]
+    for number in more:
+        total = on.add(total, number)
+    if root and more:
+        total = on.sqrt(total)
+    inside = [c for i, x in enumerate(inputs) for c in _inside(x, on, limits, i in limits.tiny)]
+    return exp.Case(ifs=[exp.If(this=arithmetic.both(*inside), true=on.value(total))])
 
 
-def render(grid: Grid, columns: Mapping[str, Any], dialect: str | Dialect, **options: Any) -> str:
-    """Return a grid as SQL text; the options are those of :func:`expression`.
-
-    Examples
-    --------
-    >>> from trueup import Laplace, unbiased
-    >>> render(unbiased("q**2", Laplace(3))._value, {"q": "sales"}, "mysql")
-    'CASE WHEN `sales` BETWEEN -1e100 AND 1e100 THEN CAST(`sales` AS DOUBLE) * `sales` - 18 END'
-    """
-    return text(expression(grid, columns, dialect, **options), dialect)
-
-
-def text(tree: Any, dialect: str | Dialect, *, pretty: bool = False) -> str:
-    """Return an expression as text, with ``pretty`` on several lines."""
-    try:
-        written: str = tree.sql(dialect=dialect_of(dialect).name, pretty=pretty)
-    except RecursionError:
-        raise too_long() from None
-    if len(written) > MAX_LENGTH:
+def column(name: object, dialect: Dialect) -> Sql:
+    """Return a column, quoted; a sequence of names is a qualified one."""
+    path = (name,) if isinstance(name, str) else name
+    if not (
+        isinstance(path, (tuple, list))
+        and 1 <= len(path) <= 4
+        and all(isinstance(p, str) and p and "\0" not in p for p in path)
+    ):
         raise TrueupError(
-            f"the estimator is too long for SQL: {len(written)} characters, at most {MAX_LENGTH}",
-            "debias the parts of the formula one by one, or compute it in Python",
+            f"a column is a name, or a tuple of names such as ('t', 'n'), got {name!r}",
+            "give the name as it is in the table, without quotes",
         )
-    return written
+    if dialect.name == "bigquery" and any("." in p for p in path):
+        raise TrueupError(
+            f"in BigQuery a name cannot hold a dot, got {name!r}",
+            "give a qualified column as a tuple, e.g. ('t', 'n')",
+        )
+    return exp.column(*reversed(path), quoted=True)
 
 
-class Assembly:
-    """One grid being written, or its root, NULL where that is none; ``inputs`` are its columns."""
+def _inside(x: Input, on: Arithmetic, limits: Limits, tiny: bool) -> Iterator[Sql]:
+    """Yield the conditions on a column within its limits: neither NULL nor NaN is."""
+    dialect = on.dialect
+    least, most = (arithmetic.literal(e, dialect) for e in (limits.least, limits.most))
+    if dialect.finite:
+        yield arithmetic.call(dialect.finite, x.name.copy())
+    if x.largest is not None:
+        yield exp.Between(this=on.compared(x.name.copy()), low=least, high=most)
+        if x.largest < limits.most:
+            yield on.compare("lt", x.name.copy(), x.largest)
+    elif tiny:
+        size = arithmetic.call("ABS", on.double(x.name.copy()))
+        zero = on.compare("eq", x.name.copy(), 0.0)
+        yield exp.Or(this=zero, expression=exp.Between(this=size, low=least, high=most))
+    else:
+        low = arithmetic.literal(-limits.most, dialect)
+        yield exp.Between(this=on.compared(x.name.copy()), low=low, high=most)
+    if x.whole:
+        rounded = arithmetic.call(dialect.floor, x.name.copy())
+        yield exp.EQ(this=rounded, expression=on.compared(x.name.copy()))
 
-    def __init__(
-        self, grid: Grid, inputs: Sequence[Input], dialect: Dialect, *, root: bool = False
-    ) -> None:
-        self.dialect, self.inputs, self.root = dialect, inputs, root
-        self.parts = [
-            (SumOfProducts if part.products else PartWriter)(part, inputs, dialect)
-            for part in grid.parts
-        ]
-        if sum(part.size for part in self.parts) > MAX_REGIONS:
-            raise too_long()
-        if sum(part.steps for part in self.parts) > MAX_STEPS:
-            raise too_long()
 
-    def expression(self) -> Sql:
-        """Return the expression."""
-        box = ordinary(self.inputs, self._safe)
-        sure = box is not None
-        if self.dialect.overflow == "infinite" and (box is None or self._is_narrow(box)):
-            sure, box = False, (Range(-MAX, MAX),) * len(self.inputs)
-        if box is None:
+class Limits:
+    """How large inputs and exponents may be so that every step is within the range of doubles.
+
+    ``tiny`` are the inputs that may be 0 but not otherwise below ``least``.
+    """
+
+    def __init__(self, regions: Sequence[Regions], dialect: Dialect) -> None:
+        found: list[Size] = []
+        pieces = [piece for r in regions for piece in r.surveyed(found)]
+        self.vanishing = all(p.limits.vanishing for p, _ in pieces if p.limits.exponent < math.inf)
+        near = {i for r in regions for i in r.near_zero}
+        told = {r for p, reads in pieces for i in p.limits.tiny for r in [reads[i]]}
+        self.tiny = near if dialect.stops else near & told
+        inputs = min((p.limits.inputs for p, _ in pieces), default=math.inf)
+        decades = min(_FARTHEST, math.log10(inputs) if inputs else 0.0)
+        exponent = min((p.limits.exponent for p, _ in pieces), default=math.inf)
+        steps = [*(s.height for s in found), *(s.depth for s in found if dialect.stops)]
+        far, wide = max(_fitting(steps, decades), key=lambda pair: (min(pair[1], _WIDE), pair[0]))
+        if far < _WORTHWHILE or wide < _LEAST_EXPONENT:
             raise TrueupError(
-                f"{self.dialect.name} stops at overflow, and no range of inputs is sure to "
-                "stay clear of it in this estimator",
-                "compute it in another engine, or in Python",
+                "no range of inputs is sure to stay within the range of doubles in this estimator",
+                "compute it in Python, or debias the parts of the formula one by one",
             )
-        finish = Finish(self.dialect, self.root, guard=not sure)
-        return glot.case([(self._inside(box), self._formula(box, finish))], None, self.dialect)
+        self.most, self.least = float(f"1e{math.floor(far)}"), float(f"1e-{math.floor(far)}")
+        self.exponent = min(
+            exponent, float(math.floor(wide * _LN_10)) if wide < _DOUBLES else exponent
+        )
 
-    def _is_narrow(self, box: Box) -> bool:
-        return any(x.is_narrow(given) for x, given in zip(self.inputs, box, strict=True))
 
-    # -- which rows ----------------------------------------------------------------------------
+def _fitting(steps: Sequence[Decades], decades: float) -> Iterator[tuple[float, float]]:
+    """Yield decades of the inputs with those of exponentials beside them."""
+    exponential = [s for s in steps if s.exponents]
+    if any(s.more > _DOUBLES for s in steps):
+        yield 0.0, 0.0
+    for far in [min(d, decades) for d in _BESIDE_EXPONENTIAL] if exponential else [decades]:
+        most = min([far, *((_DOUBLES - s.more) / s.degree for s in steps if s.degree)])
+        wide = ((_DOUBLES - s.more - s.degree * most) / s.exponents for s in exponential)
+        yield most, min(wide, default=math.inf)
 
-    def _safe(self, box: Box) -> bool:
-        total = magnitudes.constant(0.0)
-        for part in self.parts:
-            s = part.span(box)
-            if s is None:
-                return False
-            total = magnitudes.add(total, s)
-        return total.top <= magnitudes.HUGE and not total.nan
 
-    def _inside(self, box: Box) -> Sql:
-        """Return the condition that every input is in the box: neither NULL nor NaN is."""
-        conditions = []
-        for x, given in zip(self.inputs, box, strict=True):
-            if self.dialect.finite:
-                conditions.append(glot.function(self.dialect.finite, x.leaf.copy()))
-            conditions.append(
-                self._scale(x, given) if x.limit is not None else self._size(x, given)
+class Regions:
+    """One summand of a grid: its formula on each side of the bounds, or the products it is of."""
+
+    def __init__(self, part: Part, inputs: Sequence[Input]) -> None:
+        self.part, self.inputs = part, inputs
+        self.products = [[(Regions(f, inputs), n) for f, n in term] for term in part.products]
+        branches = ([0, *sorted({b.below, b.above} - {0})] for b in part.bounds)
+        self.all: list[Region] = [] if self.products else list(combinations(*branches))
+        self.tables: dict[Region, Values | None] = {}
+
+    @property
+    def factors(self) -> list[Regions]:
+        """The summand itself, or those that it multiplies."""
+        return [f for term in self.products for f, _ in term] or [self]
+
+    @property
+    def steps(self) -> int:
+        """How many operations the formulas have, about."""
+        if self.products:
+            return sum(f.steps for f in self.factors)
+        return len(self.all) * len(self.part.piece(self.part.inside).tape.steps)
+
+    def between(self, region: Region) -> list[tuple[float, float]]:
+        """Return where the inputs that are read lie in a region."""
+        sides = list(zip(self.part.bounds, region, strict=True))
+        return [
+            self.inputs[i].between((b, branch) for b, branch in sides if b.input == i)
+            for i in self.part.reads
+        ]
+
+    # -- limits ------------------------------------------------------------------------------------
+
+    @property
+    def near_zero(self) -> set[int]:
+        """The inputs that may be close to 0 where they are read."""
+        return {
+            i
+            for f in self.factors
+            for region in f.all
+            if f.part.piece(region).tape.constant is None
+            for i, ends in zip(f.part.reads, f.between(region), strict=True)
+            if not self.inputs[i].nearest(*ends)
+        }
+
+    def surveyed(self, found: list[Size]) -> Iterator[tuple[Piece, tuple[int, ...]]]:
+        """Yield every piece with the inputs it reads; add the sizes of all steps."""
+        for f in self.factors:
+            for region in f.all:
+                yield f.part.piece(region), f.part.reads
+        self._size(found)
+
+    def _size(self, found: list[Size]) -> Size:
+        """Return the size of the values; add those of all steps."""
+        if not self.products:
+            own = []
+            for region in self.all:
+                between = zip(self.part.reads, self.between(region), strict=True)
+                inputs = [self.inputs[i].size(*ends) for i, ends in between]
+                steps = sizes(self.part.piece(region).tape, inputs)
+                own.append(steps[-1])
+                found += steps
+            return either(*own)
+        sums = []
+        for term in self.products:
+            sums.append(Size(positive=True))
+            for factor, n in term:
+                sums[-1] = product(sums[-1], factor._size(found).times(n))
+                found.append(sums[-1])
+        return reduce(total, sums)
+
+    # -- formulas ----------------------------------------------------------------------------------
+
+    def number(self, on: Arithmetic, root: bool) -> Number:
+        """Return the values, or their roots."""
+        if not self.products:
+            return self._cases(on, root, ())
+        total = arithmetic.constant(0.0)
+        for term in self.products:
+            product = arithmetic.constant(1.0)
+            for factor, n in term:
+                number = factor.number(on, root=False)
+                for _ in range(n):
+                    product = on.mul(product, number)
+            total = on.add(total, product)
+        return on.sqrt(total) if root else total
+
+    def _cases(self, on: Arithmetic, root: bool, region: Region) -> Number:
+        """Return CASE over the bounds, one after the other."""
+        if len(region) == len(self.part.bounds):
+            return self._formula(on, root, region)
+        b = self.part.bounds[len(region)]
+        inside = self._cases(on, root, (*region, 0))
+        branches = [
+            (op, at, self._cases(on, root, (*region, i)))
+            for op, at, i in (("le", b.low, b.below), ("ge", b.high, b.above))
+            if i
+        ]
+        numbers = [inside, *(number for *_, number in branches)]
+        if all(on.tree(number) == on.tree(inside) for number in numbers[1:]):
+            return inside
+        x = self.inputs[b.input]
+
+        def write() -> Sql:
+            cases = [(_beyond(x, on, op, at), on.tree(number)) for op, at, number in branches]
+            return on.case(cases, on.tree(inside))
+
+        return arithmetic.single(
+            Factor(
+                write,
+                min(n.low for n in numbers),
+                max(n.high for n in numbers),
+                any(n.null for n in numbers),
+                sum(n.operands + 2 for n in numbers),
             )
-            if x.whole:
-                conditions.append(self._whole(x))
-        return glot.both(*conditions)
+        )
 
-    def _whole(self, x: Input) -> Sql:
-        rounded = glot.function(self.dialect.floor, x.leaf.copy())
-        return self._compare("eq", rounded, x.leaf.copy())
+    def _formula(self, on: Arithmetic, root: bool, region: Region) -> Number:
+        names = [self.inputs[i].name for i in self.part.reads]
+        between = self.between(region)
+        columns = [
+            arithmetic.single(Factor(name.copy, *ends))
+            for name, ends in zip(names, between, strict=True)
+        ]
+        values = self._values(region)
+        if values is not None:
+            found = values.known.tolist()
+            if root:
+                found = [math.sqrt(v) if v >= 0 else math.nan for v in found]
+            return on.lookup(columns[0], values.low, found, values.beyond)
+        (result,) = run(self.part.piece(region).tape, columns, on.table)
+        return on.sqrt(result) if root else result
 
-    def _size(self, x: Input, given: Range) -> Sql:
-        within = glot.between(x.leaf.copy(), given.low, given.high, self.dialect)
-        symmetric = given.low == -given.high
-        if not given.least:
-            if symmetric and self.dialect.literal == "text":  # so long that it stands but once
-                return self._compare(
-                    "le", glot.function("ABS", x.leaf.copy()), glot.literal(given.high)
-                )
-            return within
-        zero = self._at(x, "eq", 0.0)
-        size = glot.of_double("ABS", x.leaf.copy(), self.dialect)
-        if symmetric:
-            return glot.either(zero, glot.between(size, given.least, given.high, self.dialect))
-        least = glot.literal(given.least)
-        return glot.both(within, glot.either(zero, self._compare("ge", size, least)))
+    def _values(self, region: Region) -> Values | None:
+        """Return the values at the whole numbers of tables, None unless they say everything."""
+        if region not in self.tables:
+            piece = self.part.piece(region)
+            found = [s.data for s in piece.tape.steps if s.op == "call"]
+            alone = len(self.part.reads) == 1 and self.inputs[self.part.reads[0]].whole
+            read = alone and found and all(isinstance(t, Table) for t in found)
+            self.tables[region] = _read(piece, found) if read else None
+        return self.tables[region]
 
-    def _scale(self, x: Input, given: Range) -> Sql:
-        limit = math.inf if x.limit is None else x.limit
-        below, high = ("lt", limit) if limit <= given.high else ("le", given.high)
-        above = "ge" if given.least else "gt"
-        return glot.both(self._at(x, above, given.least), self._at(x, below, high))
 
-    def _compare(self, op: str, a: Sql, b: Sql) -> Sql:
-        return glot.compare(op, a, b, self.dialect)
+def _beyond(x: Input, on: Arithmetic, op: str, at: float) -> Sql:
+    """Write that a column is at or beyond a bound, or what singles hold for the bound."""
+    beyond, near = on.compare(op, x.name.copy(), at), nearest(at)
+    if near is None or x.whole or (near < at) == (op == "le"):
+        return beyond
+    return exp.Or(this=beyond, expression=on.compare("eq", x.name.copy(), near))
 
-    def _at(self, x: Input, op: str, end: float) -> Sql:
-        return self._compare(op, x.leaf.copy(), glot.literal(end))
 
-    # -- what they get -------------------------------------------------------------------------
+class Values(NamedTuple):
+    """What is ``known`` at the whole numbers from ``low`` on.
 
-    def _formula(self, box: Box, finish: Finish) -> Sql:
-        if len(self.parts) == 1:
-            return self.parts[0].cases(box, finish)
-        first, *others = [part.cases(box, Finish(self.dialect)) for part in self.parts]
-        for other in others:
-            first = glot.add(first, other, self.dialect)
-        return finish(first, magnitudes.LINE)
+    ``beyond`` says on which sides the last value goes on for ever; else there is none.
+    """
+
+    low: int
+    known: NDArray[np.float64]
+    beyond: tuple[bool, bool]
+
+
+_FAR = np.array([0.0, 1.0, 2.0, 13.0, 1e6])  # steps from the end of a table, to see that it goes on
+
+
+def _read(piece: Piece, tables: Sequence[Table]) -> Values | None:
+    """Return the values at and around tables; None if they go on in some other way."""
+    first = min(t.low for t in tables) - 1
+    last = max(t.low + len(t.values) for t in tables)
+
+    def at(k: NDArray[np.float64]) -> NDArray[np.float64]:
+        values = np.empty(len(k))
+        with np.errstate(all="ignore"):
+            piece.block([k], values)
+        return values
+
+    sides = [at(first - _FAR), at(last + _FAR)]
+    if any(np.isfinite(side).any() and not (side == side[0]).all() for side in sides):
+        return None
+    values = at(np.arange(first, last + 1, dtype=float))
+    finite = np.flatnonzero(np.isfinite(values))
+    if not len(finite):
+        return Values(first, np.array([np.nan]), (False, False))
+    low, high = int(finite[0]), int(finite[-1])
+    goes_on = tuple(bool(np.isfinite(side[0])) for side in sides)
+    return Values(first + low, values[low : high + 1], (goes_on[0], goes_on[1]))
