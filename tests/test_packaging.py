@@ -32,7 +32,7 @@ EXTRAS = {
         assert est(np.array([8.0]))[0] == est(8.0)
         """,
     "tables": """
-        assert tu.unbiased("1/n", tu.Laplace(2), (1, None)).sql("snowflake").startswith("CASE")
+        assert tu.unbiased("1/n", tu.Laplace(2), (1, None)).sql("snowflake").startswith("/*")
         """,
     "spark": """
         from trueup.frames.of_spark import is_frame

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import re
 import sys
 from typing import Any
 
-import mpmath
-import numpy as np
 import pytest
 import sympy
 from hypothesis import given
@@ -22,14 +19,10 @@ from backends.engines import ENGINES, engine
 from backends.kinds import KINDS
 from backends.kinds import kind as kind_of
 from extras import needs
-from trueup.formula.operations import FUNCTIONS, Operation
 from trueup.kernels.grid import Grid
-from trueup.kernels.tape import Step, Tape
+from trueup.sql.arithmetic import MAX_LENGTH, literal
 from trueup.sql.dialects import DIALECTS, dialect_of
-from trueup.sql.glot import number
-from trueup.sql.magnitudes import ANYTHING, span, spans
-from trueup.sql.rewriting import rewrite
-from trueup.sql.statement import MAX_LENGTH, render
+from trueup.sql.statement import render
 
 sqlglot = needs("sqlglot")
 HOSTILE = [
@@ -62,7 +55,7 @@ def test_the_text_parses_back(name: str, dialect: str) -> None:
     kind = kind_of(name)
     executed = dialect in ENGINES  # there stderr has to prove itself
     for output in ("value",) if executed else ("value", "stderr"):
-        text = kind.est.sql(dialect, output, scales=kind.scales or None)
+        text = kind.est.sql(dialect, output, scales=kind.scales or None, comment=False)
         query = sqlglot.parse_one(f"SELECT {text} AS y FROM t", dialect=dialect)
         again = query.expressions[0].this.sql(dialect, unsupported_level=sqlglot.ErrorLevel.RAISE)
         assert again.replace("DOUBLE PRECISION", "FLOAT8") == text
@@ -79,9 +72,9 @@ def check_numbers(query: Any, dialect: str) -> None:
     for case in query.find_all(exp.Case):
         values = [branch.args["true"] for branch in case.args["ifs"]]
         values += [case.args["default"]] if case.args.get("default") else []
-        every = any if DIALECTS[dialect].literal in ("decimal", "text") else all
         cast = case.find_ancestor(exp.Cast)
-        assert cast or every(is_double(value, dialect) for value in values), case.sql(dialect)
+        assert cast or any(is_double(value, dialect) for value in values), case.sql(dialect)
+        assert not any(isinstance(value, exp.Column) for value in values), case.sql(dialect)
 
 
 def is_double(e: Any, dialect: str) -> bool:
@@ -114,7 +107,7 @@ def test_a_name_is_one_quoted_identifier(name: str, dialect: str) -> None:
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_numbers_read_back(value: float) -> None:
     for name, dialect in DIALECTS.items():
-        text = number(value, dialect).sql(name)
+        text = literal(value, dialect).sql(name)
         assert float(re.sub(r"CAST\('|' AS DOUBLE\)", "", text)) == value
 
 
@@ -176,41 +169,16 @@ def test_python_functions_are_refused_by_name() -> None:
         est.sql()
 
 
-@pytest.mark.parametrize("f", [sympy.sinh, sympy.cosh, sympy.tanh], ids=["sinh", "cosh", "tanh"])
-def test_missing_hyperbolic_functions_are_composed(f: Any) -> None:
-    """To the last digits, also where differences of exponentials would lose them."""
-    sqlite = DIALECTS["sqlite"]
-    poor = dataclasses.replace(sqlite, has=sqlite.has - {"sinh", "cosh", "tanh"})
-    text = render(of(f(x), x), {}, poor)
-    assert f.__name__.upper() not in text
-    points = [s * p for p in np.geomspace(1e-9, 700, 200) for s in (-1.0, 1.0)] + [0.0, 1.0, -1.0]
-    (got,) = engine("sqlite").select({"x": [float(p) for p in points]}, [text])
-    exact = [float(getattr(mpmath, f.__name__)(mpmath.mpf(p))) for p in points]
-    assert got == pytest.approx(exact, rel=2e-14)
-
-
-def test_an_engine_has_no_function_unless_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new function of the grammar is refused by name; stated, it may be of any size."""
-    assert all(dialect.has <= FUNCTIONS.keys() for dialect in DIALECTS.values())
-    monkeypatch.setitem(FUNCTIONS, "erf", Operation(sympy.erf, math.erf, None))
-    tape = Tape((x,), (Step("input", data=0), Step("erf", (0,))), (1,))
-    for dialect in DIALECTS.values():
-        with pytest.raises(tu.TrueupError, match=f"{dialect.name} has no function erf"):
-            rewrite(tape, dialect)
-        rich = dataclasses.replace(dialect, has=dialect.has | {"erf"})
-        assert spans(rewrite(tape, rich), [span(0.0, 1.0)])[-1] == ANYTHING
-
-
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_long_table_is_a_shallow_tree(dialect: str) -> None:
-    values = {k: math.sin(k) + k for k in range(-300, 700)}
+    values = {k: math.sin(k) + k for k in range(-200, 180)}
     est = tu.unbiased(values, tu.DiscreteLaplace(3))
     text = est.sql(dialect)
     assert text.count("CASE") < 400
     depth = max(text[:i].count("CASE") - text[:i].count("END") for i in range(0, len(text), 50))
     assert depth <= 8
     if dialect == "duckdb":
-        k = [float(k) for k in range(-310, 710)]
+        k = [float(k) for k in range(-210, 190)]
         (got,) = engine("duckdb").select({est.statistics[0]: k}, [text])
         assert got == [est(v) for v in k]
 
@@ -220,7 +188,7 @@ def test_what_is_too_long_is_refused(dialect: str) -> None:
     nested = x
     for k in range(12):
         nested = sympy.sqrt(nested**2 + k) / (1 + sympy.log(nested + 2) ** 2)
-    with pytest.raises(tu.TrueupError, match=r"too long for SQL|stops at overflow"):
+    with pytest.raises(tu.TrueupError, match=r"too long for SQL: 2[0-9],[0-9]{3} characters"):
         render(of(nested, x), {}, dialect)
 
 
@@ -230,12 +198,26 @@ def test_shared_powers_do_not_multiply() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_first_line_says_how_large_an_input_may_be(dialect: str) -> None:
-    """Beyond a limit, which is its own for each input, every engine gives NULL."""
-    noise = {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2), "z": tu.Laplace(1)}
-    text = tu.unbiased("s/n + exp(z/3)", noise, {"n": (1, None)}).sql(dialect)
-    first = text[: text.index("THEN")]
-    limits = [float(t) for t in re.findall(r"(?:AND|<=) (?:CAST\(')?([\d.e]+)", first)]
-    assert len(limits) == 3
-    assert min(limits[:2]) >= 1e100
-    assert 100 <= limits[2] <= 3000
+def test_the_first_condition_says_how_large_an_input_may_be(dialect: str) -> None:
+    """Beyond a limit, which is one for all inputs, every engine gives NULL."""
+    noise = {"s": tu.Laplace(2), "n": tu.DiscreteLaplace(2)}
+    text = tu.unbiased("s/n", noise, {"n": (1, None)}).sql(dialect, comment=False)
+    limits = re.findall(r"AND (?:CAST\(')?([\d.e]+)", text[: text.index("THEN")])
+    assert len({float(limit) for limit in limits}) == 1
+    assert float(limits[0]) >= 1e50
+
+
+HOSTILE_COMMENTS = ["a*/ DROP TABLE t --", "*/*/*", "/*!50000 x", "two\nlines", "\u202eright"]
+
+
+@pytest.mark.parametrize("name", HOSTILE_COMMENTS)
+def test_the_first_line_is_a_comment_that_no_name_ends(name: str) -> None:
+    est = tu.unbiased(f"1/`{name}`", tu.Laplace(2), (1, None)) if "\n" not in name else None
+    if est is None:
+        est = tu.unbiased("1/n", tu.Laplace(2), (1, None))
+    first, _, rest = est.sql("duckdb", "stderr").partition("\n")
+    assert first.startswith("/* standard error of the estimate: unbiased estimator of 1/")
+    assert first.endswith(f"Laplace(2) on [1, ∞)) (trueup {tu.__version__}) */")
+    assert first.isprintable()
+    assert first[2:-2].count("*/") == first[2:-2].count("/*") == 0
+    assert rest == est.sql("duckdb", "stderr", comment=False)

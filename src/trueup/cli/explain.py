@@ -169,7 +169,7 @@ def _sql(release: Release, estimator: Estimator, dialect: str) -> str:
     lines = []
     for output in ("value", "stderr"):
         try:
-            sql = estimator.sql(dialect, output=output, columns=columns, scales=scales or None)
+            sql = estimator.sql(dialect, output, columns, scales or None, comment=False)
         except MissingExtra as error:
             return f"  none: {error.message}\n  {error.hint}"
         except TrueupError as error:

@@ -53,7 +53,8 @@ class Factor:
     """What can be written again and again: a column, a sum, a function of something.
 
     Its values lie between ``low`` and ``high``; ``null`` says whether it may be NULL within the
-    limits, ``operands`` how long it is, and ``terms`` what it is the sum of.
+    limits, ``operands`` how long it is, and ``members`` what it is the sum ("add"), the
+    largest ("ge") or the smallest ("le") of, as ``kind`` says.
     """
 
     write: Callable[[], Sql]
@@ -61,7 +62,8 @@ class Factor:
     high: float = math.inf
     null: bool = False
     operands: int = 1
-    terms: tuple[Number, ...] = ()
+    kind: str = ""
+    members: tuple[Number, ...] = ()
 
     def __post_init__(self) -> None:
         if self.operands * _CHARACTERS > MAX_LENGTH:
@@ -195,7 +197,7 @@ class Arithmetic:
 
     def add(self, a: Number, b: Number) -> Number:
         """Return a + b."""
-        terms = tuple(t for x in (a, b) for t in _terms(x) if t.c)
+        terms = tuple(t for x in (a, b) for t in _members(x, "add") if t.c)
         if len(terms) < 2:
             return terms[0] if terms else constant(0.0)
         if all(t.constant for t in terms):
@@ -204,7 +206,7 @@ class Arithmetic:
         _, high = _interval(a.high + b.high)
         operands = sum(t.operands for t in terms)
         null = any(t.null for t in terms)
-        return single(Factor(lambda: self._sum(terms), low, high, null, operands, terms))
+        return single(Factor(lambda: self._sum(terms), low, high, null, operands, "add", terms))
 
     def sub(self, a: Number, b: Number) -> Number:
         """Return a − b."""
@@ -310,11 +312,6 @@ class Arithmetic:
 
     def function(self, name: str, a: Number) -> Number:
         """Return a function of one number, NULL where it is undefined."""
-        if name not in self.dialect.has:
-            raise TrueupError(
-                f"{self.dialect.name} has no function {name}",
-                "compute this estimator in another engine, or in Python",
-            )
         word = self.dialect.ln if name == "log" else name.upper()
         low, high = _IMAGES.get(name, (-math.inf, math.inf))
         if name == "log" and a.low > 0:
@@ -342,20 +339,24 @@ class Arithmetic:
         return single(Factor(guarded, *ends, a.null or not sure, operands))
 
     def sqrt(self, a: Number) -> Number:
-        """Return the root, NULL of a negative number."""
-        if a.constant:
-            return constant(math.sqrt(a.c) if a.c >= 0 else math.nan)
-        sure, ends = a.low >= 0, (math.sqrt(max(a.low, 0.0)), math.sqrt(max(a.high, 0.0)))
+        """Return √a, NULL of a negative number."""
+        ends = math.sqrt(max(a.low, 0.0)), math.sqrt(max(a.high, 0.0))
+        return self._within(("ge", 0.0), a, ends, lambda: call("SQRT", self.value(a)))
+
+    def root(self, variance: Number) -> Number:
+        """Return a standard error; what is negative is clamped, and NULL: it is written once."""
+        if variance.constant:
+            return constant(math.sqrt(variance.c) if variance.c >= 0 else math.nan)
+        if variance.low >= 0:
+            return self.sqrt(variance)
+        mark = literal(_NEGATIVE, self.dialect)
 
         def write() -> Sql:
-            """Write the number once: what is negative is clamped, and NULL."""
-            if sure:
-                return call("SQRT", self.value(a))
-            mark = literal(_NEGATIVE, self.dialect)
-            known = call(self.dialect.greatest, self.value(a), mark.copy())
-            return call("SQRT", call("ABS", exp.Nullif(this=known, expression=mark)))
+            known = call(self.dialect.greatest, self.value(variance), mark.copy())
+            positive = exp.Nullif(this=known, expression=mark.copy())
+            return call("SQRT", call("ABS", positive))
 
-        return single(Factor(write, *ends, a.null or not sure, a.operands + 1))
+        return single(Factor(write, 0.0, math.inf, null=True, operands=variance.operands + 2))
 
     def exp(self, a: Number) -> Number:
         """Return eᵃ, NULL beyond its limit; where it vanishes it is about 0."""
@@ -418,8 +419,8 @@ class Arithmetic:
             less = self._binary(exp.Sub, rounded, literal(1.0, self.dialect))
             return self.case([(above, less)], rounded.copy())
 
-        ends = tuple(x if math.isinf(x) else float(math.floor(x)) for x in (a.low, a.high))
-        return single(Factor(write, *ends, null=a.null, operands=3 * a.operands))
+        low, high = (x if math.isinf(x) else float(math.floor(x)) for x in (a.low, a.high))
+        return single(Factor(write, low, high, a.null, 3 * a.operands))
 
     # -- conditions --------------------------------------------------------------------------------
 
@@ -472,21 +473,24 @@ class Arithmetic:
 
     def extreme(self, op: str, a: Number, b: Number) -> Number:
         """Return the larger or smaller of two; GREATEST and LEAST drop nulls in some engines."""
-        if a.null or b.null:
-            second = self.where(self.comparison(op, b, a), b, constant(math.nan))
-            return self.where(self.comparison(op, a, b), a, second)
-        held = _decided(op, a, b)
+        held = None if a.null or b.null else _decided(op, a, b)
         if held is not None:
             return a if held else b
         name = self.dialect.greatest if op == "ge" else self.dialect.least
-        choose = max if op == "ge" else min
+        members = (*_members(a, op), *_members(b, op))
+        unsure = [m for m in members if m.null]
 
         def write() -> Sql:
-            first, second = self.value(a), self.value(b)
-            return call(name, first, second)
+            result = call(name, *map(self.value, members))
+            if not unsure:
+                return result
+            known = (exp.Is(this=self.value(m), expression=exp.Null()) for m in unsure)
+            return self.case([(both(*(exp.Not(this=k) for k in known)), result)])
 
+        choose = max if op == "ge" else min
         ends = choose(a.low, b.low), choose(a.high, b.high)
-        return single(Factor(write, *ends, operands=a.operands + b.operands))
+        operands = sum(m.operands * (2 if m.null else 1) for m in members)
+        return single(Factor(write, *ends, bool(unsure), operands, op, members))
 
     # -- tables ------------------------------------------------------------------------------------
 
@@ -594,14 +598,14 @@ def _negative(a: Number) -> Number:
     return Number(-a.c, a.above, a.below, -a.high, -a.low)
 
 
-def _terms(a: Number) -> tuple[Number, ...]:
-    """Return what a number is the sum of."""
+def _members(a: Number, kind: str) -> tuple[Number, ...]:
+    """Return what a number is the sum, the largest or the smallest of."""
     if abs(a.c) != 1 or a.below or list(a.above.values()) != [1]:
         return (a,)
     (factor,) = a.above
-    if not factor.terms:
+    if factor.kind != kind or (a.c < 0 and kind != "add"):
         return (a,)
-    return factor.terms if a.c > 0 else tuple(map(_negative, factor.terms))
+    return factor.members if a.c > 0 else tuple(map(_negative, factor.members))
 
 
 def _decided(op: str, a: Number, b: Number) -> bool | None:

@@ -98,6 +98,7 @@ def _call(function: Any, *_: Size) -> Size:
 
 
 _POWER = Size(Decades(0.0, 1.0, 0.5), Decades(0.0, 1.0, 0.5), positive=True)
+_WAVE = Decades(more=_NEAR)
 _OPERATIONS: dict[str, Callable[..., Size]] = {
     **dict.fromkeys([*COMPARISONS, *CONNECTIVES, "truth", "sign"], lambda *_: Size()),
     "const": _constant,
@@ -115,15 +116,14 @@ _OPERATIONS: dict[str, Callable[..., Size]] = {
     **dict.fromkeys(["exp", "cosh"], lambda _: _POWER),
     "sinh": lambda a: either(a, _POWER),
     "log": lambda _: _flat(3.0, _LOST),
-    **dict.fromkeys(["sin", "cos", "tan"], lambda a: Size(depth=_most(a.depth, _wave))),
+    **dict.fromkeys(["sin", "cos", "tan"], lambda a: Size(depth=_most(a.depth, _WAVE))),
     **dict.fromkeys(
         ["asin", "acos", "atan", "tanh", "asinh", "acosh", "atanh"],
-        lambda a: Size(Decades(more=3.0), _most(a.depth, _wave)),
+        lambda a: Size(Decades(more=3.0), _most(a.depth, _WAVE)),
     ),
     "laguerre": lambda *_: Size(),
     "call": _call,
 }
-_wave = Decades(more=_NEAR)
 
 
 def sizes(tape: Tape, inputs: Sequence[Size]) -> list[Size]:

@@ -17,6 +17,7 @@ import numpy as np
 from trueup._version import __version__
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Table
+from trueup.formula.operations import FUNCTIONS
 from trueup.inputs import by_statistic
 from trueup.inverse.projection import ENDS
 from trueup.kernels.grid import nearest
@@ -51,10 +52,10 @@ _DOUBLES = 300.0  # decades within which a double has all its digits
 _FARTHEST = 100.0  # decades of the largest limit
 _BESIDE_EXPONENTIAL = (15.0, 9.0, 6.0, 4.0)  # decades, there
 _WIDE = 100.0  # decades: a wider exponent is not worth a smaller limit of inputs
-_WORTHWHILE = 3.0  # decades: statistics do get as large as 1000
+_WORTHWHILE = 1.0  # decades: a limit below 10 is of no use
 _LEAST_EXPONENT = 0.5  # decades: exponents above 1 at least
-_SMALLEST = 5e-324
-_NEGLIGIBLE = 1e-20  # bounds that are nearer to 0 are as good as 0
+LEAST = 1e-15
+"""The least size of an input that is divided by, but 0; noise scales are not smaller, either."""
 _LN_10 = math.log(10)
 
 
@@ -173,7 +174,7 @@ class Input(NamedTuple):
 
     def between(self, bounds: Iterable[tuple[Bounds, int]]) -> tuple[float, float]:
         """Return where the column lies on one side of bounds."""
-        low, high = (-math.inf, math.inf) if self.largest is None else (_SMALLEST, self.largest)
+        low, high = (-math.inf, math.inf) if self.largest is None else (LEAST, self.largest)
         for b, branch in bounds:
             low, high = b.range(branch, self.whole)
             if not (self.whole or branch):
@@ -182,9 +183,9 @@ class Input(NamedTuple):
         return low, high
 
     def size(self, low: float, high: float) -> Size:
-        """Return the size of the column between two numbers; a scale is not below 1/limit."""
+        """Return the size of the column between two numbers."""
         nearest, farthest = self.nearest(low, high), max(abs(low), abs(high))
-        depth = Decades(more=max(-math.log10(nearest), 0.0)) if nearest else Decades(1.0)
+        depth = Decades(more=max(-math.log10(nearest or LEAST), 0.0))
         far = farthest < math.inf and self.largest is None
         height = Decades(more=max(math.log10(farthest), 0.0)) if far and farthest else Decades(1.0)
         return Size(height, depth, low >= 0)
@@ -193,7 +194,7 @@ class Input(NamedTuple):
         """Return the least size but 0 between two numbers, 0 where there is none to speak of."""
         least = low if low > 0 else -high if high < 0 else 0.0
         least = max(least, 1.0) if self.whole else least
-        return least if least > _NEGLIGIBLE else 0.0
+        return least if least >= LEAST else 0.0
 
 
 def render(grid: Grid, columns: Mapping[str, Any], dialect: str | Dialect, **options: Any) -> str:
@@ -238,6 +239,7 @@ def expression(
         name = column(columns.get(symbol.name, symbol.name), engine)
         inputs.append(Input(name, i in grid.whole, limit))
     regions = [Regions(part, inputs) for part in grid.parts]
+    _check_functions(regions, engine)
     if sum(r.steps for r in regions) > MAX_STEPS:
         raise too_long(MAX_LENGTH)
     limits = Limits(regions, engine)
@@ -246,9 +248,19 @@ def expression(
     for number in more:
         total = on.add(total, number)
     if root and more:
-        total = on.sqrt(total)
+        total = on.root(total)
     inside = [c for i, x in enumerate(inputs) for c in _inside(x, on, limits, i in limits.tiny)]
     return exp.Case(ifs=[exp.If(this=arithmetic.both(*inside), true=on.value(total))])
+
+
+def _check_functions(regions: Sequence[Regions], dialect: Dialect) -> None:
+    used = {step.op for r in regions for f in r.factors for step in f.inside.tape.steps}
+    lacking = sorted(used & FUNCTIONS.keys() - dialect.has)
+    if lacking:
+        raise TrueupError(
+            f"{dialect.name} has no function {lacking[0]}",
+            "compute this estimator in another engine, or in Python",
+        )
 
 
 def column(name: object, dialect: Dialect) -> Sql:
@@ -274,7 +286,7 @@ def column(name: object, dialect: Dialect) -> Sql:
 def _inside(x: Input, on: Arithmetic, limits: Limits, tiny: bool) -> Iterator[Sql]:
     """Yield the conditions on a column within its limits: neither NULL nor NaN is."""
     dialect = on.dialect
-    least, most = (arithmetic.literal(e, dialect) for e in (limits.least, limits.most))
+    least, most = (arithmetic.literal(e, dialect) for e in (LEAST, limits.most))
     if dialect.finite:
         yield arithmetic.call(dialect.finite, x.name.copy())
     if x.largest is not None:
@@ -296,7 +308,7 @@ def _inside(x: Input, on: Arithmetic, limits: Limits, tiny: bool) -> Iterator[Sq
 class Limits:
     """How large inputs and exponents may be so that every step is within the range of doubles.
 
-    ``tiny`` are the inputs that may be 0 but not otherwise below ``least``.
+    ``tiny`` are the inputs that may be 0 but not otherwise below ``LEAST`` in size.
     """
 
     def __init__(self, regions: Sequence[Regions], dialect: Dialect) -> None:
@@ -316,10 +328,8 @@ class Limits:
                 "no range of inputs is sure to stay within the range of doubles in this estimator",
                 "compute it in Python, or debias the parts of the formula one by one",
             )
-        self.most, self.least = float(f"1e{math.floor(far)}"), float(f"1e-{math.floor(far)}")
-        self.exponent = min(
-            exponent, float(math.floor(wide * _LN_10)) if wide < _DOUBLES else exponent
-        )
+        self.most = float(f"1e{math.floor(far)}")
+        self.exponent = min(exponent, float(math.floor(min(wide, _DOUBLES) * _LN_10)))
 
 
 def _fitting(steps: Sequence[Decades], decades: float) -> Iterator[tuple[float, float]]:
@@ -353,7 +363,12 @@ class Regions:
         """How many operations the formulas have, about."""
         if self.products:
             return sum(f.steps for f in self.factors)
-        return len(self.all) * len(self.part.piece(self.part.inside).tape.steps)
+        return len(self.all) * len(self.inside.tape.steps)
+
+    @property
+    def inside(self) -> Piece:
+        """The formula within all bounds."""
+        return self.part.piece(self.part.inside)
 
     def between(self, region: Region) -> list[tuple[float, float]]:
         """Return where the inputs that are read lie in a region."""
@@ -417,7 +432,7 @@ class Regions:
                 for _ in range(n):
                     product = on.mul(product, number)
             total = on.add(total, product)
-        return on.sqrt(total) if root else total
+        return on.root(total) if root else total
 
     def _cases(self, on: Arithmetic, root: bool, region: Region) -> Number:
         """Return CASE over the bounds, one after the other."""
@@ -463,7 +478,7 @@ class Regions:
                 found = [math.sqrt(v) if v >= 0 else math.nan for v in found]
             return on.lookup(columns[0], values.low, found, values.beyond)
         (result,) = run(self.part.piece(region).tape, columns, on.table)
-        return on.sqrt(result) if root else result
+        return on.root(result) if root else result
 
     def _values(self, region: Region) -> Values | None:
         """Return the values at the whole numbers of tables, None unless they say everything."""

@@ -169,9 +169,8 @@ class Request:
         if needs_variance((output,)):
             _ = self.variance  # refused here, with a hint of ours
         scales = self.scales or None
-        return self.estimator.sql(
-            dialect, output=output, columns=self.columns, scales=scales, level=self.level
-        )
+        given = {"columns": self.columns, "scales": scales, "level": self.level}
+        return self.estimator.sql(dialect, output, **given, comment=False)
 
 
 def read_requests(
