@@ -37,6 +37,8 @@ _CHAIN = 4  # the highest power written as a product: POWER takes ten times as l
 _SHORT = 2  # operands of a factor up to which its powers are products
 _WAYS = 8  # branches of one CASE in a table
 _NEGATIVE = -1e-300  # stands for all negative variances
+COMPOSED = ("sinh", "cosh", "tanh")
+"""Functions that are written by others where an engine lacks them."""
 _KINDS = {"lt": "LT", "le": "LTE", "gt": "GT", "ge": "GTE", "eq": "EQ", "ne": "NEQ"}
 
 
@@ -165,8 +167,7 @@ class Arithmetic:
             "not": self.negated,
             "laguerre": _no_series,
             "call": self.call,
-            "sinh": partial(self._exponential, "sinh"),
-            "cosh": partial(self._exponential, "cosh"),
+            **{name: partial(self.hyperbolic, name) for name in COMPOSED},
         }
 
     # -- products and sums -------------------------------------------------------------------------
@@ -197,11 +198,9 @@ class Arithmetic:
 
     def add(self, a: Number, b: Number) -> Number:
         """Return a + b."""
-        terms = tuple(t for x in (a, b) for t in _members(x, "add") if t.c)
+        terms = tuple(_gathered([*_members(a, "add"), *_members(b, "add")]))
         if len(terms) < 2:
             return terms[0] if terms else constant(0.0)
-        if all(t.constant for t in terms):
-            return constant(a.c + b.c)
         low, _ = _interval(a.low + b.low)
         _, high = _interval(a.high + b.high)
         operands = sum(t.operands for t in terms)
@@ -210,14 +209,14 @@ class Arithmetic:
 
     def sub(self, a: Number, b: Number) -> Number:
         """Return a − b."""
-        return self.add(a, _negative(b))
+        return self.add(a, _scaled(b, -1.0))
 
     def _sum(self, terms: Sequence[Number]) -> Sql:
         """Write a sum, what is added before what is subtracted."""
         first, *rest = sorted(terms, key=lambda t: t.c < 0)
         total = self.tree(first)
         for term in rest:
-            kind, size = (exp.Sub, _negative(term)) if term.c < 0 else (exp.Add, term)
+            kind, size = (exp.Sub, _scaled(term, -1.0)) if term.c < 0 else (exp.Add, term)
             total = self._binary(kind, total, self.tree(size))
         return total
 
@@ -377,10 +376,23 @@ class Arithmetic:
         whole = single(Factor(write, *ends, a.null, a.operands + 2))
         return self.where(self.comparison("le", a, constant(e)), whole, constant(math.nan))
 
-    def _exponential(self, name: str, a: Number) -> Number:
-        """Return sinh or cosh, NULL beyond the limit of exponents."""
-        inside = self._within(("le", self.exponent), a, (a.low, a.high), lambda: self.value(a))
-        return self.function(name, inside)
+    def hyperbolic(self, name: str, a: Number) -> Number:
+        """Return sinh, cosh or tanh, of exponentials where the engine lacks it."""
+        if name in self.dialect.has:
+            domain = None if name == "tanh" else ("le", self.exponent)
+            inside = self._within(domain, a, (a.low, a.high), lambda: self.value(a))
+            return self.function(name, inside)
+        up, down = self.exp(a), self.exp(_scaled(a, -1.0))
+        cosh = _scaled(self.add(up, down), 0.5)
+        if name == "cosh":
+            return cosh
+        series, square = constant(1.0), self.mul(a, a)
+        for n in (6, 4, 2):  # z·(1 + z²/6·(1 + z²/20·(1 + z²/42))): all digits where |z| < 0.05
+            step = _scaled(self.mul(square, series), 1 / (n * (n + 1)))
+            series = self.add(constant(1.0), step)
+        near = self.comparison("lt", self.abs(a), constant(0.05))
+        sinh = self.where(near, self.mul(a, series), _scaled(self.sub(up, down), 0.5))
+        return sinh if name == "sinh" else self.div(sinh, cosh)
 
     def pow(self, a: Number, b: Number) -> Number:
         """Return aᵇ for a > 0, and 0 for a = 0 and a number b > 0."""
@@ -594,10 +606,6 @@ def _is_literal(e: Sql) -> bool:
     return isinstance(e.this if isinstance(e, exp.Neg) else e, exp.Literal)
 
 
-def _negative(a: Number) -> Number:
-    return Number(-a.c, a.above, a.below, -a.high, -a.low)
-
-
 def _members(a: Number, kind: str) -> tuple[Number, ...]:
     """Return what a number is the sum, the largest or the smallest of."""
     if abs(a.c) != 1 or a.below or list(a.above.values()) != [1]:
@@ -605,7 +613,34 @@ def _members(a: Number, kind: str) -> tuple[Number, ...]:
     (factor,) = a.above
     if factor.kind != kind or (a.c < 0 and kind != "add"):
         return (a,)
-    return factor.members if a.c > 0 else tuple(map(_negative, factor.members))
+    return factor.members if a.c > 0 else tuple(_scaled(m, -1.0) for m in factor.members)
+
+
+def _scaled(a: Number, k: float) -> Number:
+    low, high = sorted((times(a.low, k), times(a.high, k)))
+    return Number(a.c * k, a.above, a.below, low, high)
+
+
+def _gathered(terms: list[Number]) -> list[Number]:
+    """Return terms, like ones added up; c·(x + y) is multiplied out where x is there already."""
+    for i, term in enumerate(terms):
+        inner = [_scaled(t, term.c) for t in _members(term._replace(c=1.0), "add")]
+        others = terms[:i] + terms[i + 1 :]
+        if len(inner) > 1 and len(_merged(others + inner)) < len(_merged(others)) + len(inner):
+            return _gathered(others + inner)
+    return _merged(terms)
+
+
+def _merged(terms: list[Number]) -> list[Number]:
+    found: dict[object, Number] = {}
+    for term in terms:
+        key = (frozenset(term.above.items()), frozenset(term.below.items()))
+        same = found.get(key)
+        if same is None:
+            found[key] = term
+        elif same.c:
+            found[key] = _scaled(same, 1 + term.c / same.c)
+    return [term for term in found.values() if term.c or term.null]
 
 
 def _decided(op: str, a: Number, b: Number) -> bool | None:

@@ -25,8 +25,9 @@ class Dialect:
     name
         As sqlglot knows it.
     stops
-        Whether a step beyond the range of doubles, or below it, may end the query; else it is
-        infinite or zero.
+        Whether a step beyond the range of doubles may end the query; else it is infinite.
+    underflow
+        Whether a product or quotient that rounds to zero ends it, too.
     has
         Functions of the grammar that the engine has; others are refused by name.
     literal
@@ -51,6 +52,7 @@ class Dialect:
 
     name: str
     stops: bool = False
+    underflow: bool = False
     has: frozenset[str] = _PLAIN | _HYPERBOLIC
     literal: Literal["point", "exponent", "decimal", "text"] = "exponent"
     casts: bool = False
@@ -65,14 +67,14 @@ class Dialect:
 _DIALECTS = (
     Dialect("duckdb", finite="ISFINITE"),
     Dialect("sqlite", literal="point", casts=True, greatest="MAX", least="MIN"),
-    Dialect("postgres", stops=True, literal="decimal", double="FLOAT8"),
+    Dialect("postgres", stops=True, underflow=True, literal="decimal", double="FLOAT8"),
     Dialect("spark", floor="RINT"),
     Dialect("bigquery", stops=True, literal="point"),
     Dialect("snowflake", stops=True, literal="text"),
     Dialect("trino", has=_PLAIN | {"cosh", "tanh"}),
     Dialect("clickhouse", literal="point", casts=True, double="toFloat64()"),
     Dialect("mysql", stops=True, has=_PLAIN),
-    Dialect("redshift", stops=True, has=_PLAIN, literal="decimal", double="FLOAT8"),
+    Dialect("redshift", stops=True, underflow=True, has=_PLAIN, literal="decimal", double="FLOAT8"),
     Dialect("tsql", stops=True, has=_PLAIN, ln="LOG"),
 )
 DIALECTS = {dialect.name: dialect for dialect in _DIALECTS}

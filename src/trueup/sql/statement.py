@@ -255,7 +255,7 @@ def expression(
 
 def _check_functions(regions: Sequence[Regions], dialect: Dialect) -> None:
     used = {step.op for r in regions for f in r.factors for step in f.inside.tape.steps}
-    lacking = sorted(used & FUNCTIONS.keys() - dialect.has)
+    lacking = sorted(used & FUNCTIONS.keys() - dialect.has - {*arithmetic.COMPOSED})
     if lacking:
         raise TrueupError(
             f"{dialect.name} has no function {lacking[0]}",
@@ -297,6 +297,8 @@ def _inside(x: Input, on: Arithmetic, limits: Limits, tiny: bool) -> Iterator[Sq
         size = arithmetic.call("ABS", on.double(x.name.copy()))
         zero = on.compare("eq", x.name.copy(), 0.0)
         yield exp.Or(this=zero, expression=exp.Between(this=size, low=least, high=most))
+    elif dialect.literal == "text":  # long numbers: the limit stands once
+        yield exp.LTE(this=arithmetic.call("ABS", x.name.copy()), expression=most)
     else:
         low = arithmetic.literal(-limits.most, dialect)
         yield exp.Between(this=on.compared(x.name.copy()), low=low, high=most)
@@ -317,7 +319,7 @@ class Limits:
         self.vanishing = all(p.limits.vanishing for p, _ in pieces if p.limits.exponent < math.inf)
         near = {i for r in regions for i in r.near_zero}
         told = {r for p, reads in pieces for i in p.limits.tiny for r in [reads[i]]}
-        self.tiny = near if dialect.stops else near & told
+        self.tiny = near if dialect.underflow else near & told
         inputs = min((p.limits.inputs for p, _ in pieces), default=math.inf)
         decades = min(_FARTHEST, math.log10(inputs) if inputs else 0.0)
         exponent = min((p.limits.exponent for p, _ in pieces), default=math.inf)
