@@ -5,12 +5,10 @@ in every dialect:
 
 - the limits are in the first condition: ±1e100 for most inputs, less where a step on the way would
   leave the range of doubles, NULL beyond. PostgreSQL and Redshift stop at underflow too: there a
-  statistic may have to be zero or at least 1e-100 in size, and e^z is zero for z ≤ −300;
-- where the limits would be narrow, engines with infinities compute with them, and what is not
-  finite is NULL; where no limits are sure, engines that stop at overflow are refused;
+  statistic may have to be zero or at least 1e-15 in size. Exponents have a limit of their own;
 - the result is a finite double or NULL. It is NULL where an input is NULL, NaN or beyond its
-  limits, where an integer statistic is not whole, where a noise scale is not positive, where a
-  standard error is the root of a negative number, and where a step is undefined;
+  limits, where an integer statistic is not whole, where a noise scale is below 1e-15 or too large,
+  where a standard error is the root of a negative number, and where a step is undefined;
 - nothing stops a query;
 - columns of any numeric type are read as doubles, so integers neither divide as integers nor
   overflow: every operation has an operand that is a double. Identifiers are quoted: a name is one

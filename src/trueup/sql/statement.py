@@ -204,7 +204,7 @@ def render(grid: Grid, columns: Mapping[str, Any], dialect: str | Dialect, **opt
     --------
     >>> from trueup import Laplace, unbiased
     >>> render(unbiased("q**2", Laplace(3))._value, {"q": "sales"}, "spark")
-    'CASE WHEN `sales` BETWEEN -1e100 AND 1e100 THEN CAST(`sales` AS DOUBLE) * `sales` - 18 END'
+    'CASE WHEN `sales` BETWEEN -1e100 AND 1e100 THEN CAST(`sales` AS DOUBLE) * `sales` - 18e0 END'
     """
     return text(expression(grid, columns, dialect, **options), dialect)
 

@@ -169,8 +169,9 @@ class Request:
         if needs_variance((output,)):
             _ = self.variance  # refused here, with a hint of ours
         scales = self.scales or None
-        given = {"columns": self.columns, "scales": scales, "level": self.level}
-        return self.estimator.sql(dialect, output, **given, comment=False)
+        return self.estimator.sql(
+            dialect, output, self.columns, scales, level=self.level, comment=False
+        )
 
 
 def read_requests(
