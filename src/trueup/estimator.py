@@ -16,7 +16,6 @@ import sympy
 from trueup.confidence import NORMAL, Intervals
 from trueup.domain import Interval
 from trueup.errors import BoundWarning, InfiniteVariance, TrueupError
-from trueup.formula.objections import objections
 from trueup.formula.substitution import denominators
 from trueup.formula.text import text
 from trueup.inputs import (
@@ -123,9 +122,8 @@ class Estimator:
         """Return the estimator as a sum of components."""
         checked = check_extension(extension, self._statistics)
         f, empty = self._source.expr, self._recipe[-1] is not None
-        with objections(f):
-            tied = helpful_conditions(f, self._tied, self._statistics, empty=empty)
-            found, left = invert_within(f, self._statistics, checked, tied)
+        tied = helpful_conditions(f, self._tied, self._statistics, empty=empty)
+        found, left = invert_within(f, self._statistics, checked, tied)
         for unused in left:
             warnings.warn(
                 f"the condition {', '.join(map(str, unused.tied))} is not used by the estimate: "
@@ -352,8 +350,7 @@ class Estimator:
         return ExactLaw(self._inverse, self._statistics)
 
     def _at(self, function: Callable[..., float], q: Any, named: Mapping[str, Any]) -> Any:
-        with objections(self._source.expr):
-            return at_truth(function, self._statistics, q, self._used(named))
+        return at_truth(function, self._statistics, q, self._used(named))
 
     # -- the formula -------------------------------------------------------------------------------
 
@@ -389,8 +386,7 @@ class Estimator:
           variance:   72*q**2 + 324, unbiased
           interval:   a box around the noise is mapped through f; conservative
         """
-        with objections(self._source.expr):
-            return display.explain(self)
+        return display.explain(self)
 
     def plot(self, /, x: ArrayLike | None = None, **options: Any) -> Any:
         """Draw the estimator with its standard error beside the plug-in; return the axes.

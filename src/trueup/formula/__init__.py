@@ -15,5 +15,4 @@
     given_derivatives   do those that came with a function fit it?
 
     substitution        values in place of symbols · what a formula divides by
-    objections          what sympy cannot decide, as a reason
 """
