@@ -50,7 +50,7 @@ ANYTHING = [
     ("abs(q + where(log(q) <= 1, q, 0))", tu.Laplace(1) + tu.Laplace(2), (-2, None)),
     ("((acosh(q - 0.1))**1.5)**(1/3)", tu.Laplace(1.7), (1.1, 5.1)),
     ("where(q < 3, q, min(q, 1)**0.5)", tu.Laplace(10), tu.Integers(3, 4)),
-    ("atan(where(n <= -2, min(where(n <= -2, n, 3), acosh(n)), exp(n)))", tu.Laplace(3), (None, -2)),
+    ("where(n <= -2, min(where(n <= -2, n, 3), acosh(n)), exp(n))", tu.Laplace(3), (None, -2)),
     ("where(q != 100, max(10/(q - 100), acos(q*q), max(1.5, q)), q)", tu.Laplace(1.7), None),
 ]  # fmt: skip
 
