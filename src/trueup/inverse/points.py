@@ -203,10 +203,11 @@ def _tendency(case: sympy.Expr, size: sympy.Expr) -> _Tendency:
     limit = real_at(case, {AWAY: sympy.S.Zero}, DIGITS, 400)
     if limit is not None and 2 * abs(known[2] - limit) <= abs(known[0] - limit):
         return _Tendency(limit, False, exponent)  # a change may halve: |q − a|^(1/33)
+    if not (third > second > first > 0 and third - second > (second - first) / 2):
+        return _Tendency(None, False, exponent)
     away = abs(real_at(case, {AWAY: _FARTHER * size}, DIGITS, 400) or 0)
     faint = first * (_STEPS[0] / _FARTHER) ** -sympy.Float(exponent) < _FAINT * away
-    grows = third > second > first and third - second > (second - first) / 2
-    return _Tendency(None, bool(grows and not faint), exponent)
+    return _Tendency(None, not faint, exponent)
 
 
 class Line(NamedTuple):

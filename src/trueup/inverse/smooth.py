@@ -20,7 +20,18 @@ from trueup.domain import Interval
 from trueup.formula.substitution import at, decimal, is_defined, real, real_at
 from trueup.inverse.cells import FAR, SMALLEST, Cell, Question, guards, guards_of, undecided
 from trueup.inverse.jets import derivative
-from trueup.inverse.points import ALIKE, AWAY, DIGITS, KINKED, Kind, Line, Trouble, ends_of, place
+from trueup.inverse.points import (
+    ALIKE,
+    AWAY,
+    DIGITS,
+    KINKED,
+    Kind,
+    Line,
+    Trouble,
+    ends_of,
+    place,
+    without_kinks,
+)
 from trueup.inverse.ranges import Cells, Walk, difference
 from trueup.inverse.signs import inner, sign
 from trueup.kernels.blocks import evaluate
@@ -91,8 +102,11 @@ def single_points(f: sympy.Expr, box: Box, orders: Mapping[sympy.Symbol, int]) -
             continue
         gap, equation = difference(test), isinstance(test, (sympy.Eq, sympy.Ne))
         if not sign(gap, box) and (equation or sign(gap, box, strict=False)):
-            found = breaks(f, symbol, box, orders[symbol])
-            yield from (t for t in found if t.kind is Kind.POINT)
+            for found in breaks(f, symbol, box, orders[symbol]):
+                off = real_at(gap, {symbol: found.exact}) if found.exact is not None else None
+                here = found.kind is Kind.UNDECIDED and off is not None and abs(off) < ALIKE
+                if found.kind is Kind.POINT or here:
+                    yield found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,14 +262,19 @@ class _Proof:
         cases = {side: line.case(side) for side in sides}
         if not all(self._fits(s, here, side, case, cell) for side, case in cases.items()):
             return False
-        if len(sides) < 2 or self.f.free_symbols == {s}:  # on the one line there is they meet
+        if self.f.free_symbols == {s}:  # on the one line there is they meet
             return True
-        slopes = [[derivative(cases[side], AWAY, k) for side in sides] for k in range(line.order)]
-        gaps = (
-            sympy.Add(*(a * side ** (k + 1) for a, side in zip(row, sides, strict=True)))
-            for k, row in enumerate(slopes)
+        limits = [
+            [
+                side**k * at(derivative(case, AWAY, k), {AWAY: sympy.S.Zero})
+                for k in range(line.order)
+            ]
+            for side, case in cases.items()
+        ]
+        limits.append([at(without_kinks(line.f), {s: here}), *limits[0][1:]])
+        return all(
+            sympy.expand(a - b) == 0 for row in limits for a, b in zip(row, limits[0], strict=True)
         )
-        return all(sympy.expand(at(gap, {AWAY: sympy.S.Zero})) == 0 for gap in gaps)
 
     def _fits(
         self, s: sympy.Symbol, here: sympy.Expr, side: int, case: sympy.Expr, cell: Cell
