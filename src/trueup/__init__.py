@@ -1,81 +1,47 @@
 """Unbiased numbers from differentially private releases, and how sure they are."""
 
 import importlib
-from fractions import Fraction
+from fractions import Fraction as Fraction
 from typing import TYPE_CHECKING, Any
 
-from trueup._version import __version__
+from trueup._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from trueup import mechanisms, plots
-    from trueup.adapters import (
-        from_census,
-        from_diffprivlib,
-        from_opendp,
-        from_pipelinedp,
-        from_pydp,
-        from_tumult,
-        published,
-    )
-    from trueup.domain import Integers, Interval
-    from trueup.errors import (
-        BoundWarning,
-        FormulaError,
-        InfiniteVariance,
-        MissingExtra,
-        NoUnbiasedEstimator,
-        TrueupError,
-    )
-    from trueup.estimator import Estimator, unbiased
-    from trueup.frames.debias import debias
-    from trueup.frames.ratio import ratio
-    from trueup.frames.report import Report, report
-    from trueup.frames.total import total
-    from trueup.microdata.release import release
-    from trueup.near.estimator import NearlyUnbiased, nearly_unbiased
-    from trueup.near.frontier import Frontier, frontier
+    from trueup import mechanisms as mechanisms
+    from trueup import plots as plots
+    from trueup.adapters import from_census as from_census
+    from trueup.adapters import from_diffprivlib as from_diffprivlib
+    from trueup.adapters import from_opendp as from_opendp
+    from trueup.adapters import from_pipelinedp as from_pipelinedp
+    from trueup.adapters import from_pydp as from_pydp
+    from trueup.adapters import from_tumult as from_tumult
+    from trueup.adapters import published as published
+    from trueup.domain import Integers as Integers
+    from trueup.domain import Interval as Interval
+    from trueup.errors import BoundWarning as BoundWarning
+    from trueup.errors import FormulaError as FormulaError
+    from trueup.errors import InfiniteVariance as InfiniteVariance
+    from trueup.errors import MissingExtra as MissingExtra
+    from trueup.errors import NoUnbiasedEstimator as NoUnbiasedEstimator
+    from trueup.errors import TrueupError as TrueupError
+    from trueup.estimator import Estimator as Estimator
+    from trueup.estimator import unbiased as unbiased
+    from trueup.frames.debias import debias as debias
+    from trueup.frames.ratio import ratio as ratio
+    from trueup.frames.report import Report as Report
+    from trueup.frames.report import report as report
+    from trueup.frames.total import total as total
+    from trueup.microdata.release import release as release
+    from trueup.near.estimator import NearlyUnbiased as NearlyUnbiased
+    from trueup.near.estimator import nearly_unbiased as nearly_unbiased
+    from trueup.near.frontier import Frontier as Frontier
+    from trueup.near.frontier import frontier as frontier
     from trueup.noise import *  # noqa: F403
-    from trueup.plugin import PluginBias, plugin_bias
-    from trueup.values import Noisy, noisy, where
-
-__all__ = [
-    "BoundWarning",
-    "Estimator",
-    "FormulaError",
-    "Fraction",
-    "Frontier",
-    "InfiniteVariance",
-    "Integers",
-    "Interval",
-    "MissingExtra",
-    "NearlyUnbiased",
-    "NoUnbiasedEstimator",
-    "Noisy",
-    "PluginBias",
-    "Report",
-    "TrueupError",
-    "__version__",
-    "debias",
-    "from_census",
-    "from_diffprivlib",
-    "from_opendp",
-    "from_pipelinedp",
-    "from_pydp",
-    "from_tumult",
-    "frontier",
-    "mechanisms",
-    "nearly_unbiased",
-    "noisy",
-    "plots",
-    "plugin_bias",
-    "published",
-    "ratio",
-    "release",
-    "report",
-    "total",
-    "unbiased",
-    "where",
-]
+    from trueup.plugin import PluginBias as PluginBias
+    from trueup.plugin import plugin_bias as plugin_bias
+    from trueup.values import Noisy as Noisy
+    from trueup.values import noisy as noisy
+    from trueup.values import where as where
 
 # Each name is loaded when it is first used: the command line answers at once.
 _HOMES = {
@@ -96,11 +62,7 @@ _HOMES = {
     "trueup.plugin": "PluginBias plugin_bias",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-
-
-_OWN = __all__
-if not TYPE_CHECKING:  # the noise families are added when it is asked for
-    del __all__
+_HERE = ("Fraction", "__version__", "mechanisms", "plots")
 
 
 def __getattr__(name: str) -> Any:
@@ -111,7 +73,8 @@ def __getattr__(name: str) -> Any:
     module = importlib.import_module(home) if home else None
     if module is None or (name not in _HOME and name not in {*module.__all__, "__all__"}):
         raise AttributeError(f"module 'trueup' has no attribute {name!r}")
-    value = sorted({*_OWN, *module.__all__}) if name == "__all__" else getattr(module, name)
+    listed = name == "__all__"
+    value = sorted({*_HERE, *_HOME, *module.__all__}) if listed else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -19,7 +19,7 @@ from trueup.domain import Interval
 from trueup.errors import BoundWarning, TrueupError
 from trueup.exact import number, symbolic
 from trueup.formula import given_derivatives, source
-from trueup.formula.linear import both, closed, conditions, tightened
+from trueup.formula.linear import both, conditions, tightened
 from trueup.formula.substitution import by_convention, denominators
 from trueup.formula.text import text
 from trueup.inverse.signs import sign
@@ -233,8 +233,9 @@ def read_known(domain: object, noises: Mapping[str, Noise]) -> tuple[Box, tuple[
     >>> sorted(read_known("0 <= s <= n, n >= 1", noises)[0].items())
     [('n', Interval(1, None)), ('s', Interval(0, None))]
     """
+    integers = {name for name, law in noises.items() if law.lattice}
     if isinstance(domain, str):
-        box, tied = conditions(domain)
+        box, tied = conditions(domain, integers)
     elif isinstance(domain, Mapping):
         formulas = {k: v for k, v in domain.items() if k not in noises and _is_formula(k)}
         box, tied = conditions(formulas)
@@ -247,8 +248,6 @@ def read_known(domain: object, noises: Mapping[str, Noise]) -> tuple[Box, tuple[
             f"the domain {domain!r} does not say which statistic it bounds",
             f"give it by name: domain={{{next(iter(noises))!r}: {domain!r}}}",
         )
-    integers = {name for name, law in noises.items() if law.lattice}
-    box, tied = closed(box, tied, integers)
     without = {*map(str, box)}.union(*(c.names for c in tied)) - {*noises}
     if without:
         raise TrueupError(

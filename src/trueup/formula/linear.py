@@ -81,11 +81,21 @@ class Condition:
         --------
         >>> print(conditions("0.2*a + 0.2*b <= 0.9")[1][0].on_integers())
         a + b <= 4
-        >>> print(conditions("s < n")[1][0].on_integers())
-        s <= n - 1
         """
         low = sympy.floor(self.low) + 1 if self.strict else sympy.ceiling(self.low)
         return Condition(self.terms, low)
+
+    def closed(self, integers: set[str]) -> Condition:
+        """Return a strict condition as it is on the integers, s <= n - 1; refuse it elsewhere."""
+        real = ", ".join(sorted(self.names - integers))
+        if self.strict and real:
+            shown = str(self).replace("=", "")
+            raise TrueupError(
+                f"{shown} means the same as {self}: the noise of {real} is continuous, so the "
+                "least difference is not known",
+                f'write "{self}", with the least difference if one is known',
+            )
+        return self.on_integers() if self.strict else self
 
     def excess(self, values: Mapping[str, Any]) -> Any:
         """Return Σ cᵢ·qᵢ − low: not negative where the condition holds."""
@@ -104,62 +114,34 @@ class Condition:
         return f"{text(less)} <= {text(more - self.low)}"
 
 
-def conditions(domain: str | Mapping[Any, Any]) -> tuple[Box, tuple[Condition, ...]]:
+def conditions(
+    domain: str | Mapping[Any, Any], integers: set[str] | None = None
+) -> tuple[Box, tuple[Condition, ...]]:
     """Return the bounds of single statistics, and the conditions between several.
 
-    What is strict, also of a single statistic, is among the conditions: see :func:`closed`.
+    ``integers`` are the statistics that are; if it is None, what is strict is among the conditions.
 
     Examples
     --------
     >>> conditions({"a": (0, None), "a + b": (1, None)})
     ({'a': Interval(0, None)}, (Condition(terms=(('a', 1), ('b', 1)), low=1, strict=False),))
+    >>> box, tied = conditions("0 < n, 2*s < 3*n", {"s", "n"})
+    >>> box, *map(str, tied)
+    ({'n': Interval(1, None)}, '2*s <= 3*n - 1')
     """
     sides = _of_text(domain) if isinstance(domain, str) else _of_mapping(domain)
     box: Box = {}
     found: dict[Condition, None] = {}
     for difference, strict, shown in sides:
         condition = _linear(difference, strict, shown)
-        if strict or len(condition.terms) > 1:
+        condition = condition if integers is None else condition.closed(integers)
+        if condition.strict or len(condition.terms) > 1:
             found[condition] = None
         else:
-            _bound(box, condition)
+            ((name, c),) = condition.terms
+            pair = (condition.low / c, None) if c > 0 else (None, condition.low / c)
+            box[name] = both(name, box.get(name, Interval()), Interval(*pair))
     return box, tuple(found)
-
-
-def _bound(box: Box, condition: Condition) -> None:
-    """Add what a condition says of its only statistic."""
-    ((name, c),) = condition.terms
-    pair = (condition.low / c, None) if c > 0 else (None, condition.low / c)
-    box[name] = both(name, box.get(name, Interval()), Interval(*pair))
-
-
-def closed(
-    box: Mapping[str, Interval], tied: Sequence[Condition], integers: set[str]
-) -> tuple[Box, tuple[Condition, ...]]:
-    """Return bounds and conditions with what is strict as it is on the integers, s <= n - 1.
-
-    Examples
-    --------
-    >>> box, tied = closed(*conditions("0 < n, 2*s < 3*n"), {"s", "n"})
-    >>> box, *map(str, tied)
-    ({'n': Interval(1, None)}, '2*s <= 3*n - 1')
-    """
-    found, left = dict(box), []
-    for condition in tied:
-        real = ", ".join(sorted(condition.names - integers))
-        if condition.strict and real:
-            shown = str(condition).replace("=", "")
-            raise TrueupError(
-                f"{shown} means the same as {condition}: the noise of {real} is continuous, so the "
-                "least difference is not known",
-                f'write "{condition}", with the least difference if one is known',
-            )
-        condition = condition.on_integers() if condition.strict else condition
-        if len(condition.terms) > 1:
-            left.append(condition)
-        else:
-            _bound(found, condition)
-    return found, tuple(left)
 
 
 def _of_text(domain: str) -> Iterable[tuple[sympy.Expr, bool, str]]:
@@ -221,7 +203,7 @@ def together(box: Mapping[str, Interval], domain: str, integers: set[str]) -> di
     >>> together({"n": Interval(1, None)}, "0 <= s <= n", set())
     {'n': Interval(1, None), 's': Interval(0, None), 'n - s': Interval(0, None)}
     """
-    further, tied = closed(*conditions(domain), integers)
+    further, tied = conditions(domain, integers)
     found: dict[str, Any] = dict(box)
     more = [*further.items(), *((c.key, Interval(c.low, None)) for c in tied)]
     for name, bounds in more:

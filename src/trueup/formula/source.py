@@ -222,12 +222,9 @@ def _by_name(f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
     A single statistic is the function's one argument, whatever that is called. A parameter with a
     default that is no statistic keeps its default.
     """
-    signature = _signature(f)
-    if len(names) == 1 and (signature is None or _misfit(signature, [names[0]], {}) is None):
+    if len(names) == 1 and _misfit(f, names, {}) in ("", _UNKNOWN):
         return f
-    problem = "its parameters are not known"
-    if signature is not None:
-        problem = _misfit(signature, [], dict.fromkeys(names)) or ""
+    problem = _misfit(f, [], dict.fromkeys(names))
     if problem:
         given = ", ".join(names)
         raise TrueupError(
@@ -240,22 +237,18 @@ def _by_name(f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
     return lambda *values: f(**dict(zip(names, values, strict=True)))
 
 
-def _signature(f: Callable[..., Any]) -> inspect.Signature | None:
-    try:
-        return inspect.signature(f)
-    except (TypeError, ValueError):  # a builtin that does not say
-        return None
+_UNKNOWN = "its parameters are not known"
 
 
-def _misfit(
-    signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]
-) -> str | None:
-    """Return why arguments do not fit a function, None if they do."""
+def _misfit(f: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> str:
+    """Return why arguments do not fit a function, "" if they do."""
     try:
-        signature.bind(*given, **named)
+        inspect.signature(f).bind(*given, **named)
+    except ValueError:  # a builtin that does not say
+        return _UNKNOWN
     except TypeError as error:
         return str(error)
-    return None
+    return ""
 
 
 def _parameter(f: Callable[..., Any]) -> str | None:
@@ -263,8 +256,10 @@ def _parameter(f: Callable[..., Any]) -> str | None:
 
     Builtins and ufuncs call theirs x whatever it is: it cannot be passed by that name.
     """
-    signature = _signature(f)
-    first = next(iter(signature.parameters.values()), None) if signature else None
+    try:
+        first = next(iter(inspect.signature(f).parameters.values()), None)
+    except (TypeError, ValueError):
+        return None
     if first is None or first.kind is not first.POSITIONAL_OR_KEYWORD:
         return None
     return None if first.name.startswith("_") else first.name
