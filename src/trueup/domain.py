@@ -87,7 +87,7 @@ class Interval:
         return self.low == self.high
 
     def __contains__(self, q: float) -> bool:
-        return bool(self.low <= q <= self.high)
+        return bool(self.contains(q))
 
     def contains(self, q: ArrayLike) -> NDArray[np.bool_]:
         """Return where q lies in the domain."""
@@ -127,9 +127,6 @@ class Integers(Interval):
         """Return where q is an integer of the domain."""
         whole: NDArray[np.bool_] = np.asarray(q) == np.floor(q)
         return super().contains(q) & whole
-
-    def __contains__(self, q: float) -> bool:
-        return super().__contains__(q) and float(q).is_integer()
 
     def __str__(self) -> str:
         low, high = self.bounds
