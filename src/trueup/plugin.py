@@ -127,7 +127,7 @@ class PluginBias:
 def _carried(f: sympy.Expr, s: Statistic) -> bool:
     """Whether the tails of the noise carry the growth of f."""
     highest = s.noise.highest_moment
-    for direction, rate in zip((-1, 1), s.noise.tail_rates, strict=True):
+    for direction, rate in ((-1, s.noise.mgf_radius), (1, s.noise.mgf_radius)):
         if math.isfinite(s.noise.quantile(float(direction > 0))):  # the noise ends
             continue
         size = growth(f, s.symbol, direction)

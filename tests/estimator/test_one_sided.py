@@ -82,12 +82,6 @@ def expected(case: Case, phi: Callable[[Any], Any]) -> float:
     return float(mpmath.quad(lambda z: phi(z) * case.density(z), case.cuts))
 
 
-def test_each_tail_has_its_own_rate(case: Case) -> None:
-    noise = tu.Noise.from_scipy(case.law)
-    assert noise.tail_rates == pytest.approx((case.left, case.right))
-    assert noise.mgf_radius == pytest.approx(min(case.left, case.right))
-
-
 def test_polynomials_have_mean_and_sd(case: Case) -> None:
     estimator, q = tu.unbiased("q**2 - 3*q", tu.Noise.from_scipy(case.law)), 0.7
     mean = expected(case, lambda z: estimator(q + float(z)))
@@ -101,11 +95,6 @@ def test_polynomials_have_mean_and_sd(case: Case) -> None:
 def test_exponentials_are_refused_under_laws_of_scipy(case: Case) -> None:
     with pytest.raises(NoUnbiasedEstimator, match=r"generating function .* is not known"):
         tu.unbiased("exp(q/5)", tu.Noise.from_scipy(case.law))
-
-
-def test_a_sum_has_the_heavier_tail_on_each_side() -> None:
-    right, left = (tu.Noise.from_scipy(law) for law in (st.expon(), st.gumbel_l(scale=0.5)))
-    assert (right + left).tail_rates == pytest.approx((2, 1))
 
 
 @pytest.mark.parametrize(

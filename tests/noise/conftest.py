@@ -82,6 +82,12 @@ class Law:
 DIGITS = 34
 
 
+def mgf(noise: Noise, t: Any) -> Any:
+    """Return E e^{tZ}, a float for real t."""
+    value = noise.tilted(t, 0)[0]
+    return float(value) if value.is_real else complex(value)
+
+
 @functools.cache
 def legendre() -> list[tuple[Any, Any]]:
     """Return the nodes and weights of Gauss-Legendre quadrature on [-1, 1]."""

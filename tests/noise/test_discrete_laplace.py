@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from noise.conftest import mgf
 from trueup.noise import DiscreteLaplace
 
 
@@ -46,7 +47,7 @@ def test_mgf_in_the_product_form(scale, share):
         t, b = mpmath.mpf(share / scale), mpmath.mpf(scale)
         alpha = mpmath.exp(-1 / b)
         expected = (1 - alpha) ** 2 / (1 - alpha * mpmath.exp(t)) / (1 - alpha * mpmath.exp(-t))
-        assert DiscreteLaplace(scale).mgf(share / scale) == pytest.approx(
+        assert mgf(DiscreteLaplace(scale), share / scale) == pytest.approx(
             float(expected), rel=1e-13
         )
 

@@ -216,7 +216,7 @@ def _ways(coordinate: Coordinate) -> Iterator[_Way]:
     """Yield the sides on which a coordinate has no bound, and is not a known number."""
     for direction, end in ((1, "high"), (-1, "low")):
         cells = [c for c in coordinate.cells if math.isinf(float(getattr(c.operator, end)))]
-        rate = min((c.noise.tail_rates[direction > 0] for c in cells), default=math.inf)
+        rate = min((c.noise.mgf_radius for c in cells), default=math.inf)
         if not math.isinf(rate):
             yield _Way(coordinate, direction, rate)
 
@@ -340,7 +340,7 @@ def _waves(component: Component) -> Iterator[str]:
 def _second(noise: Noise, c: sympy.Expr, degree: int) -> str | None:
     """Return why the square of an estimator has no expectation, if it has none."""
     rate = float(sympy.re(c))
-    if rate and 2 * abs(rate) >= noise.tail_rates[rate > 0]:
+    if rate and 2 * abs(rate) >= noise.mgf_radius:
         return f"the square of e^({c}·q) outgrows {noise!r}"
     highest = noise.highest_moment
     if not rate and highest is not None and 2 * degree > highest:

@@ -82,7 +82,7 @@ def _tilted_weights(noise: Noise, rate: float) -> dict[int, float] | None:
 
     Beyond a zero of the generating function 1/φ has another expansion: there v₀ differs.
     """
-    if rate >= min(noise.tail_rates):
+    if rate >= noise.mgf_radius:
         return None
     parts = noise.parts if isinstance(noise, SumNoise) else (noise,)
     tables = [support(part, rate) for part in parts]

@@ -85,7 +85,7 @@ def _fallen(noise: Noise, side: int, rate: float, degree: float) -> float:
 
     What outgrows the density matters until that alone has fallen by e^{−2000}.
     """
-    carried = rate < noise.tail_rates[side > 0]
+    carried = rate < noise.mgf_radius
     rate, degree, depth = (rate, _power(degree), TAIL) if carried else (0.0, 0.0, _BEYOND)
     low, middle, high = (float(noise.quantile(p)) for p in (0.25, 0.5, 0.75))
     unit = max(high - low, float(noise.lattice))

@@ -32,8 +32,8 @@ MAX_ORDER = 200
 SMALLEST, LARGEST = 1e-150, 1e150
 """Parameters beyond are refused: their squares and products would leave the range of floats."""
 
-NARROW = 1e-3
-"""M(c), about the middle of the law, is kept with more digits if it is nearer to 1."""
+DIGITS = 20
+"""Digits of M(c) − 1 that tilted moments keep: under narrow noise variances are of that size."""
 
 
 class Family(ABCMeta):
@@ -41,20 +41,18 @@ class Family(ABCMeta):
 
     def __call__(cls, *given: Any, **named: Any) -> Any:
         """Return the noise with these parameters, or with those that a budget asks for."""
-        budget = getattr(cls, "from_budget", None)
-        own = inspect.signature(cls).parameters
-        if budget is None or not named or named.keys() <= own.keys():
+        budget, own = getattr(cls, "from_budget", None), list(inspect.signature(cls).parameters)
+        if budget is None or set(named) <= set(own):
             return super().__call__(*given, **named)
         asked = inspect.signature(budget).parameters
-        stated = {*list(own)[: len(given)], *named} - asked.keys()
-        both = [name for name in own if name in stated]
-        for name in named:
-            if both and name in asked:
-                raise TrueupError(
-                    f"{cls.__name__}: {both[0]} and {name} exclude each other, each says how large "
-                    "the noise is",
-                    f"write {cls.__name__}({both[0]}), or the privacy budget alone",
-                )
+        stated = [n for n in own if n not in asked and n in {*own[: len(given)], *named}]
+        both = [n for n in named if n in asked]
+        if stated and both:
+            raise TrueupError(
+                f"{cls.__name__}: {stated[0]} and {both[0]} exclude each other, each says how "
+                "large the noise is",
+                f"write {cls.__name__}({stated[0]}), or the privacy budget alone",
+            )
         return super().__call__(*given, **named) if given else budget(**named)
 
     @property
@@ -72,8 +70,8 @@ class Noise(metaclass=Family):
     ``trueup`` in scope. Families on the integers have a ``pmf``, the others a ``pdf``. Those with a
     ``from_budget`` take a budget by name too: ``Laplace(epsilon=0.5, sensitivity=3)``.
 
-    A symmetric family writes ``_density``, ``_upper``, ``_upper_quantile`` and ``_sample`` on NumPy
-    arrays, and ``generating``, M(t) in the operators of :mod:`~trueup.noise.series`; the rest
+    A symmetric family writes ``log_density``, ``_upper``, ``_upper_quantile`` and ``_sample`` on
+    NumPy arrays, and ``generating``, M(t) in the operators of :mod:`~trueup.noise.series`; the rest
     follows. A family without M states ``_moments`` in its place, a skewed one ``_cdf`` and
     ``_quantile``.
     """
@@ -242,14 +240,6 @@ class Noise(metaclass=Family):
         """The largest r such that E e^{tZ} exists for |Re t| < r."""
         return math.inf
 
-    @property
-    def tail_rates(self) -> tuple[float, float]:
-        """How fast the left and the right tail fall: E e^{tZ} exists for −left < Re t < right.
-
-        ∞ on a side where the law ends, or falls faster than every exponential.
-        """
-        return self.mgf_radius, self.mgf_radius
-
     def series(self, c: Any, order: int, number: Callable[[Any], Any], scale: Any = None) -> Series:
         """Return M(c + t) up to an order, with the parameters as numbers of one arithmetic.
 
@@ -301,33 +291,10 @@ class Noise(metaclass=Family):
         mean = m[1] / m[0]
         return zero + np.log(m[0]), zero + mean, zero + 2 * m[2] / m[0] - mean**2
 
-    def mgf(self, t: complex) -> Any:
-        """Return M(t) = E e^{tZ} for Re t within the ``tail_rates``, and on the imaginary axis.
-
-        Examples
-        --------
-        >>> from trueup.noise import Laplace
-        >>> Laplace(1).mgf(0.5), Laplace(1).mgf(1j)
-        (1.3333333333333333, (0.5+0j))
-        """
-        c = _scalar(t, "t")
-        value = complex(self._digits(c, 0)[0]) if not c.is_zero else 1 + 0j
-        if not (math.isfinite(value.real) and math.isfinite(value.imag)):
-            raise TrueupError(f"the mgf of {self!r} at {t!r} exceeds a float", "use tilted(t, 0)")
-        real = c.is_real and not isinstance(t, (complex, np.complexfloating))
-        return value.real if real else value
-
     def tilted(self, c: Any, order: int) -> list[sympy.Expr]:
-        """Return E[Zʲ e^{cZ}] for j = 0..order: exact numbers where there is a closed form.
+        """Return E[Zʲ e^{cZ}], j = 0..order, the derivatives of M at c: exact in closed forms.
 
-        It is the j-th derivative of M at c. Elsewhere the numbers carry 20 digits.
-
-        Parameters
-        ----------
-        c
-            A number, real or complex, with Re c within the ``tail_rates`` or Re c = 0.
-        order
-            The highest j.
+        It exists for |Re c| < ``mgf_radius``, and for Re c = 0. Elsewhere they are numbers.
 
         Examples
         --------
@@ -335,15 +302,16 @@ class Noise(metaclass=Family):
         >>> Gaussian(2).tilted(sympy.Rational(1, 2), 2)
         [exp(1/2), 2*exp(1/2), 8*exp(1/2)]
         """
-        c = _scalar(c, "c")
+        c = sympy.sympify(c)
         _check_order(order, "order")
         if c.is_zero:
             return [symbolic(m) for m in self.moments(int(order))]
         long = c.atoms(sympy.Float, sympy.Function)  # series in log 2 become long
         if long or not (self.rational and self._is_exact):
             values = self._digits(c, order)
-            digits = self._kept_digits(c, values[0])
-            return [symbol_of(value, digits) for value in values]
+            narrow = 0 < abs(values[0] - 1) < 1
+            lost = -2 * mpmath.log10(abs(values[0] - 1)) if narrow else 0
+            return [symbol_of(value, DIGITS + int(lost)) for value in values]
         self._check_strip(c, order)
         return _plain(self.series(c, order, symbolic).moments, c)
 
@@ -371,21 +339,6 @@ class Noise(metaclass=Family):
                 start = mpmath.mpc(start.real, start.imag - 2 * mpmath.pi * turns)
             return self.series(start, order, digits_of).moments
 
-    def _kept_digits(self, c: sympy.Expr, m: Any) -> int:
-        """Return how many digits of M(c) are kept: 20 of what is left after narrow noise's e^{cm}.
-
-        Variances are of the size of that, or of its square where f has no slope.
-        """
-        with working_digits(self._working_digits(c, 0)):
-            distance = abs(m * mpmath.exp(-digits_of(c) * self._middle) - 1)
-            near = -math.floor(mpmath.log10(distance)) if 0 < distance < NARROW else 0
-        return 20 + 2 * near
-
-    @property
-    def _middle(self) -> Any:
-        """A value m amid the law, in digits."""
-        return mpmath.mpf(0) if self.symmetric else digits_of(self.moment(1))
-
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
         """Return the digits that survive the cancellation at small c and high orders."""
         parameters = (getattr(self, f.name) for f in dataclasses.fields(self))
@@ -399,12 +352,11 @@ class Noise(metaclass=Family):
         """Raise unless E[Zʲ e^{cZ}] exists for all j up to the order."""
         real = float(sympy.re(c))
         side = "right" if real > 0 else "left"
-        carried = self.tail_rates[real > 0]
-        if real and abs(real) >= carried:
+        if real and abs(real) >= self.mgf_radius:
             rate = f"{real:g}" if c.is_real else f"({c})"
             raise TrueupError(
                 f"e^{{{rate}q}} outgrows the noise on the {side}: under {self!r} the expectation "
-                f"exists only for rates below {carried:g} on that side",
+                f"exists only for rates below {self.mgf_radius:g}",
                 f"use a smaller rate, less noise, or bound the domain on the {side}",
             )
         if not real and self.highest_moment is not None and order > self.highest_moment:
@@ -414,11 +366,6 @@ class Noise(metaclass=Family):
     def _is_exact(self) -> bool:
         """Whether all parameters were given exactly."""
         return not any(isinstance(getattr(self, f.name), float) for f in dataclasses.fields(self))
-
-    def log_density(self, x: Floats) -> Floats:
-        """Return the logarithm of the density or mass, far beyond where that underflows."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._density(np.asarray(x, float))))
 
     @property
     def tail_power(self) -> float:
@@ -434,14 +381,15 @@ class Noise(metaclass=Family):
     def inverse(self, domain: Interval, extension: object = "optimal") -> Operator | None:
         """Return the operator that undoes the noise on a domain, None if there is none.
 
-        Families that override this can make every smooth function (or every function at all)
-        unbiased; the others go through their generating function.
+        Families with one can make every smooth function (or every function at all) unbiased; the
+        others go through their generating function.
         """
-        return None
+        return self.inverse_at(symbolic(self.unit), domain, extension)
 
     def allows_conditions(self, domain: Interval) -> bool:
         """Tell whether conditions between a statistic under this noise and others can be used."""
-        return False
+        invertible = self.inverse_at(symbolic(self.unit), domain) is not None
+        return invertible and domain.lattice <= self.lattice  # cells are read at many points
 
     # -- another scale -----------------------------------------------------------------------------
 
@@ -472,8 +420,11 @@ class Noise(metaclass=Family):
     # -- what a family states ----------------------------------------------------------------------
 
     @abstractmethod
+    def log_density(self, x: Floats) -> Floats:
+        """Return the logarithm of the density, or of the mass at integers."""
+
     def _density(self, x: Floats) -> Floats:
-        """Return the density, or the mass at integers."""
+        return np.exp(self.log_density(x))
 
     def _upper(self, x: Floats) -> Floats:
         """Return P(Z > x) for x ≥ 0."""
@@ -566,19 +517,6 @@ def _check_order(k: object, name: str) -> None:
         return
     hint = f"give {name} as an integer from 0 to {MAX_ORDER}"
     raise TrueupError(f"{name} must be the order of a moment, got {k!r}", hint)
-
-
-def _scalar(value: Any, name: str) -> sympy.Expr:
-    """Return a real or complex number as a sympy number, or refuse it."""
-    if not isinstance(value, (str, bool)):
-        try:
-            c = sympy.sympify(value, strict=True)
-        except (sympy.SympifyError, TypeError, ValueError):
-            c = sympy.nan
-        if isinstance(c, sympy.Expr) and c.is_number and c.is_finite:
-            return c
-    hint = f"give {name} as a finite real or complex number"
-    raise TrueupError(f"{name} must be a number, got {value!r}", hint)
 
 
 def _shape(size: Any) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from trueup.exact import symbolic
 from trueup.noise import deconvolution
 from trueup.noise.budget import LaplaceFamily
 from trueup.noise.elementwise import check_drawable
@@ -45,28 +44,16 @@ class Laplace(LaplaceFamily):
     many_points: ClassVar[str] = "cells"
     by_curvature: ClassVar[bool] = True
 
-    def allows_conditions(self, domain: Interval) -> bool:
-        """Tell whether the statistic is real: on integers the cells are read at many points."""
-        return not domain.lattice
-
-    def inverse(self, domain: Interval, extension: object = "optimal") -> Operator:
-        """Return f ↦ f − b²f″ inside the domain, extended beyond its bounds."""
-        return self.inverse_at(symbolic(self.scale), domain, extension)
-
     def inverse_at(
         self, scale: sympy.Expr, domain: Interval, extension: object = "optimal"
     ) -> Operator:
-        """Return the operator at another scale, a number or a symbol."""
+        """Return f ↦ f − b²f″ inside the domain, extended beyond its bounds."""
         return deconvolution.laplace(scale, domain, extension)
 
     @staticmethod
     def generating(t: Any, scale: Any) -> Any:
         """Return M(t)."""
         return 1 / (1 - (t * scale) * (t * scale))
-
-    def _density(self, x: Floats) -> Floats:
-        b = float(self.scale)
-        return np.exp(-np.abs(x) / b) / 2 / b
 
     def log_density(self, x: Floats) -> Floats:
         """Return −|x|/b − log 2b."""
@@ -103,18 +90,10 @@ class DiscreteLaplace(LaplaceFamily):
     lattice: ClassVar[bool] = True
     counts: ClassVar[bool] = True
 
-    def allows_conditions(self, domain: Interval) -> bool:
-        """Tell that conditions between statistics can be used."""
-        return True
-
-    def inverse(self, domain: Interval, extension: object = "optimal") -> Operator:
-        """Return f ↦ f − λ·(second difference of f) inside the domain, constant beyond."""
-        return self.inverse_at(symbolic(self.scale), domain)
-
     def inverse_at(
         self, scale: sympy.Expr, domain: Interval, extension: object = "optimal"
     ) -> Operator:
-        """Return the operator at another scale, a number or a symbol."""
+        """Return f ↦ f − λ·(second difference of f) inside the domain, constant beyond."""
         return deconvolution.discrete_laplace(scale, domain)
 
     @staticmethod
@@ -123,10 +102,6 @@ class DiscreteLaplace(LaplaceFamily):
         rate = 1 / scale
         square = expm1(-rate) * expm1(-rate)
         return square / (expm1(t - rate) * expm1(-t - rate))
-
-    def _density(self, x: Floats) -> Floats:
-        b = float(self.scale)
-        return math.tanh(0.5 / b) * np.exp(-np.abs(x) / b)
 
     def log_density(self, x: Floats) -> Floats:
         """Return −|k|/b + log((1 − α)/(1 + α))."""
@@ -193,11 +168,6 @@ class RoundedLaplace(LaplaceFamily):
         rate = 1 / scale
         sides = 1 / expm1(rate - t) + 1 / expm1(rate + t)
         return sides * (expm1(rate) * exp(-rate / 2) / 2) - expm1(-rate / 2)
-
-    def _density(self, x: Floats) -> Floats:
-        b = float(self.scale)
-        tails = -0.5 * math.expm1(-1 / b) * np.exp(-np.maximum(np.abs(x) - 0.5, 0.0) / b)
-        return np.where(x == 0, -math.expm1(-0.5 / b), tails)
 
     def log_density(self, x: Floats) -> Floats:
         """Return log(½(1 − s²)) − (|k| − ½)/b, and log(1 − s) at 0."""

@@ -160,11 +160,14 @@ class Mass(Noise):
     def __setstate__(self, masses: tuple[tuple[int, Exact], ...]) -> None:
         object.__setattr__(self, "masses", masses)
 
-    def _density(self, x: Floats) -> Floats:
+    def log_density(self, x: Floats) -> Floats:
+        """Return the logarithms of the masses, −∞ beside them."""
         first, masses, _ = self._table
         padded = np.concatenate([[0.0], masses, [0.0, np.nan]])
         index = np.clip(np.nan_to_num(np.floor(x) - first + 1), 0, len(masses) + 1)
-        return np.asarray(padded[np.where(np.isnan(x), len(masses) + 2, index).astype(np.intp)])
+        with np.errstate(divide="ignore"):
+            found = np.log(padded[np.where(np.isnan(x), len(masses) + 2, index).astype(np.intp)])
+        return np.asarray(found)
 
     def _cdf(self, x: Floats) -> Floats:
         first, masses, below = self._table

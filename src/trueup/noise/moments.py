@@ -78,7 +78,8 @@ class Moments(Noise):
             f"only {len(self.values)} moments of the noise are known, not {what}", hint
         )
 
-    def _density(self, x: Floats) -> Floats:
+    def log_density(self, x: Floats) -> NoReturn:
+        """Refuse: the density is not known."""
         self._refuse("its density")
 
     def _cdf(self, x: Floats) -> Floats:

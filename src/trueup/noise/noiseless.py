@@ -42,8 +42,9 @@ class Noiseless(Noise):
         """Return M(t) = 1."""
         return 1 + t * 0
 
-    def _density(self, x: Floats) -> Floats:
-        return np.where(x == 0, np.inf, 0.0)
+    def log_density(self, x: Floats) -> Floats:
+        """Return ∞ at 0, −∞ elsewhere."""
+        return np.where(x == 0, np.inf, -np.inf)
 
     def _cdf(self, x: Floats) -> Floats:
         return np.where(x < 0, 0.0, 1.0)

@@ -106,11 +106,12 @@ class Staircase(Noise):
         r = math.exp(-epsilon)
         return epsilon, delta, gamma, r, gamma + r * (1 - gamma)
 
-    def _density(self, x: Floats) -> Floats:
+    def log_density(self, x: Floats) -> Floats:
+        """Return log a − ε·(the number of steps passed)."""
         epsilon, delta, gamma, _, total = self._shape()
         step, within = _split(np.abs(x) / delta)
-        top = -math.expm1(-epsilon) / (2 * delta * total)
-        return top * np.exp(-epsilon * (step + (within >= gamma)))
+        top = math.log(-math.expm1(-epsilon) / (2 * delta * total))
+        return np.asarray(top - epsilon * (step + (within >= gamma)))
 
     def _upper(self, x: Floats) -> Floats:
         """Return ½ rᵏ (r + (1−r) P(V > v)) at x = Δ(k + v)."""

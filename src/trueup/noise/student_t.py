@@ -96,11 +96,12 @@ class StudentT(Noise):
             [weight * step**j * _bessel_sum(nu / 2, t, y) for j, t in enumerate(terms)]
         )
 
-    def _density(self, x: Floats) -> Floats:
+    def log_density(self, x: Floats) -> Floats:
+        """Return −(ν+1)/2·log(1 + x²/(νs²)) − log(√ν s B(ν/2, ½))."""
         nu, s = float(self.df), float(self.scale)
         z = np.abs(x) / s / math.sqrt(nu)
         depth = np.where(z < 1, np.log1p(z**2) / 2, np.log(np.hypot(1.0, z)))
-        return np.exp(-(nu + 1) * depth) / (math.sqrt(nu) * s * _beta(nu))
+        return np.asarray(-(nu + 1) * depth - math.log(math.sqrt(nu) * s * _beta(nu)))
 
     def _upper(self, x: Floats) -> Floats:
         """Return scipy's tail, and P(Z > s√ν z) = z^{−ν} / (ν B(ν/2, ½)) for very large z."""

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from fractions import Fraction
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import mpmath
 import numpy as np
@@ -38,14 +38,11 @@ MAX_PARTS = 64
 HALVINGS = 100
 """Of a bracket of a few scales: beyond the last digit of a double."""
 
-LOOKED_AT = (0, 0.1, 0.3, 1, 3, 10, 30)
-"""Where the size of the terms is compared with their sum, in units of the largest scale."""
-
 ROUNDING = 1e-15
 """What log ½ and the logarithm of the tail at 0 may differ by."""
 
 MILD = 1e4
-"""Terms that exceed their sum by no more are added in doubles: 12 digits are left."""
+"""Terms of a density that exceed it by no more are added in doubles: 12 digits are left."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -54,7 +51,7 @@ class SumNoise(Noise):
 
     Sums of Laplace noises have a closed density (:class:`LaplaceSum`), sums on the integers a
     table of masses (:class:`~.mass.Mass`). Other sums are known by their moments and generating
-    function.
+    function. Laplace noises whose scales differ by less than 1e-6 count as equal.
 
     Examples
     --------
@@ -87,27 +84,20 @@ class SumNoise(Noise):
 
     def inverse(self, domain: Interval, extension: object = "optimal") -> Operator | None:
         """Return Π(1 − bᵢ²D²) inside the domain, least-norm beyond, for a sum of Laplace noises."""
-        scales = self._scales
-        if scales is None:
+        if self._scales is None:
             return None
-        return deconvolution.laplace_sum([symbolic(b) for b in alike(scales)], domain)
+        return deconvolution.laplace_sum([symbolic(b) for b in self._scales], domain)
 
     @property
     def _scales(self) -> list[Exact] | None:
-        """The scales, if all summands are Laplace."""
+        """The scales, equal where they count as equal, if all summands are Laplace."""
         scales = [p.scale for p in self.parts if isinstance(p, Laplace)]
-        return scales if len(scales) == len(self.parts) else None
+        return alike(scales) if len(scales) == len(self.parts) else None
 
     @property
     def mgf_radius(self) -> float:
         """The smallest of the summands'."""
         return min(part.mgf_radius for part in self.parts)
-
-    @property
-    def tail_rates(self) -> tuple[float, float]:
-        """The smallest of the summands', on each side."""
-        left, right = zip(*(part.tail_rates for part in self.parts), strict=True)
-        return min(left), min(right)
 
     @property
     def tail_power(self) -> float:
@@ -160,10 +150,6 @@ class SumNoise(Noise):
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
         return sum(part._working_digits(c, order) for part in self.parts)
 
-    @property
-    def _middle(self) -> Any:
-        return sum(part._middle for part in self.parts)
-
     # -- the law of a sum of Laplace noises, or of noises on the integers -----------------------
 
     @cached_property
@@ -180,14 +166,9 @@ class SumNoise(Noise):
             )
         return LaplaceSum(self._scales)
 
-    def _density(self, x: Floats) -> Floats:
-        return self._table._density(x) if self.lattice else np.exp(self.log_density(x))
-
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density, far beyond where that underflows."""
-        if self.lattice:
-            return self._table.log_density(x)
-        return self._law.log(np.abs(x), 0)
+        return self._table.log_density(x) if self.lattice else self._law.log(np.abs(x), 0)
 
     def _cdf(self, x: Floats) -> Floats:
         return self._table._cdf(x) if self.lattice else super()._cdf(x)
@@ -251,35 +232,35 @@ class LaplaceSum:
     polynomial for equal scales. Near rates cancel; then the terms are summed with more digits.
     """
 
-    def __init__(self, scales: list[Exact]) -> None:
+    def __init__(self, scales: Sequence[Exact]) -> None:
         self._counts = Counter(scales)
-        self._digits = 40 + 34 * len(scales)  # scales may differ in their last digit
-        self._terms: dict[int, _Terms] = {}
+        self._found: dict[int, list[tuple[Any, list[Any]]]] = {}
+        self._digits = 40 + 14 * len(scales)  # two scales differ by 1e-6 at least, or not at all
 
     def log(self, x: Floats, power: int) -> Floats:
         """Return the logarithm of the density (power 0) or of P(Z > x) (power 1) at x ≥ 0."""
-        if power not in self._terms:
-            self._terms[power] = self._found(power)
-        terms, x = self._terms[power], np.asarray(x, float)
-        slowest = terms.rates[0]
+        terms, x = self._terms(power), np.asarray(x, float)
+        slowest, *rates = (float(r) for r, _ in terms)
+        total, most = np.zeros_like(x), np.zeros_like(x)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            if terms.plain:
-                decays = (np.exp(-(rate - slowest) * x) for rate in terms.rates)
-                total = sum(np.polyval(p, x) * d for p, d in zip(terms.plain, decays, strict=True))
-            else:
-                total = np.vectorize(self._exactly, otypes=[float])(x, power)
-            found = np.log(np.maximum(total, 0.0)) - slowest * x
+            for rate, (_, polynomial) in zip((slowest, *rates), terms, strict=True):
+                row, decay = np.array(polynomial, float), np.exp(-(rate - slowest) * x)
+                total += np.polyval(row, x) * decay
+                most += np.polyval(np.abs(row), x) * decay
+            cancelled = np.isfinite(x) & ~(most <= MILD * total)
+            total[cancelled] = [self._exactly(v, power) for v in x[cancelled]]
+            found = np.log(total) - slowest * x
         return np.where(x == np.inf, -np.inf, found)
 
-    def _found(self, power: int) -> _Terms:
-        """Return the rates, the slowest first, with their polynomials."""
-        with working_digits(self._digits):
-            scales = sorted(self._counts, reverse=True)
-            rates = [1 / digits_of(b) for b in scales]
-            exact = [self._polynomial(b, power) for b in scales]
-            mild = all(_is_mild(rates, exact, x / rates[0]) for x in LOOKED_AT)
-            plain = [[float(c) for c in p] for p in exact] if mild else []
-        return _Terms([float(r) for r in rates], plain, rates, exact)
+    def _terms(self, power: int) -> list[tuple[Any, list[Any]]]:
+        """Return the rates, the slowest first, with their polynomials, in digits."""
+        if power not in self._found:
+            with working_digits(self._digits):
+                scales = sorted(self._counts, reverse=True)
+                self._found[power] = [
+                    (1 / digits_of(b), self._polynomial(b, power)) for b in scales
+                ]
+        return self._found[power]
 
     def _polynomial(self, scale: Exact, power: int) -> list[Any]:
         """Return −e^{rx}·Res e^{−tx} M(t)/t^power at r = 1/scale, the highest power of x first."""
@@ -296,32 +277,7 @@ class LaplaceSum:
 
     def _exactly(self, x: float, power: int) -> float:
         """Return Σ e^{−(r − r₁)x} Pᵣ(x) with digits to spare."""
-        if not math.isfinite(x):
-            return math.nan
-        terms = self._terms[power]
+        terms = self._terms(power)
         with working_digits(self._digits):
-            parts = (
-                mpmath.polyval(p, x) * mpmath.exp((terms.exact_rates[0] - r) * x)
-                for r, p in zip(terms.exact_rates, terms.exact, strict=True)
-            )
+            parts = (mpmath.polyval(p, x) * mpmath.exp((terms[0][0] - r) * x) for r, p in terms)
             return float(mpmath.fsum(parts))
-
-
-def _is_mild(rates: list[Any], polynomials: list[list[Any]], x: Any) -> bool:
-    """Whether the terms at x can be added in doubles."""
-    decays = [mpmath.exp((rates[0] - r) * x) for r in rates]
-    sizes = [[abs(c) for c in p] for p in polynomials]
-    total, most = (
-        mpmath.fsum(mpmath.polyval(p, x) * d for p, d in zip(rows, decays, strict=True))
-        for rows in (polynomials, sizes)
-    )
-    return bool(most <= MILD * abs(total))
-
-
-class _Terms(NamedTuple):
-    """Rates and polynomials in doubles, which are empty where those would cancel, and in digits."""
-
-    rates: list[float]
-    plain: list[list[float]]
-    exact_rates: list[Any]
-    exact: list[list[Any]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -55,9 +56,11 @@ class Uniform(Noise):
         """Return M(t)."""
         return exp(-(t * width) / 2) * mean_exp(t * width)
 
-    def _density(self, x: Floats) -> Floats:
+    def log_density(self, x: Floats) -> Floats:
+        """Return −log w inside, −∞ outside."""
         width = float(self.width)
-        return np.where(np.isnan(x), x, np.where(np.abs(x) <= width / 2, 1 / width, 0.0))
+        inside = np.where(np.abs(x) <= width / 2, -math.log(width), -np.inf)
+        return np.where(np.isnan(x), x, inside)
 
     def _upper(self, x: Floats) -> Floats:
         width = float(self.width)

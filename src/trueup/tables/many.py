@@ -60,7 +60,7 @@ def limit(noise: Noise) -> float:
     >>> limit(Laplace(3)), limit(Gaussian(2))
     (0.15, inf)
     """
-    return SHARE * min(noise.tail_rates)
+    return SHARE * noise.mgf_radius
 
 
 def check_generating(noise: Noise) -> None:
@@ -71,7 +71,7 @@ def check_generating(noise: Noise) -> None:
     >>> from trueup.noise import Laplace
     >>> check_generating(Laplace(1))
     """
-    if not min(noise.tail_rates) > 0:
+    if not noise.mgf_radius > 0:
         raise TrueupError(
             f"{noise!r} has no generating function, and sums of many of them no inverse",
             "debias the cells one by one, or use noise with lighter tails",
