@@ -11,16 +11,20 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import mpmath
 import numpy as np
+import scipy
 
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number
 from trueup.noise.base import Noise, positive
 from trueup.noise.series import working_digits
 from trueup.noise.theta import SMOOTH, edge_weight, theta
+
+if TYPE_CHECKING:
+    from trueup.noise.elementwise import Floats
 
 Solver = Callable[[float, float, float], float]
 """(ε, δ, Δ) ↦ σ."""
@@ -65,6 +69,9 @@ class LaplaceFamily(ScaleFamily):
         """1/b."""
         return 1 / float(self.scale)
 
+    def _upper_quantile(self, q: Floats) -> Floats:
+        return -np.log(2 * q) * float(self.scale)
+
 
 class GaussianFamily(ScaleFamily):
     """Laws with the tails of Gaussian noise."""
@@ -106,6 +113,9 @@ class GaussianFamily(ScaleFamily):
         RoundedGaussian(2)
         """
         return cls(gaussian_scale(cls.solver, rho, epsilon, delta, cls._shift(sensitivity)))
+
+    def _upper_quantile(self, q: Floats) -> Floats:
+        return -np.asarray(scipy.special.ndtri(q)) * float(self.scale)
 
 
 # -- scales from budgets ---------------------------------------------------------------------------

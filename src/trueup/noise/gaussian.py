@@ -54,9 +54,6 @@ class Gaussian(GaussianFamily):
     def _upper(self, x: Floats) -> Floats:
         return np.asarray(scipy.special.ndtr(-x / float(self.scale)))
 
-    def _upper_quantile(self, q: Floats) -> Floats:
-        return -np.asarray(scipy.special.ndtri(q)) * float(self.scale)
-
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return np.asarray(rng.normal(scale=float(self.scale), size=shape))
 
@@ -101,9 +98,6 @@ class DiscreteGaussian(GaussianFamily):
     def _upper(self, x: Floats) -> Floats:
         sigma = float(self.scale)
         return tail_sum(x + 1, sigma) / theta(sigma)
-
-    def _upper_quantile(self, q: Floats) -> Floats:
-        return -np.asarray(scipy.special.ndtri(q)) * float(self.scale)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         """Return accepted discrete Laplace draws (Canonne, Kamath, Steinke, Algorithm 3)."""
@@ -170,9 +164,6 @@ class RoundedGaussian(GaussianFamily):
 
     def _upper(self, x: Floats) -> Floats:
         return np.asarray(scipy.special.ndtr(-(x + 0.5) / float(self.scale)))
-
-    def _upper_quantile(self, q: Floats) -> Floats:
-        return -np.asarray(scipy.special.ndtri(q)) * float(self.scale)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         check_drawable(self.scale)

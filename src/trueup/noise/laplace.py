@@ -63,9 +63,6 @@ class Laplace(LaplaceFamily):
     def _upper(self, x: Floats) -> Floats:
         return np.exp(-x / float(self.scale)) / 2
 
-    def _upper_quantile(self, q: Floats) -> Floats:
-        return -np.log(2 * q) * float(self.scale)
-
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return np.asarray(rng.laplace(scale=float(self.scale), size=shape))
 
@@ -111,10 +108,6 @@ class DiscreteLaplace(LaplaceFamily):
     def _upper(self, x: Floats) -> Floats:
         b = float(self.scale)
         return np.exp(-(x + 1) / b) / (1 + math.exp(-1 / b))
-
-    def _upper_quantile(self, q: Floats) -> Floats:
-        b = float(self.scale)
-        return -b * np.log(q * (1 + math.exp(-1 / b))) - 0.5
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         """Return differences of two geometric draws."""
@@ -177,9 +170,6 @@ class RoundedLaplace(LaplaceFamily):
 
     def _upper(self, x: Floats) -> Floats:
         return np.exp(-(x + 0.5) / float(self.scale)) / 2
-
-    def _upper_quantile(self, q: Floats) -> Floats:
-        return -np.log(2 * q) * float(self.scale)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         check_drawable(self.scale)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -21,7 +22,7 @@ CHECKED = 40
 """So many moments are checked against each other."""
 
 TOLERANCE = 1e-9
-"""Rounding allowed in the eigenvalues of a Hankel matrix of floats, scaled to unit diagonal."""
+"""Rounding allowed in the eigenvalues of a Hankel matrix, scaled to unit diagonal."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -29,7 +30,7 @@ class Moments(Noise):
     """State only the raw moments E Z, E Z², … of the noise.
 
     Numbers are moments of some law if and only if the Hankel matrix (m_{i+j}) is positive
-    semidefinite, m₀ = 1; others are refused.
+    semidefinite, m₀ = 1; others are refused, up to rounding.
 
     Parameters
     ----------
@@ -107,40 +108,14 @@ def _read(values: object) -> tuple[Exact, ...]:
 
 
 def _check_hankel(moments: tuple[Exact, ...]) -> None:
-    """Raise unless (m_{i+j}) is positive semidefinite, up to rounding if there are floats."""
+    """Raise unless (m_{i+j}), scaled to unit diagonal, has no clearly negative eigenvalue."""
     known = (1, *moments[:CHECKED])
     rows = (len(known) + 1) // 2
-    hankel = [[known[i + j] for j in range(rows)] for i in range(rows)]
-    if min(known[::2]) <= 0:
-        possible = not any(moments)
-    elif any(isinstance(m, float) for m in known):
-        possible = _nearly_semidefinite(hankel)
-    else:
-        possible = _extendable(sympy.Matrix(hankel), known)
-    if possible:
-        return
-    hint = "raw moments satisfy m2 >= m1**2 and so on: check that they are not central moments"
-    raise TrueupError(f"no distribution has the moments {list(moments)!r}", hint)
-
-
-def _nearly_semidefinite(hankel: list[list[Exact]]) -> bool:
-    """Return whether the matrix, scaled to unit diagonal, has no clearly negative eigenvalue."""
-    matrix = np.array(hankel, dtype=float)
-    unit = np.sqrt(np.diag(matrix))
-    return bool(np.linalg.eigvalsh(matrix / unit / unit[:, None]).min() > -TOLERANCE)
-
-
-def _extendable(hankel: sympy.Matrix, known: tuple[Exact, ...]) -> bool:
-    """Return whether the matrix is semidefinite, and flat where it is singular.
-
-    A singular matrix means finitely many atoms; they fix all further moments.
-    """
-    if not hankel.is_positive_semidefinite:
-        return False
-    rows = hankel.rows
-    rank = hankel.rank()
-    if rank == rows:
-        return True
-    flat = rank == hankel[:-1, :-1].rank()
-    top = sympy.Matrix(known[rows:])
-    return bool(flat and (top.rows < rows or hankel.row_join(top).rank() == rank))
+    possible = not any(moments)
+    if min(known[::2]) > 0:
+        unit = [math.sqrt(m) for m in known[: 2 * rows : 2]]
+        hankel = [[known[i + j] / unit[i] / unit[j] for j in range(rows)] for i in range(rows)]
+        possible = bool(np.linalg.eigvalsh(hankel).min() > -TOLERANCE)
+    if not possible:
+        hint = "raw moments satisfy m2 >= m1**2 and so on: check that they are not central moments"
+        raise TrueupError(f"no distribution has the moments {list(moments)!r}", hint)

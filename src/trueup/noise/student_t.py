@@ -78,23 +78,23 @@ class StudentT(Noise):
         return exact if self._is_exact else [float(m) if m else 0 for m in exact]
 
     def series(self, c: Any, order: int, number: Callable[[Any], Any], scale: Any = None) -> Series:
-        """Return the series of the characteristic function at c = iu, in mpmath numbers.
-
-        With Gₘ(y) = yᵐ K_m(y) and Gₘ' = −y G_{m−1}, every derivative is Σ coefficient yᵃ Gₘ(y).
-        """
+        """Return the series of the characteristic function at c = iu, in mpmath numbers."""
         if number is not digits_of:
             raise TrueupError(f"{self!r} has no generating function", "use lighter noise")
         if c == 0:
             return Series.of_moments([number(m) for m in self._moments(order)])
         nu, u = number(self.df), mpmath.im(c)
-        unit = number(self.scale) * mpmath.sqrt(nu)
-        y = unit * abs(u)
-        weight = 2 ** (1 - nu / 2) / mpmath.gamma(nu / 2)
-        step = unit * (-1 if u < 0 else 1) * mpmath.mpc(0, -1)
-        terms = _derivatives(order)
-        return Series.of_moments(
-            [weight * step**j * _bessel_sum(nu / 2, t, y) for j, t in enumerate(terms)]
+        unit, weight = (
+            number(self.scale) * mpmath.sqrt(nu),
+            2 ** (1 - nu / 2) / mpmath.gamma(nu / 2),
         )
+
+        def real(u: Any) -> Any:
+            return weight * (unit * u) ** (nu / 2) * mpmath.besselk(nu / 2, unit * u)
+
+        turn = mpmath.mpc(0, -mpmath.sign(u))  # d/dc = −i d/du
+        row = mpmath.taylor(real, abs(u), order)
+        return Series([a * turn**j for j, a in enumerate(row)])
 
     def log_density(self, x: Floats) -> Floats:
         """Return −(ν+1)/2·log(1 + x²/(νs²)) − log(√ν s B(ν/2, ½))."""
@@ -123,25 +123,3 @@ class StudentT(Noise):
 def _beta(nu: float) -> float:
     """Return B(ν/2, ½)."""
     return float(scipy.special.beta(nu / 2, 0.5))
-
-
-def _derivatives(order: int) -> list[dict[tuple[int, int], int]]:
-    """Return, for j = 0..order, d^j/dy^j G_μ as {(a, d): coefficient} of yᵃ G_{μ−d}."""
-    terms, result = {(0, 0): 1}, []
-    for _ in range(order + 1):
-        result.append(terms)
-        derived: dict[tuple[int, int], int] = {}
-        for (a, d), coefficient in terms.items():
-            derived[a + 1, d + 1] = derived.get((a + 1, d + 1), 0) - coefficient
-            if a:
-                derived[a - 1, d] = derived.get((a - 1, d), 0) + a * coefficient
-        terms = derived
-    return result
-
-
-def _bessel_sum(mu: Any, terms: dict[tuple[int, int], int], y: Any) -> Any:
-    """Return Σ coefficient · yᵃ · y^{μ−d} K_{μ−d}(y)."""
-    return sum(
-        coefficient * y ** (a + mu - d) * mpmath.besselk(mu - d, y)
-        for (a, d), coefficient in terms.items()
-    )
