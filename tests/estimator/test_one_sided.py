@@ -105,7 +105,7 @@ def test_exponentials_are_refused_under_laws_of_scipy(case: Case) -> None:
     ],
 )
 def test_the_bias_of_the_plug_in(case: Case, formula: str, phi: Callable[[Any], Any]) -> None:
-    if case.left < 3:
+    if math.isinf(case.law.support()[0]):  # how fast a law of scipy falls is not known
         assert formula == "log(1+q**2)" or math.isnan(
             tu.plugin_bias(formula, tu.Noise.from_scipy(case.law))(0.7)
         )

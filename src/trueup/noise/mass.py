@@ -9,13 +9,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import mpmath
 import numpy as np
 
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number
 from trueup.noise.base import Noise
-from trueup.noise.series import Series, digits_of, exp
+from trueup.noise.series import exp
 
 if TYPE_CHECKING:
     import sympy
@@ -29,8 +28,6 @@ NEGLIGIBLE = 1e-20
 """Masses below this, beyond all larger ones, are left out of a table made from another noise."""
 
 MAX_MASSES = 2**20
-FEW = 32
-"""Exact tables up to this length have exact generating functions."""
 
 _HINT = "give {integer: probability}, e.g. {-1: 0.25, 0: 0.5, 1: 0.25}"
 
@@ -107,18 +104,10 @@ class Mass(Noise):
 
     def _moments(self, order: int) -> list[Exact]:
         values = [[j**k * Fraction(p) for j, p in self.masses] for k in range(order + 1)]
-        if self._is_rational:
+        if not any(isinstance(p, float) for _, p in self.masses):
             return [sum(row, Fraction(0)) for row in values]
         sums = [math.fsum(map(float, row)) for row in values]
         return [0 if k % 2 and self.symmetric else m for k, m in enumerate(sums)]
-
-    @property
-    def _is_rational(self) -> bool:
-        return not any(isinstance(p, float) for _, p in self.masses)
-
-    @property
-    def _is_exact(self) -> bool:
-        return self._is_rational and len(self.masses) <= FEW
 
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
         rest = float(self._sum - max(Fraction(p) for _, p in self.masses))
@@ -130,19 +119,10 @@ class Mass(Noise):
         """The sum of the masses: 1, but for the last digit of floats."""
         return sum((Fraction(p) for _, p in self.masses), Fraction(0))
 
-    @property
-    def rational(self) -> bool:  # type: ignore[override]
-        """Whether it is a short table of fractions."""
-        return self._is_exact
-
-    def series(self, c: Any, order: int, number: Callable[[Any], Any], scale: Any = None) -> Series:
-        """Return Σ e^{ck} P(Z = k) kʲ/j!."""
-        terms = [(k, number(Fraction(p) / self._sum) * exp(c * k)) for k, p in self.masses]
-        add = mpmath.fsum if number is digits_of else sum
-        return Series.of_moments([add([k**j * p for k, p in terms]) for j in range(order + 1)])
-
     def _generating(self, number: Callable[[Any], Any], scale: Any = None) -> Callable[[Any], Any]:
-        return lambda t: self.series(t, 0, number).coefficients[0]
+        """Return t ↦ Σ e^{tk} P(Z = k)."""
+        terms = [(k, number(Fraction(p) / self._sum)) for k, p in self.masses]
+        return lambda t: sum(exp(t * k) * p for k, p in terms)
 
     @cached_property
     def _table(self) -> tuple[int, Floats, Floats]:
@@ -153,12 +133,6 @@ class Mass(Noise):
             masses[k - first] = float(p)
         above = np.cumsum(masses[:0:-1])[::-1]
         return first, masses, np.where(above < 0.5, 1 - above, np.cumsum(masses)[:-1])
-
-    def __getstate__(self) -> tuple[tuple[int, Exact], ...]:
-        return self.masses
-
-    def __setstate__(self, masses: tuple[tuple[int, Exact], ...]) -> None:
-        object.__setattr__(self, "masses", masses)
 
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithms of the masses, −∞ beside them."""

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import sympy
-    from numpy.typing import ArrayLike, NDArray
 
     from trueup.domain import Interval
     from trueup.exact import Exact
@@ -125,14 +124,10 @@ class SumNoise(Noise):
         ).moments
         return total if exact else [float(m) if m else 0 for m in total]
 
-    def series(self, c: Any, order: int, number: Callable[[Any], Any], scale: Any = None) -> Series:
-        """Return Π Mᵢ(c + t)."""
-        factors = [part.series(c, order, number) for part in self.parts]
-        return math.prod(factors[1:], start=factors[0])
-
-    def characteristic(self, t: ArrayLike) -> NDArray[np.complex128]:
-        """Return the product of the summands'."""
-        return np.asarray(math.prod(part.characteristic(t) for part in self.parts))
+    def _generating(self, number: Callable[[Any], Any], scale: Any = None) -> Callable[[Any], Any]:
+        """Return t ↦ Π Mᵢ(t)."""
+        factors = [part._generating(number) for part in self.parts]
+        return lambda t: math.prod(factor(t) for factor in factors)
 
     def _check_strip(self, c: sympy.Expr, order: int) -> None:
         for part in self.parts:
