@@ -126,8 +126,8 @@ class PluginBias:
 
 def _carried(f: sympy.Expr, s: Statistic) -> bool:
     """Whether the tails of the noise carry the growth of f."""
-    highest = s.noise.highest_moment
-    for direction, rate in ((-1, s.noise.mgf_radius), (1, s.noise.mgf_radius)):
+    highest, rate = s.noise.highest_moment, s.noise.mgf_radius
+    for direction in (-1, 1):
         if math.isfinite(s.noise.quantile(float(direction > 0))):  # the noise ends
             continue
         size = growth(f, s.symbol, direction)
