@@ -97,7 +97,10 @@ class Intervals:
         free = {s.symbol for s in self.statistics if has_unit(s.noise) and not several}
         factors = {q: v for q, v in scales.items() if q in free}
         others = {q: v[rows] for q, v in scales.items() if q not in free}
-        levels = np.stack([*others.values(), np.zeros(len(rows))], axis=1)
+        if not others:
+            yield rows, self.statistics, factors
+            return
+        levels = np.stack([*others.values()], axis=1)
         distinct, which = np.unique(levels, axis=0, return_inverse=True)
         if len(distinct) > MOST_LEVELS:
             raise TrueupError(
@@ -107,7 +110,7 @@ class Intervals:
             )
         for i, level in enumerate(distinct.tolist()):
             own = {s.symbol: s.noise for s in self.statistics}
-            own |= {q: own[q].at_scale(x) for q, x in zip(others, level, strict=False)}
+            own |= {q: own[q].at_scale(x) for q, x in zip(others, level, strict=True)}
             at_level = [dataclasses.replace(s, noise=own[s.symbol]) for s in self.statistics]
             yield rows[which.ravel() == i], at_level, factors
 

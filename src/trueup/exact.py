@@ -30,15 +30,16 @@ def number(value: object, name: str, *, positive: bool = False, infinite: bool =
     >>> number(2.0, "scale"), number(Fraction(4, 6), "scale"), number(0.1, "scale")
     (2, Fraction(2, 3), 0.1)
     """
-    exact = None if _is_beyond(value) else _read(value)
     hint = (
         f"give {name} as a {'positive ' if positive else ''}number, e.g. 2, 0.5 or Fraction(1, 3)"
     )
-    if _is_beyond(value) or (exact is not None and _is_beyond(exact)):
+    try:
+        exact = _read(value)
+    except OverflowError:
         raise TrueupError(
             f"{name} is beyond double precision, or has too many digits: {_start(value)}",
             f"give {name} with at most 1,000 digits, in size between 1e-300 and 1e300",
-        )
+        ) from None
     if exact is None:
         raise TrueupError(f"{name} must be a number, got {value!r}", hint)
     if isinstance(exact, float) and (math.isnan(exact) or (math.isinf(exact) and not infinite)):
@@ -76,48 +77,37 @@ def _start(value: object) -> str:
     return shown if len(shown) <= 40 else f"{shown[:40]}…"
 
 
-def _is_beyond(value: object) -> bool:
-    """Whether an exact number has more digits than anybody needs, or is beyond all doubles."""
-    if isinstance(value, bool) or not isinstance(value, (Rational, Decimal)):
-        return False
-    if isinstance(value, Decimal):
-        long = value.is_finite() and len(value.as_tuple().digits) > _BITS // 4
-        return long or (bool(value) and value.is_finite() and abs(value.adjusted()) > _DECADES)
-    top, bottom = int(value.numerator), int(value.denominator)
-    if max(top.bit_length(), bottom.bit_length()) > _BITS:
-        return True
-    return abs(top) > _LARGEST * bottom or (top != 0 and float(Fraction(top, bottom)) == 0)
-
-
 def _read(value: object) -> Exact | None:
     """Return the exact form of a number of any kind, None for anything else."""
-    if isinstance(value, bool):
+    exact = _fraction(value)
+    if exact is not None:
+        return exact.numerator if exact.denominator == 1 else exact
+    if isinstance(value, bool) or not isinstance(value, (Real, Decimal, sympy.Expr)):
         return None
-    if isinstance(value, sympy.Expr):
-        return (
-            _whole(Fraction(int(value.p), int(value.q)))
-            if value.is_Rational
-            else _read_float(value)
-        )
-    if isinstance(value, Decimal) and value.is_finite():
-        return _whole(Fraction(value))
-    if isinstance(value, Rational):
-        return _whole(Fraction(int(value.numerator), int(value.denominator)))
-    if isinstance(value, (Real, Decimal)):
-        return _read_float(value)
-    return None
-
-
-def _read_float(value: object) -> Exact | None:
     try:
-        real = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+        real = float(value)
+    except (TypeError, ValueError):
         return None
-    return int(real) if math.isfinite(real) and real.is_integer() and abs(real) < 2**53 else real
+    return int(real) if real.is_integer() and abs(real) < 2**53 else real
 
 
-def _whole(value: Fraction) -> Exact:
-    return value.numerator if value.denominator == 1 else value
+def _fraction(value: object) -> Fraction | None:
+    """Return an exact number, None for others; overflow where no double comes near it."""
+    if isinstance(value, sympy.Rational):
+        value = Fraction(int(value.p), int(value.q))
+    if isinstance(value, Decimal) and value.is_finite():
+        size = abs(value.adjusted()) if value else 0
+        if size > _DECADES or len(value.as_tuple().digits) > _BITS // 4:
+            raise OverflowError
+        found = Fraction(value)
+    elif isinstance(value, Rational) and not isinstance(value, bool):
+        found = Fraction(int(value.numerator), int(value.denominator))
+    else:
+        return None
+    bits = max(found.numerator.bit_length(), found.denominator.bit_length())
+    if bits > _BITS or abs(found) > _LARGEST or (found and not float(found)):
+        raise OverflowError
+    return found
 
 
 def symbolic(value: Exact) -> sympy.Expr:

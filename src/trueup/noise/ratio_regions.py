@@ -96,6 +96,7 @@ def region(first: Noise, second: Noise, tail: float) -> Floats:
     return np.asarray(middles + corners * units)
 
 
+@lru_cache(maxsize=1024)
 def reach(noise: Noise, tail: float) -> tuple[float, float]:
     """Return ends that Z is beyond with probability ``tail`` at most, on each side.
 
