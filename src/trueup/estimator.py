@@ -225,7 +225,7 @@ class Estimator:
         (0.0715, 0.4979)
         >>> mean = unbiased("s/n", {"s": Laplace(2), "n": Laplace(2)}, {"n": (1, None)})
         >>> [round(end, 2) for end in mean.interval(s=51.7, n=20.0)]
-        [1.94, 3.76]
+        [1.93, 3.77]
         """
         if not (isinstance(level, NUMBER) and 0 < level < 1):
             raise TrueupError(f"level must lie between 0 and 1, got {level!r}", "e.g. 0.95")

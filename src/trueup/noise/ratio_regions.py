@@ -76,7 +76,7 @@ def region(first: Noise, second: Noise, tail: float) -> Floats:
     >>> from trueup.noise.gaussian import Gaussian
     >>> corners = region(Gaussian(1), Gaussian(2), 0.025)
     >>> corners.shape, (corners.max(axis=0) / [1, 2]).round(2)
-    ((48, 2), array([1.98, 1.98]))
+    ((48, 2), array([1.96, 1.96]))
     """
     ends = np.array([reach(noise, tail) for noise in (first, second)])
     middles = np.array([float(noise.quantile(0.5)) for noise in (first, second)])
