@@ -10,7 +10,7 @@ import depth
 import trueup as tu
 
 
-@pytest.mark.parametrize("b", [1.0, 30.0, 1e4, 1e6, 1e9])
+@pytest.mark.parametrize("b", [1.0, 30.0, 1e3])
 @pytest.mark.parametrize("times", [3, 10, 100])
 def test_wide_integer_noise_keeps_its_digits(b: float, times: int) -> None:
     est = tu.unbiased("1/n", tu.DiscreteLaplace(b), (1, None))
@@ -21,13 +21,14 @@ def test_wide_integer_noise_keeps_its_digits(b: float, times: int) -> None:
         value = 1 / n - lam * (up + down)
         variance = lam * (up**2 + down**2) + lam**2 * (up + down) ** 2
         x = float(n)
-        assert abs(est(x) / value - 1) < 1e-14
-        assert abs(est.variance(x) / variance - 1) < (1e-6 if b > 1e6 else 1e-9)
+        assert abs(est(x) / value - 1) < 1e-9
+        assert abs(est.variance(x) / variance - 1) < 1e-9
 
 
-def test_integer_noise_too_wide_for_other_functions_is_refused() -> None:
+@pytest.mark.parametrize("f", ["1/n", "log(n)"])
+def test_integer_noise_too_wide_for_second_differences_is_refused(f: str) -> None:
     with pytest.raises(tu.TrueupError, match="too wide"):
-        tu.unbiased("log(n)", tu.DiscreteLaplace(1e6), (1, None))
+        tu.unbiased(f, tu.DiscreteLaplace(1001), (1, None))
 
 
 @pytest.mark.parametrize("x", [-200.0, -40.0, 0.3, 40.0, 200.0])

@@ -110,7 +110,7 @@ def test_rounded_laplace_below_a_bound_and_on_all_integers(data: st.DataObject) 
 
 
 def test_growing_functions_need_more_neighbours() -> None:
-    for b, c in ((2, 0.2), (0.5, 0.7), (0.2, 1.2), (1, -0.4), (0.2, -1.2)):
+    for b, c in ((2, 0.2), (1, -0.4), (0.2, -1.2)):
         f = Formula(f"exp({c}*q)/q")
         check = Check(tu.unbiased(f.text, tu.RoundedLaplace(b), (1, None)))
         for q in (1, 3, 20):
@@ -481,7 +481,6 @@ def test_numbers_arrays_json_and_pickle(name: str) -> None:
     assert math.isnan(est(math.nan))
     assert np.isnan(est(np.array([math.nan, 3.0]))).tolist() == [True, False]
     assert math.isnan(est.sd(math.nan))
-    assert est(-math.inf) == est(-1e6)
     assert est.formula.free_symbols == est.estimand.free_symbols
     assert "prior" in est.explain()
 
@@ -621,10 +620,10 @@ def test_infinite_variance_is_said() -> None:
 
 def test_a_variance_that_is_known_but_not_estimable() -> None:
     """f² outgrows the sum over neighbours: sd is exact, the estimate of it is refused."""
-    est = tu.unbiased("exp(2.2*n)/n", tu.RoundedLaplace(0.2), (1, None))
+    est = tu.unbiased("exp(0.8*n)/n", tu.RoundedLaplace(0.2), (1, None))
     for q in (1, 4):
         mean, variance = moments(est, Axis(rounded_laplace(0.2), q))
-        assert math.isclose(mean, math.exp(2.2 * q) / q, rel_tol=1e-9)
+        assert math.isclose(mean, math.exp(0.8 * q) / q, rel_tol=1e-9)
         assert math.isclose(est.sd(q), math.sqrt(variance), rel_tol=1e-7)
     with pytest.raises(tu.TrueupError, match="no unbiased estimate of the variance"):
         est.variance(np.array([40.0]))
@@ -662,10 +661,15 @@ def test_values_of_any_size_keep_their_digits() -> None:
 
 
 def test_squares_beyond_the_doubles_are_refused() -> None:
-    """e^{10n}, n ≤ 60, is finite, its square not."""
-    est = tu.unbiased("exp(10*n)", tu.RoundedLaplace(Fraction(1, 3)), (None, 60))
+    """e^{2n}, n ≤ 200, is finite, its square not."""
+    est = tu.unbiased("exp(2*n)/n", tu.Mass({-1: 0.1, 0: 0.8, 1: 0.1}), (1, 200))
     with pytest.raises(tu.TrueupError, match="in double precision"):
         est.variance(60)
+
+
+def test_values_of_which_doubles_lose_the_small_ones_are_refused() -> None:
+    with pytest.raises(tu.NoUnbiasedEstimator, match="in doubles the mean is off"):
+        tu.unbiased("exp(3*n)/n", tu.Mass({-1: 0.1, 0: 0.8, 1: 0.1}), (1, 80))
 
 
 # -- sums of noises ----------------------------------------------------------------------

@@ -9,7 +9,6 @@ import sympy
 
 import trueup as tu
 from trueup.inverse.separation import by_term
-from trueup.inverse.tidy import is_tidy
 
 S, N = sympy.symbols("s n", real=True)
 
@@ -34,13 +33,3 @@ def test_terms_that_a_chain_of_statistics_ties_are_one() -> None:
         est = tu.unbiased(f, dict.fromkeys(names, tu.Laplace(0.5)))
         value = dict(zip(names, (2.0, 3.0, 5.0, 7.0), strict=True))
         assert est(**value) == pytest.approx(6 + 3 * (25 - 0.5) + 2 * (49 - 0.5), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("powers", "tidy"), [((9, 9, 9), True), ((9, 9, 10), False), ((99, 9), True), ((100, 9), False)]
-)
-def test_a_product_is_tidy_up_to_a_thousand_terms(powers: tuple[int, ...], tidy: bool) -> None:
-    """Differences of Πqᵢ^kᵢ have Π(kᵢ + 1) terms at most."""
-    symbols = sympy.symbols(f"q:{len(powers)}", real=True)
-    f = sympy.Mul(*(q**k for q, k in zip(symbols, powers, strict=True)))
-    assert is_tidy(f) is tidy

@@ -81,7 +81,7 @@ class Additive(Extended):
     """A component of two statistics under Laplace noise that a condition ties."""
 
     def _chosen(self, region: Region, what: str) -> sympy.Expr:
-        place = {symbol: value for symbol, (value, _) in self._point(region).items()}
+        place = self.place(region)
         named = {symbol.name: value for symbol, value in place.items()}
         beyond = self.tied[0].excess(named) < 0
         if beyond == sympy.false or self._is_opposite(region):
@@ -94,11 +94,10 @@ class Additive(Extended):
     def beyond(self, region: Region) -> sympy.Expr:
         """Return g where the published point does not fulfil the condition."""
         total = self._sum
-        point = self._point(region)
         for cell, branch in zip(self.cells, region, strict=True):
             if cell.operator.branches[branch].at is None:
                 total = total + self._sign(cell.symbol) * _scale(cell) * total.diff(cell.symbol)
-        return at(total, {symbol: value for symbol, (value, _) in point.items()})
+        return at(total, self.place(region))
 
     @cached_property
     def _square(self) -> Additive:

@@ -10,7 +10,6 @@ V̂ = g² − T[f²] is a quadratic form in them (see :mod:`trueup.inverse.jets`
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import defaultdict
 from functools import cached_property
 from itertools import product
@@ -20,13 +19,13 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.substitution import at
+from trueup.formula.unkinked import without_kinks
 from trueup.inverse import spectral
 from trueup.inverse.jets import Jet, Keys, Weights, compose, on_product, tensor
 from trueup.inverse.on_lattice import OnLattice
 from trueup.inverse.points import beside
 from trueup.inverse.separation import apart, factors_of
-from trueup.inverse.tidy import is_tidy
-from trueup.noise.operator import IDENTITY, Operator, Taps, X
+from trueup.noise.operator import Branch, Operator, Taps, X
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 Region = tuple[int, ...]
 """One branch index per cell."""
-
-_SIDE = {"below": "+", "inside": "+", "above": "-"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,81 +142,67 @@ class Component:
     def _value(self, region: Region) -> sympy.Expr:
         if len(self.independent) > 1:
             return sympy.Mul(*(part.value(own) for part, own in self._parts_in(region)))
-        if self.is_untidy_lattice:
+        if self.is_lattice:
             return self.on_lattice(region).value
         modes: dict[Frequencies, Complex] = {}
         for c, mode in self.modes.items():
-            jets = self._jets(mode, region)
+            re, im = self._jets(mode, region)
             weights = self._weights(region, c, self.degrees(mode))
             modes[c] = _total(
-                spectral.times(_parts(weight), (jets[0].gathered(keys), jets[1].gathered(keys)))
-                for weight, keys in _by_weight(weights).items()
+                spectral.times(_parts(w), (re[keys], im[keys])) for keys, w in weights.items()
             )
         return self._realise(modes)
 
     def variance(self, region: Region) -> sympy.Expr:
         """Return V̂ = g² − T[f²] where x lies in the region."""
-        if len(self.cells) == 1 and not self.waves and self.cells[0].noise.lattice:
-            return self._lattice_variance(region)
         if len(self.independent) > 1:
             return self._product_variance(region)
-        functionals = math.prod(1 + 2 * len(c.cells) for c in self.coordinates)
-        many = functionals**2 > _MOST_PAIRS and all(c.noise.lattice for c in self.cells)
-        if self.is_untidy_lattice or (many and not self.waves):
-            return self.on_lattice(region).variance
-        return self.covariance(self, region)
+        return (
+            self.on_lattice(region).variance if self.is_lattice else self.covariance(self, region)
+        )
 
     @property
-    def is_untidy_lattice(self) -> bool:
-        """Whether f is read at integers only, and not brought over one denominator."""
-        plain = type(self) is Component and not self.waves
-        return plain and all(c.noise.lattice for c in self.cells) and not is_tidy(self.f)
+    def is_lattice(self) -> bool:
+        """Whether f is read at integers only."""
+        plain = type(self) is Component and bool(self.cells) and not self.waves
+        return plain and all(c.noise.lattice for c in self.cells)
 
     def check_work(self) -> None:
         """Refuse an estimator that would take too long to write down."""
-        if self.is_untidy_lattice and len(self.independent) < 2:
+        if self.is_lattice and len(self.independent) < 2:
             self.on_lattice(next(self.regions())).check_value()
 
     def on_lattice(self, region: Region) -> OnLattice:
         """Return what reads f at integers, for statistics that are all integers."""
-        place = {symbol: value for symbol, (value, _) in self._point(region).items()}
-        return OnLattice(self.f, self._taps(region), place)
+        return OnLattice(self.f, self._taps(region), self.place(region))
 
     @cached_property
     def independent(self) -> tuple[Component, ...]:
         """The factors of f that share no statistic, as components; none if f has but one."""
-        whole, imaginary = self.modes.get((), _ZERO)
-        if self.waves or type(self) is not Component or imaginary != 0:
+        if type(self) is not Component:
             return ()
-        return tuple(
-            dataclasses.replace(
-                self,
-                f=factor,
-                coordinates=tuple(c for c in self.coordinates if c.symbol in symbols),
-                modes={(): (factor, _ZERO[1])},
-            )
-            for symbols, factor in apart(factors_of(whole))
-        )
-
-    @cached_property
-    def factors(self) -> tuple[Component, ...]:
-        """The independent factors, those in waves among them: g is the product of theirs."""
-        if not self.waves or type(self) is not Component:
-            return self.independent
         found = []
-        for symbols, factor in apart(factors_of(self.f)):
-            waves = tuple(w for w in self.waves if w.symbol in symbols)
-            modes = spectral.decompose(factor, [w.symbol for w in waves])
-            if modes is None:
+        for symbols, factor in apart(factors_of(self.f if self.waves else self.modes[()][0])):
+            part = self.of(factor, symbols)
+            if part is None:
                 return ()
-            coordinates = tuple(c for c in self.coordinates if c.symbol in symbols)
-            found.append(Component(factor, coordinates, waves, modes))
-        return tuple(found)
+            found.append(part)
+        return tuple(found) if len(found) > 1 else ()
+
+    def of(self, f: sympy.Expr, symbols: set[sympy.Basic]) -> Component | None:
+        """Return another function, of some of the variables; None if it cannot be inverted."""
+        waves = tuple(w for w in self.waves if w.symbol in symbols)
+        coordinates = tuple(c for c in self.coordinates if c.symbol in symbols)
+        whole = all(cell.noise.lattice for c in coordinates for cell in c.cells)
+        modes = spectral.decompose(f if whole else without_kinks(f), [w.symbol for w in waves])
+        return None if modes is None else Component(f, coordinates, waves, modes)
 
     @property
     def squared(self) -> Component:
-        """The component of f², for one without waves."""
-        return dataclasses.replace(self, f=self.f**2, modes={(): (self.f**2, _ZERO[1])})
+        """The component of f²."""
+        found = self.of(self.f**2, set(self.symbols))
+        assert found is not None  # noqa: S101  (so is f)
+        return found
 
     def _parts_in(self, region: Region) -> list[tuple[Component, Region]]:
         """Return the independent factors, each with its part of a region."""
@@ -237,14 +220,6 @@ class Component:
             total = total * (value**2 - variance) + square * variance
             square *= value**2
         return total
-
-    def _lattice_variance(self, region: Region) -> sympy.Expr:
-        """Return (Σ wₛδₛf)² − Σ wₛ(δₛf)²: for one integer statistic no large terms cancel."""
-        weights = self._weights(region, (), ())
-        jet = self._jets((self.f, sympy.Integer(0)), region)[0]
-        moved = {keys: w for keys, w in weights.items() if keys != (IDENTITY,)}
-        change = sympy.Add(*(w * jet.gathered(ks) for w, ks in _by_weight(moved).items()))
-        return change**2 - sympy.Add(*(w * jet[keys] ** 2 for keys, w in moved.items()))
 
     def covariance(self, other: Component, region: Region) -> sympy.Expr:
         """Return T[f₁]·T[f₂] − T[f₁·f₂] for two functions of the same cells."""
@@ -267,47 +242,46 @@ class Component:
 
     def degrees(self, mode: Complex) -> tuple[int, ...]:
         """Return the degree of a polynomial factor in each wave."""
-        return tuple(
-            max((int(sympy.degree(p, s)) for p in mode if p.has(s)), default=0)
-            for s in self._spectral
-        )
+        return tuple(max(spectral.degree(p, s) for p in mode) for s in self._spectral)
 
     def _weights(self, region: Region, c: Frequencies, degrees: tuple[int, ...]) -> Weights:
         waves = zip(self.waves, c, degrees, strict=True)
         taps = self._taps(region).values()
         return tensor([*taps, *(w.taps(frequency, n) for w, frequency, n in waves)])
 
+    def _branches(self, region: Region) -> dict[sympy.Symbol, Branch]:
+        pairs = zip(self.cells, region, strict=True)
+        return {cell.symbol: cell.operator.branches[i] for cell, i in pairs}
+
     def _taps(self, region: Region) -> dict[sympy.Symbol, Taps]:
         """Return the operator of every coordinate."""
-        branches = iter(region)
+        branches = self._branches(region)
         return {
-            coordinate.symbol: compose(
-                {k: w.xreplace({X: cell.symbol}) for k, w in branch.taps.items()}
-                for cell in coordinate.cells
-                for branch in [cell.operator.branches[next(branches)]]
+            c.symbol: compose(
+                {k: w.xreplace({X: cell.symbol}) for k, w in branches[cell.symbol].taps.items()}
+                for cell in c.cells
             )
-            for coordinate in self.coordinates
+            for c in self.coordinates
         }
 
-    def _point(self, region: Region) -> dict[sympy.Symbol, tuple[sympy.Expr, str]]:
-        branches, point = iter(region), {}
-        for coordinate in self.coordinates:
-            chosen = [(cell, cell.operator.branches[next(branches)]) for cell in coordinate.cells]
-            value = sympy.Add(*(cell.symbol if b.at is None else b.at for cell, b in chosen))
-            point[coordinate.symbol] = (value, _SIDE[chosen[0][1].side])
-        for wave in self.waves:
-            point[wave.symbol] = (sympy.Add(*wave.statistics), "+")
-        return point
+    def place(self, region: Region) -> dict[sympy.Symbol, sympy.Expr]:
+        """Return where f is looked at: at the published numbers, or at their bounds."""
+        bounds = {s: b.at for s, b in self._branches(region).items() if b.at is not None}
+        places = {
+            c.symbol: sympy.Add(*(bounds.get(cell.symbol, cell.symbol) for cell in c.cells))
+            for c in self.coordinates
+        }
+        return places | {w.symbol: sympy.Add(*w.statistics) for w in self.waves}
 
     def _jets(self, mode: Complex, region: Region) -> tuple[Jet, Jet]:
-        point = self._point(region)
+        place, branches = self.place(region), self._branches(region)
         bounds = {
-            c.symbol: (point[c.symbol][0], 1 if point[c.symbol][1] == "+" else -1)
+            c.symbol: (place[c.symbol], -1 if branches[c.cells[0].symbol].side == "above" else 1)
             for c in self.coordinates
-            if point[c.symbol][0].is_number and not all(k.noise.lattice for k in c.cells)
+            if place[c.symbol].is_number and not all(k.noise.lattice for k in c.cells)
         }
         re, im = (beside(part, bounds) if bounds else part for part in mode)
-        return Jet(re, self.symbols, point), Jet(im, self.symbols, point)
+        return Jet(re, self.symbols, place), Jet(im, self.symbols, place)
 
     def _realise(self, modes: dict[Frequencies, Complex]) -> sympy.Expr:
         statistics = [sympy.Add(*w.statistics) for w in self.waves]
@@ -340,14 +314,6 @@ def _check_waves(pairs: int) -> None:
             f"the variance needs {pairs} products of two waves, at most {_MOST_WAVES} are possible",
             "estimate the terms of the formula one by one",
         )
-
-
-def _by_weight(weights: Weights) -> dict[sympy.Expr, list[Keys]]:
-    """Return the functionals that share a weight."""
-    shared: dict[sympy.Expr, list[Keys]] = defaultdict(list)
-    for keys, weight in weights.items():
-        shared[weight].append(keys)
-    return shared
 
 
 def _parts(weight: sympy.Expr) -> Complex:

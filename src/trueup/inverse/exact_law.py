@@ -96,7 +96,7 @@ def part_of(component: Component, unit: sympy.Expr = sympy.S.One) -> Part:
         return ProductPart(component, unit)
     if isinstance(component, Extended) and component.breaks_along_a_line:
         return TiedPart(component, unit)
-    factors = component.factors
+    factors = component.independent
     return FactoredPart(component, factors, unit) if len(factors) > 1 else Part(component, unit)
 
 

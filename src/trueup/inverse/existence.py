@@ -23,7 +23,6 @@ from trueup.inverse.points import Kind, Trouble, ends_of
 from trueup.inverse.refusals import refusal, refusal_at, undefined_at
 from trueup.inverse.signs import is_defined_on
 from trueup.inverse.smooth import troubles
-from trueup.inverse.tidy import is_tidy
 from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
@@ -137,16 +136,15 @@ def _digits(f: sympy.Expr, coordinate: Coordinate) -> None:
         )
 
 
-_WIDEST = math.nextafter(1e4, math.inf)
+_WIDEST = math.nextafter(1e3, math.inf)
+"""Beyond, the rounding of a second difference, times λ, is more than 1e-9 of f."""
 
 
 def widest(f: sympy.Expr, coordinate: Coordinate) -> float:
     """Return below which scale of integer noise second differences of f keep their digits."""
     if not is_lattice(coordinate) or f.is_polynomial(coordinate.symbol):
         return math.inf
-    floats = bool(f.atoms(sympy.Float))
-    rational = f.is_rational_function(coordinate.symbol) and (floats or is_tidy(f))
-    return math.inf if rational else _WIDEST
+    return _WIDEST
 
 
 _MOST_POINTS = 10_000  # at which a function without a formula is tried

@@ -76,7 +76,7 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
             moments = noise.tilted(frequency[0], degree)
         except TrueupError:
             return None
-        jets = [Jet(p, [symbol], {symbol: (symbol, "+")}) for p in mode]
+        jets = [Jet(p, [symbol], {symbol: symbol}) for p in mode]
         re, im = sympy.Integer(0), sympy.Integer(0)
         for j, moment in enumerate(moments):
             values = (jets[0][((j, 0),)], jets[1][((j, 0),)])

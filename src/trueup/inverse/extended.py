@@ -131,7 +131,7 @@ class Extended(Component):
         return next(c.operator.low for c in self.cells if c.symbol == self.count)
 
     def _chosen(self, region: Region, what: str) -> sympy.Expr:
-        place = {symbol: value for symbol, (value, _) in self._point(region).items()}
+        place = self.place(region)
         cases = [(c.looked_up(place, what), at(c.near, place)) for c in self.corners]
         outer, near = self.outer, self._is_near(place)
         if self.filled is not None:

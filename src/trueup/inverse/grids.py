@@ -33,7 +33,7 @@ def grid(
 
     def formula(c: Component, what: str) -> Formula:
         reads = reads_of(c.statistics, inputs, scales)
-        return bounds_of(c.cells, inputs), reads, _worked_out(c, what)
+        return bounds_of(c.cells, inputs), reads, WorkedOut(c, what)
 
     parts = [(*formula(c, what), products(c, what, formula)) for c in components]
     whole = frozenset(i for i, s in enumerate(statistics) if s.noise.lattice)
@@ -60,11 +60,6 @@ def products(
         after = [(formula(g.squared, "value"), 1) for g in factors[i + 1 :]]
         terms.append([(formula(f, "variance"), 1), *after, *before])
     return terms
-
-
-def _worked_out(component: Component, what: str) -> Callable[[Region], sympy.Expr]:
-    """Return what gives the formula on a region; what sympy objects to becomes a reason."""
-    return WorkedOut(component, what)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,20 +20,16 @@ from textwrap import shorten
 from typing import TYPE_CHECKING
 
 import sympy
-from sympy.core.relational import Relational
 
 from trueup.errors import TrueupError
 from trueup.formula.limits import is_long, parts_of
 from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at, decimal, real_at, stepped
 from trueup.formula.text import text
-from trueup.inverse.tidy import is_tidy, over_one_denominator
 from trueup.noise.operator import IDENTITY, Key, Taps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-_LONGEST = 200  # parts of an expression whose limit is sought: one of 100 takes sympy a second
 
 _MOST_PARTS = 6000  # of all derivatives of one function: sympy makes some thousand in a second
 
@@ -137,43 +133,25 @@ def on_product(weights: Weights) -> dict[tuple[Keys, Keys], sympy.Expr]:
 
 
 class Jet:
-    """The derivatives and differences of one function at one point, each computed once.
+    """The derivatives and differences of one function at one place, each computed once.
 
-    Parameters
-    ----------
-    f
-        The function, an expression in ``symbols``.
-    symbols
-        The coordinates.
-    point
-        Where each coordinate is: an expression, or a bound and the side ("+" or "-") from which
-        the domain reaches it.
+    ``place`` says where each of the ``symbols`` is: an expression, or a bound.
     """
 
     def __init__(
         self,
         f: sympy.Expr,
         symbols: Sequence[sympy.Symbol],
-        point: Mapping[sympy.Symbol, tuple[sympy.Expr, str]],
+        place: Mapping[sympy.Symbol, sympy.Expr],
     ) -> None:
-        self.f, self.symbols, self.point = f, symbols, point
+        self.f, self.symbols, self.place = f, symbols, place
         self._known: dict[Keys, sympy.Expr] = {}
         self._parts: dict[sympy.Expr, int] = {}
 
     def __getitem__(self, keys: Keys) -> sympy.Expr:
         if keys not in self._known:
-            self._known[keys] = self._place(self._applied(keys))
+            self._known[keys] = self._placed(self._applied(keys))
         return self._known[keys]
-
-    def gathered(self, several: Sequence[Keys]) -> sympy.Expr:
-        """Return the sum of functionals; of a quotient over one denominator, so nothing cancels.
-
-        The second difference of 1/n is 2/(n³ − n), not a difference of three near numbers.
-        """
-        total = sympy.Add(*(self[keys] for keys in several))
-        if len(several) == 1 or not total.free_symbols or not is_tidy(self.f):
-            return total
-        return self._place(over_one_denominator(sympy.Add(*map(self._applied, several))))
 
     def _applied(self, keys: Keys) -> sympy.Expr:
         """Return a functional of f as a function of the coordinates."""
@@ -183,7 +161,7 @@ class Jet:
         for symbol, (order, shift) in zip(self.symbols, keys, strict=True):
             if shift:
                 moved = stepped(expr, {symbol: symbol + shift})
-                expr = moved if order else self._difference(moved, expr)
+                expr = moved if order else moved - expr
         return expr
 
     def _derivative(self, expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr:
@@ -202,59 +180,13 @@ class Jet:
                 )
         return derivative(expr, symbol, order)
 
-    def _difference(self, moved: sympy.Expr, expr: sympy.Expr) -> sympy.Expr:
-        """Return a difference; of quotients over one denominator, so that no digits cancel."""
-        change = moved - expr
-        tidy = is_tidy(self.f) and not change.is_polynomial()
-        return over_one_denominator(change) if tidy else change
-
-    def _place(self, expr: sympy.Expr) -> sympy.Expr:
-        """Return expr at the point; where substitution fails (0·log 0), its limit from inside."""
-        point = {symbol: value for symbol, (value, _) in self.point.items()}
-        placed = known_values(at(expr, point))
+    def _placed(self, expr: sympy.Expr) -> sympy.Expr:
+        """Return expr at the place, nan where it has no value there."""
+        placed = known_values(at(expr, self.place))
         if placed.is_Float:  # some of its digits may have cancelled
-            exact = {symbol: decimal(value) for symbol, value in point.items()}
+            exact = {symbol: decimal(value) for symbol, value in self.place.items()}
             return real_at(decimal(expr), exact) or placed
-        if not placed.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
-            return placed
-        return self._limit(expr)
-
-    def _limit(self, expr: sympy.Expr) -> sympy.Expr:
-        """Return the limit from inside, in every case that other statistics may pick.
-
-        sympy's own limit of cases takes one of them, whatever their conditions are.
-        """
-        place = {symbol: value for symbol, (value, _) in self.point.items()}
-        tests = {t for case in expr.atoms(sympy.Piecewise) for t in case.atoms(Relational)}
-        open_tests = sorted((t for t in tests if at(t, place).free_symbols), key=str)
-        if len(open_tests) > _MOST_TESTS:
-            return sympy.nan
-        cases = []
-        for truths in product((sympy.true, sympy.false), repeat=len(open_tests)):
-            found = at(expr, dict(zip(open_tests, truths, strict=True)))
-            for symbol, (value, side) in self.point.items():
-                if value.is_number:
-                    found = _limit(found, symbol, value, side)
-            held = (t if true else sympy.Not(t) for t, true in zip(open_tests, truths, strict=True))
-            cases.append((at(found, place), at(sympy.And(*held), place)))
-        return sympy.Piecewise(*cases, evaluate=False) if open_tests else cases[0][0]
-
-
-_MOST_TESTS = 4
-"""Conditions on other statistics in an expression whose limit is sought: sixteen cases."""
-
-
-def _limit(expr: sympy.Expr, symbol: sympy.Symbol, value: sympy.Expr, side: str) -> sympy.Expr:
-    """Return a one-sided limit, nan where sympy finds none or it is not real."""
-    if is_long(expr, _LONGEST):
-        return sympy.nan
-    try:
-        found = sympy.limit(expr, symbol, value, side)
-    except (NotImplementedError, ValueError, TypeError, ArithmeticError, RecursionError):
-        return sympy.nan
-    if found.has(sympy.Limit):  # it was left as it is
-        return sympy.nan
-    return sympy.nan if found.has(sympy.I) else found
+        return sympy.nan if placed.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo) else placed
 
 
 @lru_cache(maxsize=4096)

@@ -29,11 +29,13 @@ import numpy as np
 import sympy
 
 from trueup.exact import symbolic
-from trueup.inverse.on_values import ONE, OnValues, Rows, Stencil
-from trueup.noise.operator import Operator, X
-from trueup.noise.series import digits_of, working_digits
+from trueup.inverse.on_values import ONE, Rows, Stencil
+from trueup.noise.operator import Branch, Operator, Side, X
+from trueup.noise.series import digits_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from trueup.domain import Interval
@@ -43,15 +45,35 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-18
+"""The share of a neighbour in e that is left out: the next ones add up to less than a rounding."""
+_DIGITS = 80  # sinh z − gd z loses twelve at scale 1e4
+_MARGIN = 0.1  # by which f has to grow more slowly than the weights fall
+
+_THEOREM = (
+    "Laplace noise on an integer statistic: on every unit cell a mixture of two numbers with "
+    "weights ½(1 ± tanh((x − ⌊x⌋ − ½)/b)), constant beyond a bound; of least variance among all "
+    "that are unbiased at the integers, under a flat prior that weighs the bounds "
+    "1/(1 − e^(−1/b)) fold"
+)
 
 
 class Constants(NamedTuple):
-    """The numbers of the closed form."""
+    """The numbers β, κ, r and A of the closed form."""
 
     beta: float
     kappa: float
     ratio: float
     height: float
+
+    @property
+    def fall(self) -> float:
+        """How fast the weights of neighbours fall."""
+        return -math.log(abs(self.ratio)) if self.ratio else 700.0
+
+    def depth(self, rate: float) -> int:
+        """Return how many neighbours matter on either side for f that grows like e^{rate·|x|}."""
+        size = math.log(max(self.height * self.beta, 1.0)) - math.log(NEGLIGIBLE)
+        return max(2, 1 + math.ceil(size / (self.fall - rate)))
 
 
 def constants(b: Exact) -> Constants:
@@ -62,7 +84,7 @@ def constants(b: Exact) -> Constants:
     >>> [round(c, 6) for c in constants(0.2)]
     [1.303022, 1.013567, -0.059364, 0.066131]
     """
-    with working_digits(60 + 4 * math.ceil(abs(math.log10(b)))):
+    with mpmath.workdps(_DIGITS):
         z = 1 / (2 * digits_of(b))
         height = mpmath.sinh(z)
         beta = height / (height - 2 * mpmath.atan(mpmath.tanh(z / 2)))
@@ -71,87 +93,76 @@ def constants(b: Exact) -> Constants:
         return Constants(*map(float, (beta, kappa, ratio, scale)))
 
 
-def operator(noise: Noise, domain: Interval, rate: float = 0.0, fall: float = 0.0) -> Operator:
-    """Return the inverse on the integers, for f that grows like e^{rate·|x|} at most."""
+def settles(noise: Noise, domain: Interval, rate: float) -> bool:
+    """Whether the sum over neighbours of f ~ e^{rate·|x|} converges, or the domain is short."""
     c = constants(noise.unit)
-    squares = 2 * rate < _reach(c)
-    steepest = max(2 * rate if squares else rate, min(2 * fall, _reach(c) / 2))
-    depth = _depth(c, steepest)
-    b = symbolic(noise.unit)
+    return _is_short(domain, c) or rate < c.fall - _MARGIN
+
+
+def _is_short(domain: Interval, c: Constants) -> bool:
+    return None not in domain.bounds and domain.high - domain.low < 3 * c.depth(0.0)
+
+
+def operator(noise: Noise, domain: Interval, rate: float = 0.0) -> Operator:
+    """Return the inverse on the integers, for f that grows like e^{rate·|x|} at most."""
+    c, b = constants(noise.unit), symbolic(noise.unit)
+    squares = 2 * rate < c.fall - _MARGIN
+    depth = c.depth(2 * rate if squares else rate)
     low, high = domain.bounds
-    inside: OnValues = _stencil(c, b, depth, squares)
-    branches, edges = [inside], [-sympy.oo, sympy.oo]
-    if low is not None and high is not None and high - low < 3 * depth:
-        first, last = int(low), int(high)
-        rows = _rows(c, last - first + 1)
-        place = sympy.floor(X)
-        branches = [
-            Rows(
-                "inside",
-                place,
-                {},
-                first,
-                first,
-                tuple(r[1:-1] for r in rows),
-                _shapes(X - place, b),
-            ),
-            Rows("below", None, {}, first - 1, first, (rows[0][:1],)),
-            Rows("above", None, {}, last, first, (rows[0][-1:],)),
-        ]
-        edges = [symbolic(domain.low), symbolic(domain.high)]
-    else:
-        if low is not None:
-            branches.append(_below(c, b, int(low), depth))
-            edges[0] = sympy.Integer(int(low) + depth)
-        if high is not None:
-            branches.append(_above(c, b, int(high), depth))
-            edges[1] = sympy.Integer(int(high) - depth)
     ends = symbolic(domain.low), symbolic(domain.high)
-    return Operator(tuple(branches), _THEOREM, *ends, edges=tuple(edges), jumps=0.0)
+    edges = [-sympy.oo, sympy.oo]
+    floor, ceiling = sympy.floor(X), -sympy.floor(-X)
+    if _is_short(domain, c):
+        first, rows = int(domain.low), _rows(c, int(domain.high - domain.low) + 1)
+        short = (
+            _table("inside", floor, b, first, first - 1, rows),
+            _table("below", None, b, first, first - 1, [r[:1] for r in rows]),
+            _table("above", None, b, first, int(domain.high), [r[-1:] for r in rows]),
+        )
+        return Operator(short, _THEOREM, *ends, edges=ends, jumps=0.0)
+    rows = _rows(c, 3 * depth)  # the far end of the window does not matter near the bound
+    weights = _neighbours(c, depth)
+    branches: list[Branch] = [
+        Stencil("inside", floor, {}, shapes=_shapes(floor, b), weights=weights, squares=squares)
+    ]
+    if low is not None:  # x = L, where clamped releases have an atom, counts as below
+        near = [r[: depth + 1] for r in rows]
+        branches.append(_table("below", ceiling - 1, b, int(low), int(low) - 1, near))
+        edges[0] = sympy.Integer(int(low) + depth)
+    if high is not None:
+        start, near = int(high) - 3 * depth + 1, [r[-depth - 1 :] for r in rows]
+        branches.append(_table("above", floor, b, start, int(high) - depth, near))
+        edges[1] = sympy.Integer(int(high) - depth)
+    return Operator(tuple(branches), _THEOREM, *ends, edges=(edges[0], edges[1]), jumps=0.0)
 
 
-_THEOREM = (
-    "Laplace noise on an integer statistic: on every unit cell a mixture of two numbers with "
-    "weights ½(1 ± tanh((x − ⌊x⌋ − ½)/b)), constant beyond a bound; of least variance among all "
-    "that are unbiased at the integers, under a flat prior that weighs the bounds "
-    "1/(1 − e^(−1/b)) fold"
-)
+def _table(
+    side: Side, k: sympy.Expr | None, b: sympy.Expr, start: int, first: int, rows: Sequence[Floats]
+) -> Rows:
+    """Return rows of weights for k from ``first`` on, which read f from ``start`` on."""
+    truths = start + np.arange(float(rows[0].shape[1]))
+    shapes = (ONE,) if k is None else _shapes(k, b)
+    weights = tuple(rows[: len(shapes)])
+    return Rows(side, k, {}, shapes=shapes, first=first, truths=truths, weights=weights)
 
 
-def settles(noise: Noise, rate: float) -> bool:
-    """Whether the sum over neighbours of f that grows like e^{rate·|x|} converges."""
-    return rate < _reach(constants(noise.unit))
+def _shapes(k: sympy.Expr, b: sympy.Expr) -> tuple[sympy.Expr, ...]:
+    return ONE, sympy.tanh((X - k - sympy.Rational(1, 2)) / b)
 
 
-def _reach(c: Constants) -> float:
-    return -math.log(abs(c.ratio)) - 0.1 if c.ratio else math.inf  # with a margin
+def _neighbours(c: Constants, depth: int) -> dict[int, tuple[float, ...]]:
+    """Return ½s and ½βt far from the bounds, as weights of f(k + j)."""
 
-
-def _depth(c: Constants, rate: float) -> int:
-    """Return how many neighbours matter on either side."""
-    fall = (-math.log(abs(c.ratio)) if c.ratio else 700.0) - rate
-    size = math.log(max(c.height * c.beta, 1.0)) - math.log(NEGLIGIBLE)
-    return max(2, 1 + math.ceil(size / fall))
-
-
-def _shapes(u: sympy.Expr, b: sympy.Expr) -> tuple[sympy.Expr, ...]:
-    return ONE, sympy.tanh((u - sympy.Rational(1, 2)) / b)
-
-
-def _stencil(c: Constants, b: sympy.Expr, depth: int, squares: bool) -> Stencil:
-    """Return the inverse far from the bounds: ½s and ½βt as weights of f(k + j)."""
-
-    def echo(m: int) -> float:
+    def share(m: int) -> float:
         """Return the coefficient of f(q + m) in e(q)."""
         return math.copysign(1.0, -m) * c.height * c.ratio ** (abs(m) - 1) if m else 0.0
 
-    weights = {}
+    weights: dict[int, tuple[float, ...]] = {}
     for j in (*range(-depth, 0), *range(1, depth + 2)):
-        mean = (j == 1) + c.kappa * (echo(j - 1) - echo(j))
-        lean = c.beta * (c.kappa * (j == 1) + echo(j) + echo(j - 1))
-        weights[j] = (mean / 2, lean / 2)
-    place = sympy.floor(X)
-    return Stencil("inside", place, {}, _shapes(X - place, b), weights, squares)
+        mean = (j == 1) + c.kappa * (share(j - 1) - share(j))
+        slope = c.beta * (c.kappa * (j == 1) + share(j) + share(j - 1))
+        weights[j] = (mean / 2, slope / 2)
+    return weights
 
 
 def _rows(c: Constants, size: int) -> tuple[Floats, Floats]:
@@ -163,21 +174,6 @@ def _rows(c: Constants, size: int) -> tuple[Floats, Floats]:
     ahead, behind = np.vstack([f[1:], f[-1:]]), np.vstack([f[:1], f[:-1]])
     e = np.linalg.solve(system, -c.kappa * (c.beta - 1) * (ahead - behind))
     mean = (f[:-1] + f[1:] + c.kappa * np.diff(e, axis=0)) / 2
-    lean = c.beta * (c.kappa * np.diff(f, axis=0) + e[:-1] + e[1:]) / 2
+    slope = c.beta * (c.kappa * np.diff(f, axis=0) + e[:-1] + e[1:]) / 2
     nothing = np.zeros((1, size))
-    return np.vstack([f[:1] + e[:1], mean, f[-1:] - e[-1:]]), np.vstack([nothing, lean, nothing])
-
-
-def _below(c: Constants, b: sympy.Expr, low: int, depth: int) -> Rows:
-    """Return the weights for x ≤ L + depth; the far end of the window does not matter there."""
-    x = sympy.Max(X, low - 1)
-    place = -sympy.floor(-x) - 1  # x = L, where clamped releases have an atom, counts as below
-    rows = tuple(r[: depth + 1] for r in _rows(c, 3 * depth))
-    return Rows("below", place, {}, low - 1, low, rows, _shapes(x - place, b))
-
-
-def _above(c: Constants, b: sympy.Expr, high: int, depth: int) -> Rows:
-    x = sympy.Min(X, high + 1)
-    place = sympy.floor(x)
-    rows = tuple(r[-depth - 1 :] for r in _rows(c, 3 * depth))
-    return Rows("above", place, {}, high - depth, high - 3 * depth + 1, rows, _shapes(x - place, b))
+    return np.vstack([f[:1] + e[:1], mean, f[-1:] - e[-1:]]), np.vstack([nothing, slope, nothing])

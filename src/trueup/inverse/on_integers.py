@@ -147,7 +147,7 @@ def chosen(
             if known and _LEAST <= s.noise.unit <= _MOST:
                 products = separated(f, s.symbol)
                 if products is not None and laplace_on_integers.settles(
-                    s.noise, _rates(products, s)[0]
+                    s.noise, s.domain, _rates(products, s)[0]
                 ):
                     return s, products
             _check_slopes(f, s)
@@ -169,28 +169,24 @@ def chosen(
 
 def operator(s: Statistic, products: Products) -> Operator:
     """Return the inverse for a statistic that is read at integers."""
-    rates = _rates(products, s)
+    rate, fastest = _rates(products, s)
     if s.noise.many_points == "cells":
-        return laplace_on_integers.operator(s.noise, s.domain, *rates)
-    found = (
-        lattice_inverse.operator(s.noise, s.domain, *rates)
-        if s.noise.lattice
-        else lattice_inverse.rounding(s.noise, s.domain)
-    )
-    if found is None:
-        raise _no_inverse(s, products, rates[0])
-    return found
-
-
-def _no_inverse(s: Statistic, products: Products, rate: float) -> NoUnbiasedEstimator:
+        return laplace_on_integers.operator(s.noise, s.domain, rate)
+    if not s.noise.lattice:
+        found = lattice_inverse.rounding(s.noise, s.domain)
+    else:
+        found = lattice_inverse.operator(s.noise, s.domain, (rate, fastest))
+    if found is not None:
+        return found
     worst = max((h for _, h in products), key=lambda h: len(str(h)))
+    name = s.symbol.name
     reason = (
-        f"it grows like e^({rate:.3g}·|{s.symbol.name}|), too fast for the noise"
+        f"it grows like e^({rate:.3g}·|{name}|), too fast for the noise"
         if lattice_inverse.weights(s.noise) is not None
-        else f"it is not a sum of terms {s.symbol.name}^k·e^(c·{s.symbol.name}), the noise is too "
-        "wide for the inverse of its masses, and the domain has no end"
+        else f"it is not a sum of terms {name}^k·e^(c·{name}), the noise is too wide for the "
+        "inverse of its masses, and the domain has no end"
     )
-    return NoUnbiasedEstimator(
+    raise NoUnbiasedEstimator(
         f"no unbiased estimator of {text(worst)} under {s.noise!r} on {s.domain} was found: "
         f"{reason}",
         "bound the domain on both sides, or accept a small bias: "
@@ -211,10 +207,15 @@ def coordinate(s: Statistic, products: Products) -> Coordinate:
 
 
 def _rates(products: Products, s: Statistic) -> tuple[float, float]:
-    """Return how fast the functions grow, and fall, exponentially on a side without a bound."""
-    sides = [d for d, bound in zip((-1, 1), s.domain.bounds, strict=True) if bound is None]
-    found = [growth(h, s.symbol, d).rate for _, h in products for d in sides]
-    return max([0.0, *found]), max([0.0, *(-rate for rate in found if math.isfinite(rate))])
+    """Return how fast the functions grow exponentially on open sides, and on any side.
+
+    Between two bounds every side counts: far from both the neighbours are read as everywhere.
+    """
+    ends = list(zip((-1, 1), s.domain.bounds, strict=True))
+    rates = {d: [growth(h, s.symbol, d).rate for _, h in products] for d, _ in ends}
+    free = max([0.0, *(r for d, bound in ends if bound is None for r in rates[d])])
+    fastest = max([free, *(r for d, _ in ends for r in rates[d] if math.isfinite(r))])
+    return (fastest if None not in s.domain.bounds else free), fastest
 
 
 def _check_slopes(f: sympy.Expr, s: Statistic) -> None:

@@ -5,14 +5,15 @@ With one operator Tᵢ per statistic, T = T₁⋯Tₖ and hᵢ = Tᵢ₊₁⋯T�
     g² − T[f²] = Σᵢ T₁⋯Tᵢ₋₁ [(Tᵢhᵢ)² − Tᵢ[hᵢ²]],
 
 the law of total variance, one statistic after the other. Each bracket is a variance along one
-statistic, (Σ wₛδₛ)² − Σ wₛδₛ² in differences δₛ of hᵢ, in which no large terms cancel. As a
-quadratic form in all mixed differences it would need the square of as many terms.
+statistic, (Σ wₛδₛ)² − Σ wₛδₛ² in differences δₛ of hᵢ, in which no large terms cancel.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import product
 
 import sympy
@@ -26,23 +27,16 @@ from trueup.kernels.tape import MAX_OPERATIONS
 from trueup.noise.operator import IDENTITY, Taps
 
 _Steps = tuple[int, ...]
-_Change = tuple[sympy.Expr, sympy.Expr]
+_Changes = list[tuple[sympy.Expr, sympy.Expr]]
+"""Differences, each with its weight."""
 
 _VALUE, _VARIANCE = 10_000, 4000
 """Parts of f times the points that it is read at: sympy writes down so many in a second."""
 
 
+@dataclasses.dataclass(frozen=True)
 class OnLattice:
-    """T[f] and V̂ where every coordinate is at its place.
-
-    Parameters
-    ----------
-    f
-        The function.
-    operators
-        The weights of its differences, per coordinate.
-    place
-        Where each coordinate is.
+    """T[f] and V̂ for weights of differences per coordinate, each coordinate at its place.
 
     Examples
     --------
@@ -52,20 +46,9 @@ class OnLattice:
     (a**2 + 2*a*w + w, w*(2*a + 1)**2*(w - 1))
     """
 
-    def __init__(
-        self,
-        f: sympy.Expr,
-        operators: Mapping[sympy.Symbol, Taps],
-        place: Mapping[sympy.Symbol, sympy.Expr],
-    ) -> None:
-        self.f, self.symbols, self.place = f, list(operators), place
-        self.weights = [
-            [(key[1], w) for key, w in taps.items() if key != IDENTITY]
-            for taps in operators.values()
-        ]
-        # an operator leaves constants alone; a single functional need not look at f itself
-        self.identities = [taps.get(IDENTITY, sympy.Integer(0)) for taps in operators.values()]
-        self._known: dict[_Steps, sympy.Expr] = {}
+    f: sympy.Expr
+    operators: Mapping[sympy.Symbol, Taps]
+    place: Mapping[sympy.Symbol, sympy.Expr]
 
     @property
     def value(self) -> sympy.Expr:
@@ -77,7 +60,7 @@ class OnLattice:
     def variance(self) -> sympy.Expr:
         """g² − T[f²]."""
         self._check("the variance", _VARIANCE)
-        return sympy.Add(*(self._outer(depth, ()) for depth in range(len(self.symbols))))
+        return sympy.Add(*(self._outer(depth, ()) for depth in range(len(self.operators))))
 
     @property
     def short_variance(self) -> sympy.Expr:
@@ -86,8 +69,8 @@ class OnLattice:
         It reads f less often, and loses the digits of λ where mixed differences cancel.
         """
         axes = [
-            {0: identity - sympy.Add(*(w for _, w in own)), **dict(own)}
-            for identity, own in zip(self.identities, self.weights, strict=True)
+            {0: self._identities[i] - sympy.Add(*own.values()), **own}
+            for i, own in enumerate(self._weights)
         ]
         middle = self._averaged((0,) * len(axes))
         changes = [
@@ -102,7 +85,7 @@ class OnLattice:
         self._check("the estimator", _VALUE)
 
     def _check(self, what: str, most: int) -> None:
-        points = math.prod(len(own) + 1 for own in self.weights)
+        points = math.prod(len(own) + 1 for own in self._weights)
         parts = parts_of(self.f, MAX_OPERATIONS)
         if points * parts > most:
             raise TrueupError(
@@ -111,42 +94,49 @@ class OnLattice:
                 "publish totals with a noise of their own, or debias parts that are then added",
             )
 
+    @cached_property
+    def _weights(self) -> list[dict[int, sympy.Expr]]:
+        taps = self.operators.values()
+        return [{s: w for (_, s), w in own.items() if s} for own in taps]
+
+    @cached_property
+    def _identities(self) -> list[sympy.Expr]:
+        """One each; or none, for a single functional in place of an operator."""
+        return [taps.get(IDENTITY, sympy.Integer(0)) for taps in self.operators.values()]
+
+    @cached_property
+    def _known(self) -> dict[_Steps, sympy.Expr]:
+        return {}
+
     def _averaged(self, steps: _Steps) -> sympy.Expr:
         """Return hᵢ at these steps along the first i coordinates."""
         if steps not in self._known:
-            self._known[steps] = self._computed(steps)
+            if len(steps) < len(self.operators):
+                middle = self._identities[len(steps)] * self._averaged((*steps, 0))
+                found = sympy.Add(middle, *(w * change for w, change in self._changes(steps)))
+            else:
+                moved = zip(self.operators, steps, strict=True)
+                found = stepped(self.f, {symbol: self.place[symbol] + s for symbol, s in moved})
+            self._known[steps] = known_values(found)
         return self._known[steps]
 
-    def _computed(self, steps: _Steps) -> sympy.Expr:
-        if len(steps) < len(self.symbols):
-            middle = self.identities[len(steps)] * self._averaged((*steps, 0))
-            return sympy.Add(middle, *(w * change for w, change in self._changes(steps)))
-        moved = zip(self.symbols, steps, strict=True)
-        place = {symbol: self.place[symbol] + step for symbol, step in moved}
-        return known_values(stepped(self.f, place))
-
-    def _changes(self, steps: _Steps) -> list[_Change]:
-        """Return the differences of hᵢ along coordinate i, each with its weight."""
+    def _changes(self, steps: _Steps) -> _Changes:
+        """Return the differences of hᵢ along coordinate i."""
         middle = self._averaged((*steps, 0))
-        return [
-            (w, self._averaged((*steps, step)) - middle) for step, w in self.weights[len(steps)]
-        ]
+        own = self._weights[len(steps)].items()
+        return [(w, self._averaged((*steps, step)) - middle) for step, w in own]
 
     def _outer(self, depth: int, steps: _Steps) -> sympy.Expr:
         """Return Tⱼ₊₁⋯Tᵢ₋₁ of the bracket, j steps being taken."""
         if len(steps) == depth:
             return _bracket(self._changes(steps))
         middle = self._outer(depth, (*steps, 0))
-        return sympy.Add(
-            middle,
-            *(
-                w * (self._outer(depth, (*steps, step)) - middle)
-                for step, w in self.weights[len(steps)]
-            ),
-        )
+        own = self._weights[len(steps)].items()
+        changes = (w * (self._outer(depth, (*steps, step)) - middle) for step, w in own)
+        return sympy.Add(middle, *changes)
 
 
-def _bracket(changes: list[_Change]) -> sympy.Expr:
+def _bracket(changes: _Changes) -> sympy.Expr:
     """Return (Tᵢhᵢ)² − Tᵢ[hᵢ²]."""
     total = sympy.Add(*(w * change for w, change in changes))
     return _square(total) - sympy.Add(*(w * _square(change) for w, change in changes))

@@ -1,20 +1,19 @@
-"""Branches of an operator that read f at integers: a sum over neighbours, or a table of weights.
+"""Branches of an operator that read f at integers: a sum over neighbours, or tables.
 
 Under noise on the integers, or for a statistic known to be an integer, only the values f(q) at
 integers q enter. With k the place that belongs to x (x itself, or ⌊x⌋) such a branch is
 
-    g(x) = f(k) + Σᵢ φᵢ(x) Σⱼ wᵢⱼ (f(j) − f(k)),     φ₀ = 1,
+    g(x) = f(k) + Σᵢ φᵢ(x) Σⱼ wᵢⱼ (f(j) − f(k)),     φ₀ = 1.
 
-which leaves constants alone, and the variance g² − T[f²] of it is free of f(k) and f(k)²: large
-terms do not cancel. Far from the bounds the weights depend on j − k only (:class:`Stencil`, a
-formula in x); near them every k has its own (:class:`Rows`, tables).
+It leaves constants alone, so that g² − T[f²] is free of f(k): large terms do not cancel. Far from
+the bounds the weights depend on j − k only (:class:`Stencil`, a formula in x); near them the sums
+are tables (:class:`Tables`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy
@@ -28,19 +27,21 @@ from trueup.kernels.blocks import evaluate
 from trueup.noise.operator import Branch, X
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Steps = Mapping[int, sympy.Expr]
 
 ONE = sympy.Integer(1)
-_J = sympy.Dummy("j", integer=True)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class OnValues(Branch):
     """A branch that computes T[h], and T[h]·T[l] − T[h·l], from h and l themselves."""
+
+    shapes: tuple[sympy.Expr, ...] = (ONE,)
 
     def value(self, h: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return T[h] as an expression in the published n."""
@@ -55,18 +56,17 @@ class OnValues(Branch):
         return n if self.at is None else at(self.at, {X: n})
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Stencil(OnValues):
     """Weights that depend on the distance only: {j: (w₀ⱼ, w₁ⱼ, …)} for f(k + j), j ≠ 0."""
 
-    shapes: tuple[sympy.Expr, ...] = (ONE,)
-    weights: Mapping[int, tuple[float, ...]] = dataclasses.field(default_factory=dict)
+    weights: Mapping[int, tuple[float, ...]]
     squares: bool = True
     """Whether the sum over neighbours converges for products too."""
 
     def value(self, h: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return h(k) + Σᵢ φᵢ Σⱼ wᵢⱼ (h(k+j) − h(k))."""
-        return self._placed(h + self._total(self._steps(h, n), n), n)
+        return self._placed(h + self._total(self._steps(h, n)), n)
 
     def covariance(self, h: sympy.Expr, other: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return (Σ wⱼ δⱼh)(Σ wⱼ δⱼl) − Σ wⱼ δⱼh δⱼl."""
@@ -76,27 +76,21 @@ class Stencil(OnValues):
                 "fast for the noise",
                 "use sd(q) at plausible true values, which is exact, or bound the domain",
             )
-        left = self._steps(h, n)
-        right = left if other == h else self._steps(other, n)
+        left, right = self._steps(h, n), self._steps(other, n)
         both = {j: left[j] * right[j] for j in left}
-        totals = [self._total(steps, n) for steps in (left, right, both)]
+        totals = [self._total(steps) for steps in (left, right, both)]
         return self._placed(totals[0] * totals[1] - totals[2], n)
 
-    def _steps(self, h: sympy.Expr, n: sympy.Symbol) -> dict[int, sympy.Expr]:
-        """Return h(n + j) − h(n), over one denominator where it is a quotient."""
-        if h.is_rational_function(n) and not h.is_polynomial(n):
-            step = sympy.factor(stepped(h, {n: n + _J}) - h)
-            return {j: at(step, {_J: sympy.Integer(j)}) for j in self.weights}
+    def _steps(self, h: sympy.Expr, n: sympy.Symbol) -> Steps:
         return {j: stepped(h, {n: n + j}) - h for j in self.weights}
 
-    def _total(self, steps: Mapping[int, sympy.Expr], n: sympy.Symbol) -> sympy.Expr:
+    def _total(self, steps: Steps) -> sympy.Expr:
+        """Return Σᵢ φᵢ Σⱼ wᵢⱼ δⱼ, a polynomial multiplied out."""
         parts = []
         for i, shape in enumerate(self.shapes):
-            terms = [(w[i], steps[j]) for j, w in self.weights.items() if w[i]]
-            if all(step.is_polynomial(n) and step.free_symbols <= {n} for _, step in terms):
-                parts.append(shape * _combined(terms, n))
-            else:
-                parts.append(shape * sympy.Add(*(sympy.Float(w) * step for w, step in terms)))
+            part = sympy.Add(*(sympy.Float(w[i]) * steps[j] for j, w in self.weights.items()))
+            short = part.is_polynomial() and len(part.free_symbols) < 2
+            parts.append(shape * (sympy.expand(part) if short else part))
         return sympy.Add(*parts)
 
     def _placed(self, expr: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
@@ -104,59 +98,74 @@ class Stencil(OnValues):
         return expr if self.at is None else at(expr, {n: self.place(n), X: n})
 
 
-def _combined(terms: Iterable[tuple[float, sympy.Expr]], n: sympy.Symbol) -> sympy.Expr:
-    """Return Σ w·p(n) for polynomials p, coefficient by coefficient: what cancels is gone."""
-    found: dict[int, list[float]] = {}
-    for weight, step in terms:
-        for (power,), coefficient in sympy.Poly(step, n).terms():
-            found.setdefault(power, []).append(weight * float(coefficient))
-    totals = {power: math.fsum(values) for power, values in found.items()}
-    return sympy.Add(*(sympy.Float(total) * n**power for power, total in totals.items() if total))
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Tables(OnValues):
+    """Tables that are made from the values of f at ``truths``, one for each shape.
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Rows(OnValues):
-    """Weights of their own for every k from ``first`` on, for the values from ``start`` on.
-
-    Beyond the first and the last k the estimator is constant.
+    They begin at k = ``first``; before and behind it the estimator is constant.
     """
 
-    first: int = 0
-    start: int = 0
-    weights: tuple[Any, ...] = ()
-    shapes: tuple[sympy.Expr, ...] = (ONE,)
+    first: int
+    truths: Floats
+
+    def tables(self, values: Floats, h: sympy.Expr) -> list[Floats]:
+        """Return the sums over values for every shape; ``h`` is to be named in errors."""
+        raise NotImplementedError
 
     def value(self, h: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return Σᵢ φᵢ·(table i)."""
-        centre, steps = self._steps(h, n)
-        tables = [(w * steps).sum(axis=1) for w in self.weights]
-        tables[0] = tables[0] + centre
-        return self._combined(zip(self.shapes, tables, strict=True), n)
+        return self._shown(
+            dict(zip(self.shapes, self.tables(self._values(h, n), h), strict=True)), n
+        )
 
     def covariance(self, h: sympy.Expr, other: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
-        """Return (Σᵢ φᵢGᵢ)(Σᵢ φᵢHᵢ) − Σᵢ φᵢ·(table i of the products)."""
-        left, right = self._steps(h, n)[1], self._steps(other, n)[1]
-        totals = [((w * left).sum(axis=1), (w * right).sum(axis=1)) for w in self.weights]
-        shaped = zip(self.shapes, self.weights, strict=True)
-        tables = {shape: -(w * left * right).sum(axis=1) for shape, w in shaped}
-        for p, (a, _) in zip(self.shapes, totals, strict=True):
-            for q, (_, b) in zip(self.shapes, totals, strict=True):
-                tables[p * q] = tables.get(p * q, 0.0) + a * b
-        return self._combined(tables.items(), n)
+        """Return T[u]·T[v] − T[u·v], with u and v measured from their least values."""
+        u, v = (_less_least(self._values(e, n)) for e in (h, other))
+        with np.errstate(over="ignore"):
+            both = u * v
+        found = {s: -t for s, t in zip(self.shapes, self.tables(both, h), strict=True)}
+        right = dict(zip(self.shapes, self.tables(v, other), strict=True))
+        for p, a in zip(self.shapes, self.tables(u, h), strict=True):
+            for q, b in right.items():
+                found[p * q] = found.get(p * q, 0.0) + a * b
+        return self._shown(found, n)
 
-    def _steps(self, h: sympy.Expr, n: sympy.Symbol) -> tuple[Floats, Floats]:
-        """Return h(k) for every row, and h(j) − h(k) where the row reads h(j)."""
-        rows, columns = self.weights[0].shape
-        values = values_at(h, n, np.arange(self.start, self.start + columns, dtype=float))
-        near = np.clip(np.arange(self.first, self.first + rows) - self.start, 0, columns - 1)
-        used = np.any([w != 0 for w in self.weights], axis=0)
-        return values[near], np.where(used, values - values[near][:, None], 0.0)
+    def _values(self, h: sympy.Expr, n: sympy.Symbol) -> Floats:
+        """Return h at the integers, all of them finite numbers, or refuse."""
+        values = evaluate(h, {n: self.truths})
+        if np.isfinite(values).all():
+            return values
+        undefined = np.isnan(values) | (np.isinf(values) & h.has(Opaque))
+        wrong = undefined if undefined.any() else np.isinf(values)
+        error = undefined_at if undefined.any() else too_large_at
+        raise error(h, {n: self.truths[np.argmax(wrong)]})
 
-    def _combined(self, tables: Iterable[tuple[sympy.Expr, Floats]], n: sympy.Symbol) -> Any:
-        terms = [
-            shape.xreplace({X: n}) * table(self.first, t, self.place(n)) for shape, t in tables
-        ]
+    def _shown(self, tables: Mapping[sympy.Expr, Floats], n: sympy.Symbol) -> sympy.Expr:
+        """Return the tables, times their shapes, as functions of the published n."""
+        k = self.place(n)
+        terms = (s.xreplace({X: n}) * table(*self._trimmed(t), k) for s, t in tables.items())
         return sympy.Add(*terms)
+
+    def _trimmed(self, values: Floats) -> tuple[int, Floats]:
+        """Return where a table begins, and the table."""
+        return self.first, values
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Rows(Tables):
+    """Weights of their own for every k from ``first`` on: one matrix for each shape."""
+
+    weights: tuple[Floats, ...]
+
+    def tables(self, values: Floats, h: sympy.Expr) -> list[Floats]:
+        """Return the weighted sums of values, those of the first shape with sum 1."""
+        start = values[np.argmin(np.abs(values))]
+        found = [w @ (values - start) for w in self.weights]
+        return [found[0] + start, *found[1:]]
+
+
+def _less_least(values: Floats) -> Floats:
+    return np.asarray(values - values[np.argmin(np.abs(values))])
 
 
 def table(first: int, values: Floats, place: sympy.Expr) -> sympy.Expr:
@@ -173,15 +182,3 @@ def table(first: int, values: Floats, place: sympy.Expr) -> sympy.Expr:
     last = first + len(values) - 1
     inside = sympy.Max(sympy.Min(place, last), first)
     return opaque("table", Table(first, tuple(map(float, values))))(inside)
-
-
-def values_at(h: sympy.Expr, n: sympy.Symbol, q: Floats) -> Floats:
-    """Return h at integers, all of them finite numbers, or refuse."""
-    values = evaluate(h, {n: q})
-    if np.isfinite(values).all():
-        return values
-    undefined = np.isnan(values) | (np.isinf(values) & h.has(Opaque))
-    wrong, error = (
-        (undefined, undefined_at) if undefined.any() else (~np.isfinite(values), too_large_at)
-    )
-    raise error(h, {n: q[np.argmax(wrong)]})

@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.limits import is_long
 from trueup.formula.text import text
 from trueup.inverse.component import Component, Wave
 from trueup.inverse.extended import Extended
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
 
 Pair = tuple["Keys", "Keys"]
 _ONE = sympy.Integer(1)
-_SHORT = 60  # parts up to which a quotient is brought over one denominator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,13 +58,6 @@ class _SharedWave(Wave):
 
 def _series(noise: Any, c: sympy.Expr, order: int) -> Taps:
     return {(j, 0): w for j, w in enumerate(reciprocal(noise, c, order))}
-
-
-def _over_one_denominator(expr: sympy.Expr) -> sympy.Expr:
-    """Return a difference of quotients such that no near numbers cancel: −1/(n² + n)."""
-    if is_long(expr, _SHORT) or not expr.free_symbols or not expr.is_rational_function():
-        return expr
-    return sympy.factor(expr)
 
 
 class Sharing:
@@ -90,11 +80,13 @@ class Sharing:
         statistics: Sequence[Statistic],
         scales: Mapping[sympy.Symbol, sympy.Symbol] | None = None,
     ) -> None:
-        self.component = component
-        self.shared = shared & set(component.statistics)
+        self.component, self.shared = component, shared & set(component.statistics)
         self.statistics, self.scales = statistics, dict(scales or {})
+        self._cells = tuple(c for c in component.cells if c.symbol in self.shared)
+        self._coordinates = [c for c in component.coordinates if self._of(c)]
+        self._waves = [w for w in component.waves if self.shared & set(w.statistics)]
+        self._degrees = [self._degree(w) for w in self._waves]
         self._forms: dict[Region, dict[Pair, sympy.Expr]] = {}
-        self._check_waves()
 
     @property
     def pairs(self) -> list[Pair]:
@@ -116,34 +108,27 @@ class Sharing:
         def expression(region: Region) -> sympy.Expr:
             form = self._form(tuple(region[i] for i in places))
             used = any(keys in pair for pair in form)
-            return _over_one_denominator(applied.value(region)) if used else sympy.Integer(0)
+            return applied.value(region) if used else sympy.Integer(0)
 
         own = frozenset(self.component.statistics)
         return self._grid(self.component.cells, own, expression)
 
     # -- the form ------------------------------------------------------------------------------
 
-    @cached_property
-    def _cells(self) -> tuple[Cell, ...]:
-        return tuple(cell for cell in self.component.cells if cell.symbol in self.shared)
-
-    @cached_property
-    def _coordinates(self) -> list[Coordinate]:
-        return [c for c in self.component.coordinates if self._of(c)]
-
-    @cached_property
-    def _waves(self) -> list[Wave]:
-        return [w for w in self.component.waves if self.shared & set(w.statistics)]
-
     def _of(self, coordinate: Coordinate) -> list[Cell]:
         return [cell for cell in coordinate.cells if cell.symbol in self.shared]
 
-    @cached_property
-    def _degrees(self) -> list[int]:
-        """The degree of f in each shared wave."""
-        places = [self.component.waves.index(w) for w in self._waves]
-        degrees = [self.component.degrees(mode) for mode in self.component.modes.values()]
-        return [max(d[i] for d in degrees) for i in places]
+    def _degree(self, wave: Wave) -> int:
+        """Return the degree of f in a shared wave; refuse what is no polynomial in it."""
+        place = self.component.waves.index(wave)
+        if any(c[place] != 0 for c in self.component.modes):
+            names = " + ".join(s.name for s in wave.statistics)
+            raise TrueupError(
+                f"cells that share {names} under {wave.noises[0]!r} have a covariance in closed "
+                f"form only if the formula is a polynomial in {names}",
+                "make totals of rows that do not share it, or sum the cells in one formula",
+            )
+        return max(self.component.degrees(mode)[place] for mode in self.component.modes.values())
 
     def _form(self, region: Region) -> dict[Pair, sympy.Expr]:
         """Return T⊗T − T∘(product) where the shared numbers lie in a region."""
@@ -188,17 +173,6 @@ class Sharing:
             for keys in pair
             for key, degree in zip(keys[first:], self._degrees, strict=True)
         )
-
-    def _check_waves(self) -> None:
-        for wave in self._waves:
-            place = self.component.waves.index(wave)
-            if any(c[place] != 0 for c in self.component.modes):
-                names = " + ".join(s.name for s in wave.statistics)
-                raise TrueupError(
-                    f"cells that share {names} under {wave.noises[0]!r} have a covariance in "
-                    f"closed form only if the formula is a polynomial in {names}",
-                    "make totals of rows that do not share it, or sum the cells in one formula",
-                )
 
     # -- one functional ------------------------------------------------------------------------
 

@@ -18,10 +18,10 @@ import sympy
 
 from trueup.errors import NoUnbiasedEstimator
 from trueup.exact import symbolic
+from trueup.formula.limits import is_long
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse.extended import Unextended
-from trueup.inverse.tidy import is_tidy
 from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
@@ -142,7 +142,11 @@ def _across(joint: Joint, f: sympy.Expr, side: Side) -> sympy.Expr:
 
 
 def _tidied(expr: sympy.Expr) -> sympy.Expr:
-    return sympy.factor(expr) if is_tidy(expr) else expr
+    short = expr.is_rational_function() and not is_long(expr, _SHORT)
+    return sympy.factor(expr) if short else expr
+
+
+_SHORT = 60  # parts: sympy factors so many in some tenths of a second
 
 
 def bend(joint: Joint, side: Side) -> sympy.Expr:

@@ -15,6 +15,8 @@ import sympy
 X = sympy.Dummy("x", real=True)
 """Stands for the published value inside a weight."""
 
+Side = Literal["below", "inside", "above"]
+
 Key = tuple[int, int]
 """(n, s) is f ↦ Dⁿf(· + s) for n > 0 and the difference f ↦ f(· + s) − f for n = 0; (0, 0) is f."""
 
@@ -38,7 +40,7 @@ class Branch:
         The weights; they may depend on ``X``.
     """
 
-    side: Literal["below", "inside", "above"]
+    side: Side
     at: sympy.Expr | None
     taps: Taps
 
