@@ -19,11 +19,10 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.substitution import at
-from trueup.formula.unkinked import without_kinks
 from trueup.inverse import spectral
 from trueup.inverse.jets import Jet, Keys, Weights, compose, on_product, tensor
 from trueup.inverse.on_lattice import OnLattice
-from trueup.inverse.points import beside
+from trueup.inverse.points import beside, without_kinks
 from trueup.inverse.separation import apart, factors_of
 from trueup.noise.operator import Branch, Operator, Taps, X
 
