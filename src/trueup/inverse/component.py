@@ -222,7 +222,7 @@ class Component:
 
     def covariance(self, other: Component, region: Region) -> sympy.Expr:
         """Return T[f₁]·T[f₂] − T[f₁·f₂] for two functions of the same cells."""
-        _check_waves(len(self.modes) * len(other.modes))
+        _check_work(len(self.modes) * len(other.modes), _MOST_WAVES, "two waves")
         modes: dict[Frequencies, Complex] = defaultdict(lambda: _ZERO)
         for (c1, p1), (c2, p2) in product(self.modes.items(), other.modes.items()):
             c = tuple(a + b for a, b in zip(c1, c2, strict=True))
@@ -230,7 +230,7 @@ class Component:
             both = tuple(a + b for a, b in zip(*degrees, strict=True))
             form: dict[tuple[Keys, Keys], sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
             left, right = (self._weights(region, *m) for m in ((c1, degrees[0]), (c2, degrees[1])))
-            _check_pairs(len(left) * len(right))
+            _check_work(len(left) * len(right), _MOST_PAIRS, "derivatives and differences")
             for (k1, w1), (k2, w2) in product(left.items(), right.items()):
                 form[k1, k2] += w1 * w2
             for pair, weight in on_product(self._weights(region, c, both)).items():
@@ -291,27 +291,15 @@ _ZERO: Complex = (sympy.Integer(0), sympy.Integer(0))
 
 
 _MOST_PAIRS = 3000  # products of two functionals: a millisecond each
-
-
-def _check_pairs(pairs: int) -> None:
-    """Refuse a quadratic form that would take too long to write down."""
-    if pairs > _MOST_PAIRS:
-        raise TrueupError(
-            f"the variance needs {pairs} products of derivatives and differences, at most "
-            f"{_MOST_PAIRS} are possible",
-            "publish totals with a noise of their own, or debias parts that are then added",
-        )
-
-
 _MOST_WAVES = 800  # products of two modes: two milliseconds each
 
 
-def _check_waves(pairs: int) -> None:
-    """Refuse a product of so many waves with so many that it would take seconds to write down."""
-    if pairs > _MOST_WAVES:
+def _check_work(pairs: int, most: int, what: str) -> None:
+    """Refuse a quadratic form that would take too long to write down."""
+    if pairs > most:
         raise TrueupError(
-            f"the variance needs {pairs} products of two waves, at most {_MOST_WAVES} are possible",
-            "estimate the terms of the formula one by one",
+            f"the variance needs {pairs} products of {what}, at most {most} are possible",
+            "publish totals with a noise of their own, or debias parts that are then added",
         )
 
 

@@ -49,7 +49,7 @@ def weights(noise: Noise, rate: float = 0.0) -> dict[int, float] | None:
     >>> from trueup.noise import DiscreteLaplace
     >>> found = weights(DiscreteLaplace(1) + DiscreteLaplace(1))
     >>> {j: round(v, 6) for j, v in found.items()}
-    {1: -5.231907, 2: 0.847671, -1: -5.231907, -2: 0.847671}
+    {1: -5.231907, 2: 0.84764, -1: -5.231907, -2: 0.84764}
     """
     if rate >= noise.mgf_radius:
         return None

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from trueup.noise.base import Noise
     from trueup.noise.operator import Operator
 
+_HINT = "make one estimator per noise level, and debias the rows of each level with it"
 _TINY = Fraction(1, 10**100)  # noise so small that every growth is allowed
 
 
@@ -68,7 +69,7 @@ class Rescaled:
             raise TrueupError(
                 f"{self.family!r} has no scale that could differ from row to row: its inverse is "
                 "no formula in one",
-                "make one estimator per noise level, and debias the rows of each level with it",
+                _HINT,
             )
 
     @property
@@ -97,7 +98,7 @@ class Rescaled:
             raise TrueupError(
                 f"under {self.family!r} with a scale per row only polynomials can be debiased, not "
                 f"waves or exponentials such as e^({c}·q)",
-                "make one estimator per noise level, and debias the rows of each level with it",
+                _HINT,
             )
         return values
 
@@ -195,7 +196,7 @@ class Scaled:
                 "a noise scale per row cannot be combined with the condition "
                 f"{', '.join(map(str, component.tied))}: what is best beyond it depends on the "
                 "scale",
-                "make one estimator per noise level, and debias the rows of each level with it",
+                _HINT,
             )
 
         def replaced(cell: Cell) -> Cell:
@@ -207,7 +208,7 @@ class Scaled:
                 raise TrueupError(
                     f"under {cell.noise!r} with a scale per row only polynomials can be debiased, "
                     f"not {text(self.f)}",
-                    "make one estimator per noise level, and debias the rows of each level with it",
+                    _HINT,
                 )
             return dataclasses.replace(cell, operator=operator, noise=other)
 

@@ -68,28 +68,22 @@ def parted(f: sympy.Expr, box: Box) -> sympy.Expr:
     """
     if isinstance(f, (sympy.Add, sympy.Mul)):
         return f.func(*(parted(g, box) for g in f.args))
-    if isinstance(f, sympy.log):
-        inner = parted(f.args[0], box)
-        factors = [g for _, g in apart(sympy.Mul.make_args(inner))]
-        if len(factors) > 1 and all(sign(g, box) > 0 for g in factors):
-            return sympy.Add(*(_logarithm(g, box) for g in factors))
-    elif isinstance(f, sympy.Pow) and f.exp.is_number:
-        factors = [g for _, g in apart(sympy.Mul.make_args(parted(f.base, box)))]
-        if len(factors) > 1 and all(sign(g, box, strict=False) > 0 for g in factors):
-            return sympy.Mul(*(_power(g, f.exp, box) for g in factors))
+    if isinstance(f, sympy.log) or (isinstance(f, sympy.Pow) and f.exp.is_number):
+        logarithm = isinstance(f, sympy.log)
+        factors = [g for _, g in apart(sympy.Mul.make_args(parted(f.args[0], box)))]
+        if len(factors) > 1 and all(sign(g, box, strict=logarithm) > 0 for g in factors):
+            powers = [_power(g, box) for g in factors]
+            if logarithm:
+                return sympy.Add(*(p * sympy.log(base) for base, p in powers))
+            return sympy.Mul(*(base ** (p * f.exp) for base, p in powers))
     return f
 
 
-def _logarithm(g: sympy.Expr, box: Box) -> sympy.Expr:
+def _power(g: sympy.Expr, box: Box) -> tuple[sympy.Expr, sympy.Expr]:
+    """Return the base and the exponent of a power of something positive, or g and 1."""
     base, exponent = g.as_base_exp()
     plain = exponent.is_number and sign(base, box) > 0
-    return exponent * sympy.log(base) if plain else sympy.log(g)
-
-
-def _power(g: sympy.Expr, p: sympy.Expr, box: Box) -> sympy.Expr:
-    base, exponent = g.as_base_exp()
-    plain = exponent.is_number and sign(base, box) > 0
-    return base ** (exponent * p) if plain else g**p
+    return (base, exponent) if plain else (g, sympy.Integer(1))
 
 
 def apart(parts: Iterable[sympy.Expr]) -> list[tuple[set[sympy.Basic], sympy.Expr]]:

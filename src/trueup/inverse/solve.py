@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import sympy
+from sympy.utilities.iterables import connected_components
 
 from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
@@ -182,19 +184,14 @@ def connected(
     >>> connected(a * b + b + 1 / c, {a, b, c})
     [1/c, a*b + b]
     """
-    terms: dict[int, list[sympy.Expr]] = {}
-    home: dict[sympy.Symbol | None, int] = {}
-    members: dict[int, list[sympy.Symbol | None]] = {}
-    for number, term in enumerate(sympy.Add.make_args(f)):
-        used: list[sympy.Symbol | None] = list(term.free_symbols & symbols) or [None]
-        used += [s for group in groups if group & term.free_symbols for s in group]
-        terms[number], members[number] = [term], []
-        for old in sorted({home[s] for s in used if s in home}):
-            terms[number] = terms.pop(old) + terms[number]
-            members[number] += members.pop(old)
-        members[number] += used
-        home.update(dict.fromkeys(members[number], number))
-    return [sympy.Add(*group) for group in sorted(terms.values(), key=str)]
+    terms = sympy.Add.make_args(f)
+    used: list[set[Any]] = [
+        (term.free_symbols & symbols).union(*(g for g in groups if g & term.free_symbols)) or {None}
+        for term in terms
+    ]
+    pairs = [(i, j) for i, j in combinations(range(len(terms)), 2) if used[i] & used[j]]
+    parts = connected_components((list(range(len(terms))), pairs))
+    return sorted((sympy.Add(*(terms[i] for i in part)) for part in parts), key=str)
 
 
 def _component(
@@ -219,8 +216,11 @@ def _component(
             waves.append(s)
         else:
             cells.append(Cell(s.symbol, operator, s.noise))
-    f, coordinates = _coordinates(f, cells)
-    f, sums = _sums(f, waves)
+    f, groups = _merge(f, [c.symbol for c in cells])
+    of = {c.symbol: c for c in cells}
+    coordinates = tuple(Coordinate(s, tuple(of[m] for m in own)) for s, own in groups)
+    f, groups = _merge(f, [w.symbol for w in waves])
+    sums = tuple(Wave(s, tuple(own), tuple(known[m].noise for m in own)) for s, own in groups)
     _check_size(f, coordinates)
     plain = f if all(c.noise.lattice for c in cells) else without_kinks(f)
     modes = spectral.decompose(plain, [w.symbol for w in sums])
@@ -307,21 +307,6 @@ def _cancelled(f: sympy.Expr) -> sympy.Expr:
         if below.free_symbols and sympy.gcd(above, below).free_symbols:
             return sympy.cancel(f)
     return f
-
-
-def _coordinates(f: sympy.Expr, cells: list[Cell]) -> tuple[sympy.Expr, tuple[Coordinate, ...]]:
-    """Merge cells that f sees only through their sum."""
-    by_symbol = {c.symbol: c for c in cells}
-    f, groups = _merge(f, list(by_symbol))
-    return f, tuple(Coordinate(s, tuple(by_symbol[m] for m in members)) for s, members in groups)
-
-
-def _sums(f: sympy.Expr, waves: list[Statistic]) -> tuple[sympy.Expr, tuple[Wave, ...]]:
-    by_symbol = {w.symbol: w for w in waves}
-    f, groups = _merge(f, list(by_symbol))
-    return f, tuple(
-        Wave(s, tuple(members), tuple(by_symbol[m].noise for m in members)) for s, members in groups
-    )
 
 
 def _merge(
