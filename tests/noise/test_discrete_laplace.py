@@ -5,10 +5,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from noise.conftest import mgf
 from trueup.noise import DiscreteLaplace
 
 
@@ -38,26 +35,6 @@ def test_law_at_extremes(scale):
             assert noise.cdf(-abs(k) - (k == 0)) == pytest.approx(
                 float(below if k else alpha / (1 + alpha)), rel=1e-13
             )
-
-
-@pytest.mark.parametrize("scale", [0.4, 3, 1e6])
-@pytest.mark.parametrize("share", [0.5, -0.9, 0.999])
-def test_mgf_in_the_product_form(scale, share):
-    with mpmath.workdps(60):
-        t, b = mpmath.mpf(share / scale), mpmath.mpf(scale)
-        alpha = mpmath.exp(-1 / b)
-        expected = (1 - alpha) ** 2 / (1 - alpha * mpmath.exp(t)) / (1 - alpha * mpmath.exp(-t))
-        assert mgf(DiscreteLaplace(scale), share / scale) == pytest.approx(
-            float(expected), rel=1e-13
-        )
-
-
-@settings(deadline=None)
-@given(st.floats(0.02, 1e9), st.floats(1e-250, 1 - 1e-12))
-def test_quantile_is_the_smallest(scale, p):
-    noise = DiscreteLaplace(scale)
-    k = noise.quantile(p)
-    assert noise.cdf(k - 1) < p <= noise.cdf(k)
 
 
 def test_quantiles_of_many_at_once():

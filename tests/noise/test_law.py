@@ -5,6 +5,8 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from trueup import errors
 from trueup.noise import (
@@ -108,6 +110,17 @@ def test_arguments_must_be_real_numbers(law, x):
 def test_the_other_density_is_refused(law):
     with pytest.raises(errors.TrueupError, match=r"use p[dm]f"):
         law.noise.pdf(0) if law.noise.lattice else law.noise.pmf(0)
+
+
+@pytest.mark.parametrize(
+    "family", [DiscreteLaplace, DiscreteGaussian, RoundedLaplace, RoundedGaussian]
+)
+@settings(deadline=None, max_examples=40)
+@given(scale=st.floats(0.05, 1e5), p=st.floats(1e-200, 1 - 1e-12))
+def test_quantile_on_the_integers_is_the_smallest(family, scale, p):
+    noise = family(scale)
+    k = noise.quantile(p)
+    assert noise.cdf(k - 1) < p <= noise.cdf(k)
 
 
 @pytest.mark.parametrize(

@@ -107,14 +107,6 @@ def test_the_echoes_invert_the_generating_function(scale, angle):
     assert float(direct * inverse) == pytest.approx(1, rel=1e-12 * max(1, scale**2 / 1e3))
 
 
-@settings(max_examples=40)
-@given(st.floats(0.02, 1e6), st.floats(1e-200, 1 - 1e-12))
-def test_quantile_is_the_smallest(scale, p):
-    for noise in (RoundedLaplace(scale), RoundedGaussian(scale)):
-        k = noise.quantile(p)
-        assert noise.cdf(k - 1) < p <= noise.cdf(k)
-
-
 def test_rounding_discloses_nothing_more():
     assert RoundedLaplace.from_budget(3, 2) == RoundedLaplace(Fraction(2, 3))
     assert (
