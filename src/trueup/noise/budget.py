@@ -44,9 +44,11 @@ class ScaleFamily(Noise):
 
     @classmethod
     def _shift(cls, sensitivity: Exact) -> Exact:
-        if cls.counts:
-            return whole_sensitivity(sensitivity)
-        return positive(sensitivity, "sensitivity")
+        shift = positive(sensitivity, "sensitivity")
+        if cls.counts and not isinstance(shift, int):
+            hint = "a statistic on the integers moves by an integer: give that, e.g. 1"
+            raise TrueupError(f"sensitivity must be an integer, got {sensitivity!r}", hint)
+        return shift
 
 
 class LaplaceFamily(ScaleFamily):
@@ -56,13 +58,20 @@ class LaplaceFamily(ScaleFamily):
     def from_budget(cls, epsilon: Exact, sensitivity: Exact = 1) -> Self:
         """Return the noise that makes a statistic ε-differentially private: b = sensitivity / ε.
 
+        b is exact if both are, else rounded to the private side.
+
         Examples
         --------
         >>> from trueup.noise import Laplace, RoundedLaplace
         >>> Laplace.from_budget(3, sensitivity=2), RoundedLaplace.from_budget(2)
         (Laplace(Fraction(2, 3)), RoundedLaplace(Fraction(1, 2)))
         """
-        return cls(pure_scale(epsilon, cls._shift(sensitivity)))
+        given = positive(epsilon, "epsilon"), cls._shift(sensitivity)
+        scale = Fraction(given[1]) / Fraction(given[0])
+        if not any(isinstance(x, float) for x in given):
+            return cls(scale)
+        near = float(scale)
+        return cls(near if near >= scale else math.nextafter(near, math.inf))
 
     @property
     def mgf_radius(self) -> float:
@@ -112,52 +121,23 @@ class GaussianFamily(ScaleFamily):
         >>> RoundedGaussian.from_budget(rho=Fraction(1, 8))
         RoundedGaussian(2)
         """
-        return cls(gaussian_scale(cls.solver, rho, epsilon, delta, cls._shift(sensitivity)))
+        shift = cls._shift(sensitivity)
+        if rho is not None and epsilon is None and delta is None:
+            return cls(concentrated_scale(positive(rho, "rho"), shift))
+        if rho is None and epsilon is not None and delta is not None:
+            loss = float(positive(epsilon, "epsilon"))
+            return cls(cls.solver(loss, _probability(delta), float(shift)))
+        parts = {"rho": rho, "epsilon": epsilon, "delta": delta}
+        given = ", ".join(f"{name}={x!r}" for name, x in parts.items() if x is not None)
+        raise TrueupError(
+            f"the budget is not clear from {given or 'nothing'}", "give rho, or epsilon and delta"
+        )
 
     def _upper_quantile(self, q: Floats) -> Floats:
         return -np.asarray(scipy.special.ndtri(q)) * float(self.scale)
 
 
 # -- scales from budgets ---------------------------------------------------------------------------
-
-
-def pure_scale(epsilon: Exact, sensitivity: Exact) -> Exact:
-    """Return sensitivity / ε, exact if both are, else rounded to the private side.
-
-    Examples
-    --------
-    >>> pure_scale(2, 1), pure_scale(0.4, 1), pure_scale(0.75, 1)
-    (Fraction(1, 2), 2.5, 1.3333333333333335)
-    """
-    epsilon, sensitivity = positive(epsilon, "epsilon"), positive(sensitivity, "sensitivity")
-    scale = Fraction(sensitivity) / Fraction(epsilon)
-    if not isinstance(epsilon, float) and not isinstance(sensitivity, float):
-        return scale
-    near = float(scale)
-    return near if near >= scale else math.nextafter(near, math.inf)
-
-
-def gaussian_scale(
-    solve: Solver,
-    rho: Exact | None,
-    epsilon: Exact | None,
-    delta: Exact | None,
-    sensitivity: Exact,
-) -> Exact:
-    """Return σ for a budget given as ρ, or as ε and δ.
-
-    Examples
-    --------
-    >>> gaussian_scale(lambda epsilon, delta, shift: shift, Fraction(1, 2), None, None, 3)
-    3
-    """
-    if rho is not None and epsilon is None and delta is None:
-        return concentrated_scale(positive(rho, "rho"), sensitivity)
-    if rho is None and epsilon is not None and delta is not None:
-        return solve(float(positive(epsilon, "epsilon")), _probability(delta), float(sensitivity))
-    parts = {"rho": rho, "epsilon": epsilon, "delta": delta}
-    given = ", ".join(f"{name}={x!r}" for name, x in parts.items() if x is not None) or "nothing"
-    raise TrueupError(f"the budget is not clear from {given}", "give rho, or epsilon and delta")
 
 
 def concentrated_scale(rho: Exact, sensitivity: Exact) -> Exact:
@@ -203,21 +183,6 @@ def crossing(private: Callable[[float], bool], low: float, high: float) -> float
     while low < (middle := (low + high) / 2) < high:
         low, high = (low, middle) if private(middle) else (middle, high)
     return high
-
-
-def whole_sensitivity(value: object) -> Exact:
-    """Return a sensitivity on the integers, which must be an integer.
-
-    Examples
-    --------
-    >>> whole_sensitivity(2.0)
-    2
-    """
-    sensitivity = positive(value, "sensitivity")
-    if isinstance(sensitivity, int):
-        return sensitivity
-    hint = "a statistic on the integers moves by an integer: give that, e.g. 1"
-    raise TrueupError(f"sensitivity must be an integer, got {value!r}", hint)
 
 
 def _probability(delta: Exact) -> float:
