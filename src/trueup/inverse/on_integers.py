@@ -78,21 +78,12 @@ class OnIntegers(Component):
         assert isinstance(changed, OnIntegers)  # noqa: S101
         return dataclasses.replace(changed, factors=factors)
 
-    @cached_property
-    def estimand(self) -> sympy.Expr:
-        """F with its limits at removable points of the factors."""
-        return sympy.Add(*(a.estimand * h for a, h in zip(self.rest, self.functions, strict=True)))
-
     @property
     def facts(self) -> list[str]:
         """What is to be said of the estimator beyond the theorem."""
         branch, symbol = self.cells[-1].operator.branches[0], self.cells[-1].symbol
-        own = (
-            [branch.facts(h, symbol) for h in self.functions if h.free_symbols]
-            if isinstance(branch, Solved)
-            else []
-        )
-        return own + (self.factors[0].facts if self.factors else [])
+        solved = [h for h in self.functions if h.free_symbols and isinstance(branch, Solved)]
+        return [*(branch.facts(h, symbol) for h in solved), *self.factors[0].facts]
 
     @cached_property
     def own(self) -> list[Component]:
