@@ -82,8 +82,10 @@ class OnIntegers(Component):
     def facts(self) -> list[str]:
         """What is to be said of the estimator beyond the theorem."""
         branch, symbol = self.cells[-1].operator.branches[0], self.cells[-1].symbol
-        solved = [h for h in self.functions if h.free_symbols and isinstance(branch, Solved)]
-        return [*(branch.facts(h, symbol) for h in solved), *self.factors[0].facts]
+        if not isinstance(branch, Solved):
+            return self.factors[0].facts
+        own = [branch.facts(h, symbol) for h in self.functions if h.free_symbols]
+        return own + self.factors[0].facts
 
     @cached_property
     def own(self) -> list[Component]:
