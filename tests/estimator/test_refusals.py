@@ -147,7 +147,7 @@ REASONS = [
     ("log(q)", tu.Gaussian(1), (1, None), r"."),
     ("1/q", tu.Gaussian(1), (1, None), r"."),
     ("1/q", tu.Staircase(1), (1, None), r"."),
-    ("sqrt(q)", tu.DiscreteGaussian(1), (1, None), r"."),
+    ("sqrt(q)", tu.DiscreteGaussian(3), (1, None), r"."),
 ]
 
 

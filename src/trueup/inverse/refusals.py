@@ -12,6 +12,7 @@ from trueup.errors import NoUnbiasedEstimator
 from trueup.formula.substitution import denominators
 from trueup.formula.text import text
 from trueup.inverse.points import Kind, Trouble, ends_of
+from trueup.inverse.signs import inside
 from trueup.inverse.smooth import troubles
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def refusal_at(
         return undefined_at(f, {symbol: found.point, **others})
     words = {"a": f"{found.point:.6g}", "f": text(f), "s": text(symbol), "j": found.jump}
     words |= {"k": found.slope, "m": found.middle}
-    words["e"] = "" if others else _example(f, found, box, orders)
+    words["e"] = _example(f, found, box, orders)
     reason = _REASONS[found.kind].format(**words)
     if found.exact in ends_of(box[symbol]):
         reason = reason.replace(" inside the domain", ", a bound of the domain", 1)
@@ -126,12 +127,11 @@ def _example(
 ) -> str:
     """Return a domain beside a point on which f is smooth, as the end of a hint."""
     symbol = found.symbol
-    if symbol is None or isinstance(symbol, sympy.Dummy) or f.free_symbols != {symbol}:
-        return ""
-    if not found.proved:
+    if symbol is None or isinstance(symbol, sympy.Dummy) or not found.proved:
         return ""
     for near in _beside(found, box[symbol]):
-        if not list(islice(troubles(f, {symbol: near}, orders), 1)):
+        there = {**box, symbol: near}
+        if not list(islice(troubles(inside(f, there, frozenset(orders)), there, orders), 1)):
             low, high = ("None" if b is None else f"{float(b):.12g}" for b in near.bounds)
             return f", e.g. domain={{{symbol.name!r}: ({low}, {high})}}"
     return ""

@@ -315,7 +315,7 @@ def _merge(
     groups: list[tuple[sympy.Symbol, list[sympy.Symbol]]] = []
     for symbol in symbols:
         for i, (head, members) in enumerate(groups):
-            total = sympy.Dummy("y", real=True)
+            total = sympy.Dummy(" + ".join(s.name for s in (*members, symbol)), real=True)
             merged = at(f, {symbol: total - head})
             if head not in merged.free_symbols:
                 f, groups[i] = merged, (total, [*members, symbol])
