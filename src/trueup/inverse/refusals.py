@@ -18,6 +18,7 @@ from trueup.inverse.smooth import troubles
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+_SHORT = 20  # operations: to prove a longer formula again takes longer than a hint is worth
 _REASONS = {
     Kind.POLE: "pole at {a} inside the domain: {f} is unbounded near {s} = {a}",
     Kind.JUMP: "jump at {a}: the value of {f} jumps by {j:g} at {s} = {a}, inside the domain",
@@ -128,6 +129,8 @@ def _example(
     """Return a domain beside a point on which f is smooth, as the end of a hint."""
     symbol = found.symbol
     if symbol is None or isinstance(symbol, sympy.Dummy) or not found.proved:
+        return ""
+    if f.count_ops() > _SHORT:
         return ""
     for near in _beside(found, box[symbol]):
         there = {**box, symbol: near}
