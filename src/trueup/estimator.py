@@ -451,9 +451,9 @@ class Estimator:
         /* estimate: unbiased estimator of 1/q (q: Laplace(2) on [1, ∞)) (trueup ...) */
         CASE
           WHEN ISFINITE("q") AND "q" BETWEEN -1e100 AND 1e100
-          THEN CASE WHEN "q" <= 1e0 THEN 3e0 ELSE (
+          THEN CASE WHEN "q" > 1e0 THEN (
             1e0 - 8e0 / "q" / "q"
-          ) / "q" END
+          ) / "q" ELSE 3e0 END
         END
         >>> inverse = unbiased("1/q", Laplace(2), domain=(1, None)).sql(columns={"q": "n"})
         >>> duckdb.sql(f"SELECT n, {inverse} AS inverse FROM (VALUES (4), (0), (NULL)) t(n)")

@@ -60,7 +60,7 @@ def test_products_are_written_as_products() -> None:
     assert text == (
         'CASE WHEN ISFINITE("s") AND "s" BETWEEN -1e100 AND 1e100 '
         'AND ISFINITE("n") AND "n" BETWEEN -1e100 AND 1e100 '
-        'THEN "s" * CASE WHEN "n" <= 1e0 THEN 3e0 ELSE (1e0 - 8e0 / "n" / "n") / "n" END END'
+        'THEN "s" * CASE WHEN "n" > 1e0 THEN (1e0 - 8e0 / "n" / "n") / "n" ELSE 3e0 END END'
     )
     spread = estimator("where of counts").sql("duckdb", "stderr", comment=False)
     assert spread.count('"s"') == 4  # the guard, twice, and s²

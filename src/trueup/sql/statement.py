@@ -453,6 +453,10 @@ class Regions:
         x = self.inputs[b.input]
 
         def write() -> Sql:
+            if len(branches) == 1 and nearest(branches[0][1]) is None:  # faster: most rows first
+                ((op, at, beyond),) = branches
+                within = on.compare("gt" if op == "le" else "lt", x.name.copy(), at)
+                return on.case([(within, on.tree(inside))], on.tree(beyond))
             cases = [(_beyond(x, on, op, at), on.tree(number)) for op, at, number in branches]
             return on.case(cases, on.tree(inside))
 
