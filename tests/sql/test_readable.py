@@ -33,7 +33,7 @@ CASES = {
     "s/max of counts": ("s/max(n, 1)", COUNTS, {"n": (0, None)}),
 }
 EXACT = {
-    ("1/n", "s/n", "log(n)", "s/n of counts"): (350, 700),
+    ("1/n", "s/n", "log(n)"): (350, 700),
     ("where of counts", "s/max of counts"): (500, 1100),
 }
 LENGTHS = {name: goal for names, goal in EXACT.items() for name in names} | {
