@@ -90,7 +90,8 @@ def test_too_many_cases_are_refused() -> None:
 
 def test_numbers_that_are_not_real_enter_no_comparison() -> None:
     minus = {q: sympy.Integer(-1)}
-    assert at(parse("where(sqrt(q) > 0, 1, 5)"), minus) == 5
+    assert at(parse("where(sqrt(q) > 0, 1, 5)"), minus) is sympy.nan
+    assert at(parse("where(q > 0 and sqrt(q) > 0, 1, 5)"), minus) == 5
     assert at(parse("max(1, log(q))"), minus) is sympy.nan
     assert at(parse("max(1, log(q))"), {q: sympy.Integer(0)}) == 1
     assert real_at(parse("abs(sqrt(q))"), minus) is None

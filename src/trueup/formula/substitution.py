@@ -1,10 +1,10 @@
 """Values in place of symbols, without sympy's objections and without its afterthoughts.
 
 Put into a comparison, a ``Min`` or a ``Max``, a number that is not real makes sympy raise. Here the
-cases are decided before anything is put into them, a comparison with what is not a real number does
-not hold, and an extremum of such is not a number. And where formulas are put in place of symbols,
-sympy would compare all arguments of an extremum anew, and all cases, which may take minutes: here
-they stay as they are.
+cases are decided before anything is put into them; what compares something that is not a real
+number, directly, in a case or in an extremum, is not a number either. And where formulas are put
+in place of symbols, sympy would compare all arguments of an extremum anew, and all cases, which may
+take minutes: here they stay as they are.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def at(expr: sympy.Expr, values: Values) -> sympy.Expr:
     >>> at(sympy.Max(q, 2), {q: sympy.Integer(-1)})
     2
     >>> at(sympy.Piecewise((1, sympy.sqrt(q) > 0), (5, True)), {q: sympy.Integer(-1)})
-    5
+    nan
     >>> at(sympy.Max(q, 2), {q: q + 1})
     Max(2, q + 1)
     """
@@ -132,24 +132,6 @@ def _is_beyond(expr: sympy.Expr, most: int) -> bool:
     return False
 
 
-def is_defined(expr: sympy.Expr, values: Values) -> bool:
-    """Tell whether all that a formula needs at a point, its comparisons among it, is real.
-
-    It is taken to be where that cannot be told.
-
-    Examples
-    --------
-    >>> q = sympy.Symbol("q", real=True)
-    >>> f = sympy.Piecewise((q, sympy.log(q) <= 1), (0, True))
-    >>> is_defined(f, {q: sympy.Integer(2)}), is_defined(f, {q: sympy.Integer(-2)})
-    (True, False)
-    """
-    try:
-        return _Needed(values).of(expr) is not sympy.nan
-    except _OBJECTIONS:
-        return True  # nothing is shown by what sympy cannot do
-
-
 class _Putting:
     """Values on their way into one expression, every part looked at once."""
 
@@ -165,6 +147,11 @@ class _Putting:
         if isinstance(expr, sympy.Piecewise):
             return self.cases(expr)
         args = [self.of(arg) for arg in expr.args]
+        decides = {sympy.And: sympy.false, sympy.Or: sympy.true}.get(type(expr))
+        if decides in args:
+            return decides
+        if sympy.nan in args:
+            return sympy.nan
         if all(new is old for new, old in zip(args, expr.args, strict=True)):
             return expr
         if isinstance(expr, (sympy.Min, sympy.Max)):
@@ -180,6 +167,8 @@ class _Putting:
         left = []
         for value, test in expr.args:
             true = self.of(test)
+            if true is sympy.nan:
+                return true
             if true == sympy.false:
                 continue
             left.append((value, true))
@@ -204,47 +193,12 @@ class _Decimal(_Putting):
         return super().put(expr)
 
 
-class _Needed(_Putting):
-    """Values on their way in, where nothing is decided by what is not real: that is nan."""
-
-    def put(self, expr: sympy.Basic) -> sympy.Basic:
-        if isinstance(expr, (sympy.And, sympy.Or)):
-            decides = sympy.true if isinstance(expr, sympy.Or) else sympy.false
-            return self.joined(expr, decides)
-        if isinstance(expr, sympy.Piecewise):
-            return self.cases(expr)
-        args = [self.of(arg) for arg in expr.args]
-        compared = isinstance(expr, (sympy.Min, sympy.Max, Relational))
-        if sympy.nan in args or (compared and None in map(_size, args)):
-            return sympy.nan
-        found = super().put(expr)
-        return sympy.nan if found is sympy.zoo else found
-
-    def joined(self, expr: sympy.Basic, decides: sympy.Basic) -> sympy.Basic:
-        """Return whether several conditions hold; one of them may decide alone."""
-        args = [self.of(arg) for arg in expr.args]
-        if decides in args:
-            return decides
-        return sympy.nan if sympy.nan in args else sympy.Not(decides)
-
-    def cases(self, expr: sympy.Piecewise) -> sympy.Basic:
-        for value, test in expr.args:
-            true = self.of(test)
-            if true is sympy.nan:
-                return true
-            if true == sympy.true:
-                return self.of(value)
-        return sympy.nan
-
-
 def _relation(test: Relational, args: Sequence[sympy.Expr]) -> sympy.Basic:
     """Return a comparison, decided where both sides are numbers."""
     if any(arg.free_symbols for arg in args):
         return test.func(*args, evaluate=False)
     value = _size(args[0] - args[1])
-    if value is None:
-        return sympy.true if isinstance(test, sympy.Ne) else sympy.false
-    return test.func(value, 0)
+    return sympy.nan if value is None else test.func(value, 0)
 
 
 def _size(value: sympy.Expr) -> sympy.Expr | None:

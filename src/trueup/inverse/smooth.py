@@ -17,7 +17,7 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.domain import Interval
-from trueup.formula.substitution import at, decimal, is_defined, real, real_at
+from trueup.formula.substitution import at, decimal, real_at
 from trueup.inverse.cells import FAR, SMALLEST, Cell, Question, guards, guards_of, undecided
 from trueup.inverse.jets import derivative
 from trueup.inverse.points import (
@@ -193,11 +193,12 @@ class _Proof:
         f = at(self.f, points)
         if self.f.free_symbols <= set(points):
             columns = {s: np.array([float(v)]) for s, v in points.items()}
-            defined = is_defined(decimal(self.f), points) and real(f, most=400) is not None
+            defined = real_at(decimal(self.f), points, most=400) is not None
             defined = defined and not np.isnan(evaluate(self.f, columns)).any()
         else:
             compared = [t for t in self.f.atoms(Relational) if t.free_symbols <= set(points)]
-            defined = all(is_defined(difference(t), points) for t in compared)
+            sides = [at(difference(t), points) for t in compared]
+            defined = not any(side.has(sympy.nan, sympy.zoo) for side in sides)
         if not defined or f.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
             yield Trouble(Kind.UNDEFINED, None, None, where=points)
             return
