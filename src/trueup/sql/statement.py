@@ -249,7 +249,7 @@ def expression(
         total = on.add(total, number)
     if root and more:
         total = on.root(total)
-    inside = [c for i, x in enumerate(inputs) for c in _inside(x, on, limits, i in limits.tiny)]
+    inside = [c for i, x in enumerate(inputs) for c in _inside(i, x, on, limits)]
     return exp.Case(ifs=[exp.If(this=arithmetic.both(*inside), true=on.value(total))])
 
 
@@ -283,17 +283,18 @@ def column(name: object, dialect: Dialect) -> Sql:
     return exp.column(*reversed(path), quoted=True)
 
 
-def _inside(x: Input, on: Arithmetic, limits: Limits, tiny: bool) -> Iterator[Sql]:
+def _inside(i: int, x: Input, on: Arithmetic, limits: Limits) -> Iterator[Sql]:
     """Yield the conditions on a column within its limits: neither NULL nor NaN is."""
     dialect = on.dialect
-    least, most = (arithmetic.literal(e, dialect) for e in (LEAST, limits.most))
+    ends = (limits.least.get(i, LEAST), limits.most)
+    least, most = (arithmetic.literal(end, dialect) for end in ends)
     if dialect.finite:
         yield arithmetic.call(dialect.finite, x.name.copy())
     if x.largest is not None:
         yield exp.Between(this=on.compared(x.name.copy()), low=least, high=most)
         if x.largest < limits.most:
             yield on.compare("lt", x.name.copy(), x.largest)
-    elif tiny:
+    elif i in limits.tiny:
         size = arithmetic.call("ABS", on.double(x.name.copy()))
         zero = on.compare("eq", x.name.copy(), 0.0)
         yield exp.Or(this=zero, expression=exp.Between(this=size, low=least, high=most))
@@ -310,7 +311,8 @@ def _inside(x: Input, on: Arithmetic, limits: Limits, tiny: bool) -> Iterator[Sq
 class Limits:
     """How large inputs and exponents may be so that every step is within the range of doubles.
 
-    ``tiny`` are the inputs that may be 0 but not otherwise below ``LEAST`` in size.
+    ``tiny`` are the inputs that may be 0 but not otherwise below ``LEAST`` in size, or what
+    ``least`` says.
     """
 
     def __init__(self, regions: Sequence[Regions], dialect: Dialect) -> None:
@@ -321,6 +323,7 @@ class Limits:
         told = {r for p, reads in pieces for i in p.limits.tiny for r in [reads[i]]}
         self.tiny = near if dialect.underflow else near & told
         inputs = min((p.limits.inputs for p, _ in pieces), default=math.inf)
+        self.least = {i: max(LEAST, 1 / inputs) for i in told if inputs}
         decades = min(_FARTHEST, math.log10(inputs) if inputs else 0.0)
         exponent = min((p.limits.exponent for p, _ in pieces), default=math.inf)
         steps = [*(s.height for s in found), *(s.depth for s in found if dialect.stops)]
