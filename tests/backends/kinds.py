@@ -69,6 +69,8 @@ REAL = [
     180.0,
     2000.5,
 ]
+NEAR = [x for x in REAL if abs(x) < 100]
+"""Values within the limits of formulas of exponentials."""
 WHOLE: Column = [-40.0, -3.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 7.0, 12.0, 50.0, 199.0, 1000.0, 1e6]
 
 
@@ -111,7 +113,7 @@ KINDS: dict[str, Callable[[], Kind]] = {
     "Laplace above a bound": lambda: one("1/q", LAPLACE, (1, None)),
     "Laplace below a bound": lambda: one("1/(60 - q)", LAPLACE, (None, 50)),
     "Laplace between bounds": lambda: one("log(q)", tu.Laplace(0.7), (1, 50)),
-    "logistic": lambda: one("1/(1 + exp(-q))", tu.Laplace(0.3)),
+    "logistic": lambda: one("1/(1 + exp(-q))", tu.Laplace(0.3), None, NEAR),
     "roots and powers": lambda: one("sqrt(q) + q**(1/3) + atan(q) + tanh(q)", LAPLACE, (1, 50)),
     "discrete Laplace by formula": lambda: one("1/n", DISCRETE, (1, None), WHOLE),
     "discrete Laplace with kinks": lambda: one("max(n, 3) + where(n > 7, n**2, sqrt(n))", DISCRETE,
@@ -135,7 +137,7 @@ KINDS: dict[str, Callable[[], Kind]] = {
     "Gaussian, scales per row": lambda: with_scales("q**3", tu.Gaussian(1), None,
                 {"q": REAL, "q_scale": SCALES}),
     "quotient, scales per row": lambda: with_scales("s/n", BOTH, {"n": (1, None)},
-                {"s": REAL, "n": WHOLE, "s_scale": SCALES, "n_scale": SCALES}),
+                {"s": REAL, "n": WHOLE[:-1], "s_scale": SCALES, "n_scale": SCALES}),
 }  # fmt: skip
 """Every kind of estimator there is, made when it is asked for."""
 
