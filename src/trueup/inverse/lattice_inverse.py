@@ -20,9 +20,9 @@ import sympy
 
 from trueup.domain import Integers
 from trueup.exact import symbolic
-from trueup.inverse.least_norm import WILDEST, NearBound, Solved, masses_of, prior_name, system
+from trueup.inverse.least_norm import WILDEST, NearBound, Solved, prior_name, system
 from trueup.inverse.on_values import Stencil
-from trueup.noise.mass import NEGLIGIBLE, Mass
+from trueup.noise.mass import NEGLIGIBLE, Mass, support
 from trueup.noise.operator import Branch, Operator, X
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def weights(noise: Noise, rate: float = 0.0) -> dict[int, float] | None:
     """
     if rate >= noise.mgf_radius:
         return None
-    first, masses = masses_of(noise, rate)
+    first, masses = support(noise, rate)
     k, found, middles = first + np.arange(len(masses)), dict[int, float](), []
     for side in (0, 1, -1):
         with np.errstate(all="ignore"):

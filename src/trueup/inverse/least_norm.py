@@ -26,7 +26,6 @@ from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.formula.text import text
 from trueup.inverse.on_values import ONE, Tables
 from trueup.noise.mass import support
-from trueup.noise.sum import SumNoise
 
 if TYPE_CHECKING:
     import sympy
@@ -64,21 +63,12 @@ def prior_name(domain: Interval) -> str:
     return "log-uniform" if domain.low > 0 else "uniform"
 
 
-def masses_of(noise: Noise, rate: float = 0.0) -> tuple[int, Floats]:
-    """Return the first integer that matters, and the masses from it on, for sums too."""
-    first, masses = 0, np.ones(1)
-    for part in noise.parts if isinstance(noise, SumNoise) else (noise,):
-        start, own = support(part, rate)
-        first, masses = first + start, np.convolve(masses, own)
-    return first, masses
-
-
 class LeastNorm:
     """The system P·g = f for one noise at the integers of a window of the domain, factored once."""
 
     def __init__(self, noise: Noise, domain: Interval, window: Interval) -> None:
         low, high = (int(b) for b in window.bounds if b is not None)
-        offset, self.masses = masses_of(noise)
+        offset, self.masses = support(noise)
         self.first, count, width = low + offset, high - low + 1, len(self.masses)
         band = min(width - 1, high - low)
         work = float(count) * width * (band + 1)

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -76,19 +76,11 @@ class Mass(Noise):
         >>> round(total.pmf(0), 9), round(total.variance / DiscreteLaplace(1).variance, 9)
         (0.280401662, 2.0)
         """
-        parts = getattr(noise, "parts", (noise,))
-        tables = [support(part) for part in parts]
-        masses = tables[0][1]
-        for _, other in tables[1:]:
-            masses = np.convolve(masses, other)
-        return cls._from(sum(first for first, _ in tables), masses)
-
-    @classmethod
-    def _from(cls, first: int, masses: Floats) -> Mass:
+        first, masses = support(noise)
         masses = masses / masses.sum()
         kept = np.flatnonzero(masses >= NEGLIGIBLE)
         span = range(int(kept[0]), int(kept[-1]) + 1)
-        return cls({int(first) + i: float(masses[i]) for i in span})
+        return cls({first + i: float(masses[i]) for i in span})
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -194,7 +186,7 @@ def _of_sum_one(masses: dict[int, Exact]) -> dict[int, Exact]:
 
 
 def support(noise: Noise, rate: float = 0.0) -> tuple[int, Floats]:
-    """Return the first integer that matters and the masses p(k) from it on.
+    """Return the first integer that matters and the masses p(k) from it on, of sums too.
 
     What is left out has p(k)·e^{rate·|k|} below 1e-20 of the largest.
 
@@ -208,6 +200,9 @@ def support(noise: Noise, rate: float = 0.0) -> tuple[int, Floats]:
         raise TrueupError(f"{noise!r} has no masses: it is continuous", "use it as it is")
     if isinstance(noise, Mass):
         return noise._table[0], noise._table[1]
+    if summands := getattr(noise, "parts", ()):
+        tables = [support(part, rate) for part in summands]
+        return sum(k for k, _ in tables), reduce(np.convolve, (p for _, p in tables))
     middle, reach = int(noise.quantile(0.5)), 8
     while reach <= MAX_MASSES:
         k = np.arange(middle - reach, middle + reach + 1.0)
