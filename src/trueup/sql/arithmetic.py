@@ -636,9 +636,9 @@ def _merged(terms: list[Number]) -> list[Number]:
     for term in terms:
         key = (frozenset(term.above.items()), frozenset(term.below.items()))
         same = found.get(key)
-        if same is None:
+        if same is None or not same.c:
             found[key] = term
-        elif same.c:
+        else:
             found[key] = _scaled(same, 1 + term.c / same.c)
     return [term for term in found.values() if term.c or term.null]
 
