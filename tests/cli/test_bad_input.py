@@ -332,9 +332,8 @@ def test_formulas_that_cannot_be(text, refused):
     assert "no formula reads the statistic" in refused(source, formulas=["a = 2"])
 
 
-def test_estimators_too_long_for_sql(text, refused, monkeypatch):
-    monkeypatch.setattr("trueup.sql.statement.MAX_LENGTH", 10_000)  # the error has more
-    noise = ("--noise", "n=rounded_laplace(1)", "--noise", "s=laplace(1)", "--domain", "1<=n<=60")
+def test_estimators_too_long_for_sql(text, refused):
+    noise = ("--noise", "n=rounded_laplace(1)", "--noise", "s=laplace(1)", "--domain", "1<=n<=900")
     message = refused(text("s,n\n1,2\n"), noise=noise)
     assert "mean, stderr: the estimator is too long for SQL" in message
     assert "add --no-stderr" in message

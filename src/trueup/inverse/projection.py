@@ -53,6 +53,7 @@ MOST_INTEGERS = 4096
 
 _MOST_TURNS = 24  # a formula has two comparisons for each of them
 _MOST_PIECES = 64  # that are open at once: some leave two for each turn
+_MOST_VALUES = 1e5  # of a table, looked at one by one
 _FAR, _TINY, _HALVINGS = 1e100, 1e-12, 130  # the first 60 lead from 1e100 to 1e-15
 _VALUES = 2**20  # read at once: eight megabytes
 _CELLS = 64  # of a box: they halve what interval arithmetic adds, several times
@@ -180,10 +181,19 @@ def slopes(f: sympy.Expr, statistics: tuple[Statistic, ...]) -> tuple[int, ...] 
     (-1,)
     """
     if f.has(Opaque):
-        return None
+        return _by_values(f, *statistics) if len(statistics) == 1 else None
     line = {s.symbol: Interval(*s.domain.bounds) for s in statistics}  # no jumps between integers
     signs = tuple(proof.monotone(f, q, line) if q in f.free_symbols else 1 for q in line)
     return signs if all(signs) else None
+
+
+def _by_values(f: sympy.Expr, statistic: Statistic) -> tuple[int] | None:
+    """Return the direction of a table, None if it has none."""
+    low, high = map(float, (statistic.domain.low, statistic.domain.high))
+    if not (statistic.domain.lattice and high - low <= _MOST_VALUES):
+        return None
+    steps = np.diff(evaluate(f, {statistic.symbol: np.arange(low, high + 1)}))
+    return (1,) if (steps >= 0).all() else (-1,) if (steps <= 0).all() else None
 
 
 class Turn(NamedTuple):
