@@ -19,6 +19,7 @@ from trueup.inverse.points import chosen
 from trueup.noise.extension import LaguerreExtension
 
 _WAVES = (sympy.sin, sympy.cos, sympy.tan)  # they take turns for ever
+_CASES = (sympy.Piecewise, sympy.Max, sympy.Min)
 _LOG = 1e-9
 """The power that stands for a factor log x: below every power that a formula can hold."""
 
@@ -96,8 +97,12 @@ def _sum(expr: sympy.Add, x: sympy.Symbol) -> Growth:
     parts = [_growth(a, x) for a in expr.args]
     top = max(p.size for p in parts)
     leading = [p for p in parts if p.size == top]
-    if len(leading) > 1 and expr.is_polynomial(x):  # a·x + b·x
-        return Growth(0.0, float(sympy.degree(expr, x)))
+    if len(leading) > 1:
+        far = expr.func(*(_far_out(a, x) for a in expr.args))
+        if far != expr:
+            return _growth(far, x)
+        if expr.is_polynomial(x):  # a·x + b·x
+            return Growth(0.0, float(sympy.degree(expr, x)))
     return Growth(*top, len(leading) == 1 and leading[0].sharp)
 
 
@@ -148,7 +153,7 @@ def _function(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
         return size if size.size < (0.0, 0.0) else Growth(0.0, 0.0, size.sharp)
     if kind in (sympy.Abs, sympy.floor):
         return _growth(inner, x)
-    if kind in (sympy.Piecewise, sympy.Max, sympy.Min):
+    if kind in _CASES:
         return _eventually(expr, x)
     if isinstance(expr, LaguerreExtension):
         return Growth(0.0, float(inner))
@@ -171,11 +176,19 @@ def _logarithm(inner: Growth, small: bool) -> Growth:
 
 def _eventually(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
     """Return the order of the case that holds far out, of the largest if that is unclear."""
-    cases = isinstance(expr, sympy.Piecewise)
-    compared = expr.atoms(Relational) if cases else (expr,)
-    if not any(e.has(*_WAVES) for e in compared):
-        far = [chosen(expr, {x: point}) for point in _PROBES]
-        if far[0] == far[1] and not isinstance(far[0], sympy.Piecewise):
-            return _growth(far[0], x)
-    parts = [_growth(a.expr if cases else a, x) for a in expr.args]
+    far = _far_out(expr, x)
+    if far != expr:
+        return _growth(far, x)
+    parts = [_growth(a.expr if isinstance(expr, sympy.Piecewise) else a, x) for a in expr.args]
     return Growth(*max(p.size for p in parts), False)
+
+
+def _far_out(expr: sympy.Expr, x: sympy.Symbol) -> sympy.Expr:
+    """Return the case of a where, max or min that holds far out, all of it if that is unclear."""
+    if not isinstance(expr, _CASES):
+        return expr
+    compared = expr.atoms(Relational) if isinstance(expr, sympy.Piecewise) else (expr,)
+    if any(e.has(*_WAVES) for e in compared):
+        return expr
+    far = [chosen(expr, {x: point}) for point in _PROBES]
+    return far[0] if far[0] == far[1] and not isinstance(far[0], sympy.Piecewise) else expr
