@@ -119,7 +119,8 @@ class Additive(Extended):
         _, factors = sympy.factor_list(sympy.fraction(slope)[1], first)
         u = sympy.nan
         if all(sympy.degree(p, first) <= 2 for p, _ in factors):  # else roots of cubics and more
-            u = sympy.integrate(sympy.apart(slope, first), first)
+            parts = sympy.Add.make_args(sympy.apart(slope, first))
+            u = sympy.Add(*(sympy.factor(sympy.integrate(part, first)) for part in parts))
         if u.has(sympy.Integral, sympy.RootSum, sympy.I, sympy.nan, sympy.zoo):
             raise Unextended(self.f, self.tied, "its slopes along the bound have no short integral")
         u = u.replace(sympy.log, lambda z: sympy.log(self._positive(z, back)))
