@@ -32,6 +32,8 @@ GRADING = 3.0
 """Neighbouring panels near a breakpoint grow by this factor."""
 SMALL = 1e-3
 """E|g| below it counts as this much when errors are judged."""
+SMALLEST = 1e-65
+"""The first panel beside a singular point: nearer, numbers are beyond the limits of formulas."""
 
 
 class OracleError(AssertionError):
@@ -280,7 +282,7 @@ class Axis:
         widest = min(self.law.panel, self.feature, length)
         first = min(min(widest, self.law.core or math.inf) / GRADING**3, self.finest)
         if self.singular:
-            first = min(first, abs(start) or 1e-280)
+            first = min(first, abs(start) or SMALLEST)
         if first >= length:
             return np.array([0.0, length])
         grading = GRADING if self.law.core is None else 2.0

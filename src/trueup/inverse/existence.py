@@ -104,8 +104,9 @@ def tied_of(component: Component) -> Sequence[Condition]:
 def _mild(component: Component, found: Trouble) -> Iterator[str]:
     """Say why the variance is infinite, if it is, where the last derivative that matters is."""
     (coordinate,) = (c for c in component.coordinates if c.symbol == found.symbol)
-    at_bound = found.exact in ends_of(domain_of(coordinate))
-    if at_bound and found.exponent < 0 and _looks_at_curvature(coordinate):
+    at_bound, order = found.exact in ends_of(domain_of(coordinate)), order_of(coordinate)
+    infinite = order == 2 and found.exponent < 0
+    if at_bound and infinite and _looks_at_curvature(coordinate):
         raise NoUnbiasedEstimator(
             f"infinite curvature of {text(component.f)} at the bound {found.point:g}: no "
             "polynomial extension of degree k matches it",
@@ -113,8 +114,9 @@ def _mild(component: Component, found: Trouble) -> Iterator[str]:
             proved=False,
         )
     if found.exponent <= -0.5 + 1e-3:
+        what = "curvature" if order == 2 else f"derivative of order {order}"
         yield (
-            f"the curvature of {text(component.f)} is not square-integrable at "
+            f"the {what} of {text(component.f)} is not square-integrable at "
             f"{text(coordinate.symbol)} = {found.point:g}"
         )
 
