@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from trueup.inverse.extended import Extended
 from trueup.inverse.growth import growth
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.on_values import OnValues
-from trueup.inverse.points import Trouble
+from trueup.inverse.points import Trouble, ends_of
 from trueup.inverse.smooth import breaks
 from trueup.inverse.tied_law import TiedLaw
 from trueup.kernels.blocks import value_at
@@ -214,12 +215,24 @@ class Part:
 
     @cached_property
     def _breaks(self) -> dict[sympy.Symbol, tuple[Trouble, ...]]:
-        """Points inside the domain at which f″ may jump, per single cell."""
+        """Points in the domain at which f″ may jump, per cell; for cells of a sum at bounds."""
         f, found = self.component.f, {}
         box = {c.symbol: domain_of(c) for c in self.component.coordinates}
-        for c in self.component.coordinates:
-            if len(c.cells) == 1 and is_rough(c):
-                found[c.cells[0].symbol] = tuple(breaks(f, c.symbol, box))
+        for c in filter(is_rough, self.component.coordinates):
+            points = tuple(breaks(f, c.symbol, box))
+            if len(c.cells) == 1:
+                found[c.cells[0].symbol] = points
+                continue
+            for cell in c.cells:  # where all of them are at their bounds
+                pairs = zip(
+                    ends_of(box[c.symbol]), (cell.operator.low, cell.operator.high), strict=True
+                )
+                bounds = {end: own for end, own in pairs if not cell.noise.lattice}
+                found[cell.symbol] = tuple(
+                    dataclasses.replace(p, exact=bounds[p.exact])
+                    for p in points
+                    if p.exact in bounds
+                )
         return found
 
 

@@ -287,7 +287,9 @@ class Expectation:
                 key = region, stretches
                 if key not in self._measured:
                     shifts = {
-                        c.symbol: s.anchor for (_, c), s in zip(self.left, stretches, strict=True)
+                        c.symbol: s.anchor
+                        for (_, c), s in zip(self.left, stretches, strict=True)
+                        if c.symbol in self.anchors
                     }
                     self._measured[key] = _measured(expr, shifts)
                 yield region, stretches, self._measured[key]
@@ -377,16 +379,24 @@ def _measured(expr: sympy.Expr, shifts: Mapping[sympy.Symbol, sympy.Expr]) -> sy
 
     Bases of powers are multiplied out, so that what vanishes at a is small near it in doubles too.
     """
-    moved = {s: s + a for s, a in shifts.items() if a}
-    if not moved:
+    if not shifts:
         return expr
-    expr = at(expr, moved)
+    expr = at(expr, {s: s + a for s, a in shifts.items() if a})
     bases = {
-        p: sympy.expand(p.base) ** p.exp
+        p: sympy.Pow(_small_last(sympy.expand(p.base), shifts), p.exp, evaluate=False)
         for p in expr.atoms(sympy.Pow)
         if not p.exp.is_Integer or p.exp < 0
     }
     return expr.xreplace(bases)
+
+
+def _small_last(base: sympy.Expr, small: Mapping[sympy.Symbol, object]) -> sympy.Expr:
+    """Return a sum in which all other terms are added before those that may be tiny: (k − 1) + t.
+
+    For an integer k they are exact; (k + t) − 1 would be 0.
+    """
+    tiny, others = base.as_independent(*small, as_Add=True)[::-1]
+    return sympy.Add(tiny, others, evaluate=False) if base.is_Add and others else base
 
 
 def _divided_by(expr: sympy.Expr, tilt: sympy.Rational, symbol: sympy.Symbol) -> sympy.Expr:
