@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from itertools import product
 
-import mpmath
 import numpy as np
 import pytest
 import sympy
@@ -49,11 +48,9 @@ def counts(low: int, names: str = "abcd") -> tuple[dict[str, tu.Noise], dict[str
 
 
 @at_most(CALLS)
-def test_a_power_of_two_counts_is_served():
-    est = tu.unbiased("1/(a**b + 1)", *counts(1, "ab"))
-    for values in ((3, 2), (1, 4), (0, 1)):
-        g = brute_force(lambda a, b: 1 / (a**b + 1), 1, 1, values)
-        assert est(**dict(zip("ab", values, strict=True))) == pytest.approx(g, rel=1e-12)
+def test_a_power_of_two_counts_is_refused():
+    with pytest.raises(tu.NoUnbiasedEstimator, match="could not be shown not to outgrow the noise"):
+        tu.unbiased("1/(a**b + 1)", *counts(1, "ab"))
 
 
 @at_most(CALLS)
@@ -162,7 +159,7 @@ def test_a_negative_number_has_no_power_that_is_not_whole(f):
 
 
 def test_an_integer_may_not_halve_the_exponent_of_a_negative_number():
-    with pytest.raises(tu.NoUnbiasedEstimator, match="whole exponents"):
+    with pytest.raises(tu.NoUnbiasedEstimator, match="not a finite number at q = 1"):
         tu.unbiased("(-1)**(q/2)", tu.DiscreteLaplace(1))
 
 
@@ -183,18 +180,13 @@ def test_a_statistic_that_cancels_may_be_passed():
 
 
 def test_orders_where_terms_cancel_take_few_digits():
-    """To tell 1 + e^{−t} from 1 at t = 10⁷ takes millions of digits; at 10³ a few hundred."""
+    """To tell 1 + e^{−t} from 1 at t = 10⁷ takes millions of digits; multiplied out it is seen."""
     t = sympy.Symbol("t", real=True)
     one = 1 + sympy.exp(-t)
     with at_most(100_000):  # 32,000
         assert growth(1 / (one**3 - one), t, 1).size == pytest.approx((1, 0))
-        assert growth(1 / (sympy.sqrt(t**2 + 1) - t), t, 1).size == (0, 1)
-    est = tu.unbiased("atan(log(q))/(q**3 - q)", tu.Laplace(2), (0.1, None))
-    with mpmath.workdps(30):
-        f = lambda q: mpmath.atan(mpmath.log(q)) / (q**3 - q)  # noqa: E731
-        assert est(2.0) == pytest.approx(float(f(2) - 4 * mpmath.diff(f, 2, 2)), rel=1e-12)
-        beside = mpmath.mpf(1) + mpmath.mpf(10) ** -9
-        assert est(1.0) == pytest.approx(float(f(beside) - 4 * mpmath.diff(f, beside, 2)), rel=1e-6)
+    with pytest.raises(tu.NoUnbiasedEstimator, match="could not be shown to be smooth near q = 1"):
+        tu.unbiased("atan(log(q))/(q**3 - q)", tu.Laplace(2), (0.1, None))
 
 
 def test_the_degree_in_one_statistic_does_not_multiply_out_the_others():
@@ -233,7 +225,7 @@ LITTLE = 1_500_000
     [
         ("log(q - 1)/(q - 1/(q*q))", tu.Laplace(1), None, "not a real number"),
         ("q*log((7/4)/q)", tu.Laplace(10), (None, 40.5), "not a real number"),
-        ("tanh((q*q - (q - 100))/sin(-2.5*q))", tu.Laplace(2), (-3, 3), "jumps"),
+        ("tanh((q*q - (q - 100))/sin(-2.5*q))", tu.Laplace(2), (-3, 3), "to be smooth near"),
     ],
     ids=["logarithm in a quotient", "logarithm of a quotient", "jumps at poles"],
 )

@@ -229,10 +229,12 @@ class Line(NamedTuple):
         """Return what f does at the point."""
         cases = {side: self.case(side) for side in self.sides}
         size = max(sympy.S.One, abs(self.here))
-        rows = [
-            [_tendency(side**k * derivative(case, AWAY, k), size) for side, case in cases.items()]
-            for k in range(self.order + 1)
-        ]
+        rows: list[list[_Tendency]] = []
+        for k in range(self.order + 1):
+            parts = {side: side**k * derivative(case, AWAY, k) for side, case in cases.items()}
+            rows.append([_tendency(part, size) for part in parts.values()])
+            if any(v.limit is None for v in rows[0]):
+                break
         return self._named(rows)
 
     def _named(self, rows: list[list[_Tendency]]) -> Trouble:
