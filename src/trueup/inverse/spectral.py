@@ -107,7 +107,8 @@ def _linear(
     c = tuple(expr.diff(s) for s in symbols)
     if not all(x.is_number for x in c):
         return None
-    return c, sympy.expand(expr - sympy.Add(*(x * s for x, s in zip(c, symbols, strict=True))))
+    rest = sympy.expand(expr - sympy.Add(*(x * s for x, s in zip(c, symbols, strict=True))))
+    return None if rest.has(*symbols) else (c, rest)  # where(s > 0, 1, 2) has the slope 0
 
 
 def _sum(several: Iterable[Modes | None]) -> Modes | None:
