@@ -34,3 +34,16 @@ def test_a_python_function_is_tried_within_twenty_of_zero_and_of_its_bounds(pole
     domain = (None, 100) if pole < 50 else (100, None) if pole > 100 else (-1000, 100)
     with pytest.raises(tu.NoUnbiasedEstimator, match=f"not a finite number at n = {pole} "):
         tu.unbiased(f, {"n": tu.DiscreteLaplace(1)}, {"n": domain})
+
+
+@pytest.mark.parametrize("function", ["cos", "exp"])
+def test_cases_within_a_wave_are_no_constant(function: str) -> None:
+    with pytest.raises(tu.NoUnbiasedEstimator, match="not a sum of terms"):
+        tu.unbiased(f"{function}(0.1*where(c <= 0, 1, 2))", tu.Gaussian(1))
+
+
+def test_a_pole_is_seen_and_a_bound_close_to_it_is_refused() -> None:
+    with pytest.raises(tu.NoUnbiasedEstimator, match="pole at 3"):
+        tu.unbiased("1/(q - 3)", tu.Laplace(1), (0, None))
+    with pytest.raises(tu.NoUnbiasedEstimator, match="could not be shown to be smooth near q = 3"):
+        tu.unbiased("1/(q - 3)", tu.Laplace(1), (3.0000001, None))

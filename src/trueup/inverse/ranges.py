@@ -31,7 +31,6 @@ _WHOLE = 2.0**53  # integers below are doubles
 _FAR = 1e6  # arguments of waves beyond are not reduced: a wave may be anything there
 _BLUR = 1e-9  # of a turn, by which a peak of a wave counts as met
 _DIGITS = 30
-_LOST = 1e-6  # of a constant in a denominator: nearer to 0 doubles keep no nine digits of it
 _UNRESOLVED = 1e-30
 
 
@@ -72,7 +71,8 @@ def _is_short(x: Floats) -> Mask:
 
 def _size(a: Range) -> Range:
     """Return |a|."""
-    return Range(_least(a), np.maximum(np.abs(a.low), np.abs(a.high)), a.sure)
+    low = np.maximum(np.maximum(a.low, -a.high), 0.0)
+    return Range(low, np.maximum(np.abs(a.low), np.abs(a.high)), a.sure)
 
 
 def _add(a: Range, b: Range) -> Range:
@@ -106,11 +106,6 @@ def _reciprocal(a: Range) -> Range:
     high = np.where(clear | (a.high == 0) & (a.low < 0), 1 / a.low, np.inf)
     exact = [np.isinf(end) | (end == 0) | (np.abs(np.frexp(end)[0]) == 0.5) for end in (low, high)]
     return _outward(low, high, a.sure & clear, (exact[0], exact[1]))
-
-
-def _least(a: Range) -> Floats:
-    """Return the least |a|."""
-    return np.maximum(np.maximum(a.low, -a.high), 0.0)
 
 
 def _power(a: Range, n: int) -> Range:
@@ -304,11 +299,7 @@ class Walk:
     def _power(self, expr: sympy.Pow) -> Range:
         base, exponent = self.range(expr.base), expr.exp
         if exponent.is_number and exponent.is_real and float(exponent).is_integer():
-            found = _power(base, int(exponent))
-            if exponent.is_negative and isinstance(expr.base, sympy.Add):
-                least = _LOST * abs(float(expr.base.as_coeff_Add()[0]))
-                found = found._replace(sure=found.sure & (_least(base) >= least))
-            return found
+            return _power(base, int(exponent))
         found = _real_power(base, self.range(exponent))
         if not exponent.is_number:  # negative numbers have powers at integers
             most = _real_power(_size(base), self.range(exponent))

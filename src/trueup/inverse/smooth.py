@@ -18,7 +18,7 @@ from sympy.core.relational import Relational
 
 from trueup.domain import Interval
 from trueup.formula.substitution import at, decimal, real_at
-from trueup.inverse.cells import FAR, SMALLEST, Cell, Question, guards, guards_of, undecided
+from trueup.inverse.cells import FAR, SMALLEST, Cell, Question, guards, guards_of, tell, undecided
 from trueup.inverse.jets import derivative
 from trueup.inverse.points import (
     ALIKE,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     Point = Mapping[sympy.Symbol, sympy.Expr]
 
 _NARROW = 1e-9  # relative width of cells in which a point is looked for
+_LOST = 1e-6  # of a constant in a denominator: nearer to 0 doubles keep no nine digits of it
 _CENTRES, _LINES, _PLACES = 16, 8, 3  # of wide cells, tried for what goes wrong; lines; on each
 
 
@@ -68,7 +69,9 @@ def troubles(
     []
     """
     anywhere = dict.fromkeys(f.free_symbols - set(box), Interval())
-    yield from _Proof(f, {**anywhere, **box}, orders, tuple(tied)).troubles()
+    proof = _Proof(f, {**anywhere, **box}, orders, tuple(tied))
+    yield from proof.troubles()
+    yield from proof.lost()
 
 
 def breaks(f: sympy.Expr, symbol: sympy.Symbol, box: Box, order: int = 2) -> list[Trouble]:
@@ -177,6 +180,22 @@ class _Proof:
                 if any(names[n] in self.orders for n in condition.names if n in names):
                     orders[excess] = 2
                 yield _Proof(moved, {**box, excess: Interval(0, None)}, orders, ())
+
+    def lost(self) -> Iterator[Trouble]:
+        """Yield the bounds at which a denominator comes so near 0 that doubles lose its digits."""
+        own = {s: d for s, d in self.box.items() if s in self.f.free_symbols}
+        ends = {s: (np.array([float(d.low)]), np.array([float(d.high)])) for s, d in own.items()}
+        walk = Walk(ends, self.free)
+        tell(walk, self.tied)
+        for power in self.f.atoms(sympy.Pow):
+            if power.exp.is_Integer and power.exp.is_negative and power.base.is_Add:
+                low, high, _ = walk.range(power.base)
+                least = max(low[0], -high[0])
+                if 0 < least < _LOST * abs(float(power.base.as_coeff_Add()[0])):
+                    near = {
+                        s: next(filter(_is_finite, ends_of(own[s])), inner(own[s])) for s in own
+                    }
+                    yield self._at(Kind.UNDECIDED, near)
 
     # -- values of integers ------------------------------------------------------------------------
 
@@ -334,6 +353,10 @@ class _Proof:
         """Whether a point meets the conditions."""
         named = {s.name: x for s, x in point.items()}
         return all(c.excess(named) >= 0 for c in self.tied)
+
+
+def _is_finite(end: sympy.Expr) -> bool:
+    return bool(end.is_finite)
 
 
 def _turns_once(guard: sympy.Expr, s: sympy.Symbol, cells: Cells) -> bool:
