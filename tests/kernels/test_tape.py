@@ -2,6 +2,7 @@
 
 import math
 import operator
+import weakref
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from trueup.errors import TrueupError
 from trueup.kernels import tape
-from trueup.kernels.blocks import Program, clenshaw, evaluate
+from trueup.kernels.blocks import NUMPY, clenshaw, evaluate
 from trueup.kernels.calls import function
 
 x, y = sympy.symbols("x y", real=True)
@@ -48,9 +49,8 @@ values = st.floats(-3, 3).filter(lambda v: not 0 < abs(v) < 1e-60)  # whose squa
 @given(expressions, values, values)
 def test_scalar_and_array_agree_with_sympy(expr, a, b):
     lowered = tape.lower([expr], (x, y))
-    out = np.empty(3)
     with np.errstate(all="ignore"):
-        Program(lowered)([np.full(3, a), np.full(3, b)], out)
+        out = np.broadcast_to(tape.run(lowered, [np.full(3, a), np.full(3, b)], NUMPY)[0], 3)
     exact = expr.subs({x: sympy.Float(a, 40), y: sympy.Float(b, 40)}).evalf(30)
     if not (exact.is_real and exact.is_finite and abs(exact) < 1e200):
         return
@@ -80,9 +80,28 @@ def test_common_subexpressions_share_a_register():
     assert sum(node.op == "exp" for node in lowered.steps) <= 2
 
 
-def test_buffers_are_reused():
-    program = Program(tape.lower([sum(sympy.sin(k * x) for k in range(1, 30))], (x,)))
-    assert len(program.slots) <= 3
+def test_what_is_read_no_more_is_let_go():
+    lowered = tape.lower([sum(sympy.sin(k * x) for k in range(1, 30))], (x,))
+    alive = weakref.WeakSet()
+
+    def kept(function):
+        def made(*args):
+            value = Value(function(*(a.x if isinstance(a, Value) else a for a in args)))
+            alive.add(value)
+            assert len(alive) < 35, "29 constants and a few values"
+            return value
+
+        return made
+
+    (found,) = tape.run(lowered, [Value(0.5)], {op: kept(f) for op, f in NUMPY.items()})
+    assert found.x == pytest.approx(sum(math.sin(k / 2) for k in range(1, 30)))
+
+
+class Value:
+    """A number that can be missed."""
+
+    def __init__(self, x):
+        self.x = x
 
 
 def test_a_formula_that_is_too_costly_is_refused(monkeypatch):
@@ -99,8 +118,7 @@ def test_constants_are_correctly_rounded():
 @given(st.floats(-1e9, 1e9))
 def test_floor(a):
     lowered = tape.lower([3 * sympy.floor(x) - x], (x,))
-    out = np.empty(2)
-    Program(lowered)([np.full(2, a)], out)
+    (out,) = tape.run(lowered, [np.full(2, a)], NUMPY)
     assert out[0] == out[1] == function(lowered)(a) == 3.0 * math.floor(a) - a
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -16,9 +16,9 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from trueup.formula.opaque import Table, value
+from trueup.formula.opaque import value
 from trueup.formula.operations import OPERATIONS
-from trueup.kernels.tape import BOOLEAN, Step, Tape, lower, run
+from trueup.kernels.tape import lower, run
 
 Block: TypeAlias = NDArray[Any]
 Run: TypeAlias = Callable[[list[Block], list[Block]], None]
@@ -80,106 +80,17 @@ NUMPY: dict[str, Callable[..., Any]] = {
 """The operations on arrays."""
 
 
-def is_total(tape: Tape) -> bool:
-    """Whether a tape calls no function that the user wrote, which may know some numbers only."""
-    return all(step.op != "call" or isinstance(step.data, Table) for step in tape.steps)
-
-
-class _Kept(threading.local):
-    """Buffers of one thread."""
-
-    def __init__(self) -> None:
-        self.buffers: list[Block] = []
-
-
-class Program:
-    """A tape of one formula in NumPy; the buffer of a value no longer read is used again."""
-
-    def __init__(self, tape: Tape) -> None:
-        (self.output,) = tape.outputs
-        self.start = [s.data if s.op in ("const", "truth") else None for s in tape.steps]
-        self.inputs = [(i, s.data) for i, s in enumerate(tape.steps) if s.op == "input"]
-        self.slots: list[type] = []
-        self.lines = list(self._assigned(tape.steps))
-        self.kept = _Kept()
-
-    def _assigned(self, steps: Sequence[Step]) -> Iterator[tuple[int, Any, tuple[int, ...], int]]:
-        """Yield every operation with its register, its arguments, and the buffer it fills."""
-        last = {a: i for i, step in enumerate(steps) for a in step.args}
-        slot: dict[int, int] = {}
-        free: dict[type, list[int]] = {float: [], bool: []}
-        for i, (op, args, data) in enumerate(steps):
-            if op in ("input", "const", "truth"):
-                continue
-            dying = [slot[a] for a in {*args} if last[a] == i and a in slot]
-            early = dying if op in OPERATIONS else []  # elementwise: may write over what it reads
-            for k in early:
-                free[self.slots[k]].append(k)
-            slot[i] = self._taken(bool if op in BOOLEAN else float, free)
-            for k in dying[len(early) :]:
-                free[self.slots[k]].append(k)
-            yield i, _into(op, data), args, slot[i]
-
-    def _taken(self, kind: type, free: dict[type, list[int]]) -> int:
-        if free[kind]:
-            return free[kind].pop()
-        self.slots.append(kind)
-        return len(self.slots) - 1
-
-    def __call__(self, columns: Sequence[Block], out: Block) -> None:
-        """Fill one block."""
-        rows, kept = len(out), self.kept
-        if not kept.buffers or len(kept.buffers[0]) < rows:
-            kept.buffers = [np.empty(max(rows, 1), kind) for kind in self.slots]
-        values = self.start.copy()
-        for i, number in self.inputs:
-            values[i] = columns[number]
-        for i, function, args, slot in self.lines:
-            target = out if i == self.output else kept.buffers[slot][:rows]
-            function(*[values[a] for a in args], out=target)
-            values[i] = target
-        if values[self.output] is not out:
-            out[...] = values[self.output]
-
-
-def _into(op: str, data: Any) -> Callable[..., Any]:
-    """Return an operation that fills ``out``."""
-    if op in OPERATIONS:
-        return OPERATIONS[op].ufunc  # type: ignore[no-any-return]
-    if op == "where":
-        return _chosen
-    return lambda *args, out: np.copyto(out, NUMPY[op](data, *args))
-
-
-def _chosen(condition: Any, a: Any, b: Any, out: Block) -> None:
-    np.copyto(out, b)
-    np.copyto(out, a, where=condition)
-
-
 # -- expressions -----------------------------------------------------------------------------------
-
-_SLOW = ("log", "sqrt", "pow", "asinh", "acosh", "atan")
 
 
 def _of_finite(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that is not known at infinity: log(1 + e^800) is no infinity."""
+    """Return a function that is unknown at infinity: log(1 + e^800) is not infinite."""
     return lambda x, *more: function(np.where(np.isinf(x), np.nan, x), *more)
 
 
-_OVERFLOWING = NUMPY | {f"{op} of a step": _of_finite(NUMPY[op]) for op in _SLOW}
-
-
-@lru_cache(maxsize=256)
-def _tape(expr: sympy.Expr, symbols: tuple[sympy.Symbol, ...]) -> Tape:
-    """Return the tape of an expression whose steps may overflow, though its inputs need not."""
-    tape = lower([expr], symbols)
-    steps = tuple(
-        step._replace(op=f"{step.op} of a step")
-        if step.op in _SLOW and tape.steps[step.args[0]].op not in ("input", "const")
-        else step
-        for step in tape.steps
-    )
-    return tape._replace(steps=steps)
+_SLOW = ("log", "sqrt", "pow", "asinh", "acosh", "atan")
+_OVERFLOWING = NUMPY | {op: _of_finite(NUMPY[op]) for op in _SLOW}
+_lowered = lru_cache(maxsize=256)(lambda expr, symbols: lower([expr], symbols))
 
 
 def evaluate(
@@ -195,8 +106,8 @@ def evaluate(
     """
     out = np.empty(max((len(c) for c in columns.values()), default=1))
     with np.errstate(all="ignore"):
-        given = [np.broadcast_to(c, out.shape) for c in columns.values()]
-        (out[...],) = run(_tape(expr, tuple(columns)), given, _OVERFLOWING)
+        ops = NUMPY if any(np.isinf(c).any() for c in columns.values()) else _OVERFLOWING
+        (out[...],) = run(_lowered(expr, tuple(columns)), [*columns.values()], ops)
     return out
 
 

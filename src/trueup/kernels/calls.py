@@ -30,12 +30,8 @@ WORDS: dict[str, Any] = {
 """What the names in the text mean."""
 
 
-def statements(
-    tape: Tape, names: Mapping[int, str], call: Callable[[int, Any, str], str]
-) -> Iterator[str]:
+def statements(tape: Tape, names: Mapping[int, str]) -> Iterator[str]:
     r"""Yield a line for each step; ``names`` are those of registers that need none.
-
-    ``call`` writes what knows more than its arguments: given the register, its data, the arguments.
 
     Examples
     --------
@@ -43,7 +39,7 @@ def statements(
     >>> from trueup.kernels.tape import lower
     >>> x = sympy.Symbol("x", real=True)
     >>> tape = lower([1 / x - 1 / x**2], [x])
-    >>> print(*statements(tape, {0: "x", 1: "1.0"}, str.format), sep="\n")
+    >>> print(*statements(tape, {0: "x", 1: "1.0"}), sep="\n")
     r2 = 1.0 / x
     r3 = r2 * r2
     r4 = r2 - r3
@@ -51,7 +47,7 @@ def statements(
     for i, (op, args, data) in enumerate(tape.steps):
         if i not in names:
             given = [names.get(a, f"r{a}") for a in args]
-            text = TEXT[op].format(*given) if data is None else call(i, data, ", ".join(given))
+            text = f"f{i}({', '.join(given)})" if data is not None else TEXT[op].format(*given)
             yield f"r{i} = {text}"
 
 
@@ -78,10 +74,9 @@ def function(tape: Tape) -> Callable[..., float]:
             space[f"f{i}"] = lambda t, series=data: clenshaw(series, t)
         elif op == "call":
             space[f"f{i}"] = lambda *args, function=data: value(function, *args)
-    lines = statements(tape, names, lambda i, _, given: f"f{i}({given})")
     inputs = ", ".join(f"x{i}" for i in range(len(tape.inputs)))
     (output,) = tape.outputs
     result = names.get(output, f"r{output}")
-    text = "\n    ".join([f"def f({inputs}):", *lines, f"return {result}"])
+    text = "\n    ".join([f"def f({inputs}):", *statements(tape, names), f"return {result}"])
     exec(text, space)  # noqa: S102  (our own words, registers and numbers: no text of a user's)
     return space["f"]  # type: ignore[no-any-return]

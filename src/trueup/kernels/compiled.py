@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.extras import optional
-from trueup.formula.opaque import Table
 from trueup.kernels.calls import TEXT, WORDS, statements
 from trueup.kernels.tape import Emitter, Tape
 
@@ -46,7 +45,7 @@ _LOCK = threading.RLock()
 
 
 def fuse(grids: Sequence[Grid], outputs: Sequence[str]) -> Tape | None:
-    """Return the tape of all outputs, its inputs those of the grids; None if it is too long.
+    """Return the tape of all outputs; None if it is too long, or holds what has no text.
 
     Examples
     --------
@@ -57,90 +56,59 @@ def fuse(grids: Sequence[Grid], outputs: Sequence[str]) -> Tape | None:
     >>> fuse([grid, grid], ["variance", "stderr"]).steps[-1]
     Step(op='sqrt', args=(11,), data=None)
     """
-    if any(_regions(part) > _MOST_REGIONS for grid in grids for part in grid.parts):
+    factors = [f for g in grids for part in g.parts for term in part.factors for f in term]
+    if any(_regions(f) > _MOST_REGIONS for f in factors):
         return None
-    fusion = _Fusion(len(grids[0].inputs))
+    new = Emitter()
+    inputs = [new.emit("input", data=i) for i in range(len(grids[0].inputs))]
     columns = []
     for grid, name in zip(grids, outputs, strict=True):
-        total = fusion.grid(grid)
-        columns.append(fusion.emit("sqrt", total) if name == "stderr" else total)
-        if len(fusion.steps) > _MOST_STEPS or not fusion.is_possible:
+        total = _finite(new, inputs, grid)
+        columns.append(new.emit("sqrt", total) if name == "stderr" else total)
+        printable = all(step.op in (*TEXT, *_NUMBERS, "input") for step in new.steps)
+        if len(new.steps) > _MOST_STEPS or not printable:
             return None
-    return Tape(grids[0].inputs, tuple(fusion.steps), tuple(columns))
+    return Tape(grids[0].inputs, tuple(new.steps), tuple(columns))
 
 
 def _regions(part: Part) -> int:
-    """Return how many regions a part has, or the widest of its factors."""
-    if part.products:
-        return max(_regions(factor) for terms in part.products for factor, _ in terms)
     return math.prod(1 + bool(b.below) + bool(b.above) for b in part.bounds)
 
 
-class _Fusion(Emitter):
-    """The state of one fusion."""
+def _finite(new: Emitter, inputs: Sequence[int], grid: Grid) -> int:
+    """Return the register of a grid, NaN where it is not finite or an input is NaN."""
+    terms = [
+        new.fold("mul", [_chosen(new, inputs, f, ()) for f in term])
+        for part in grid.parts
+        for term in part.factors
+    ]
+    total = new.fold("add", terms)
+    total = new.within(total, _MOST, total)
+    nan = new.emit("const", data=math.nan)
+    for i in sorted(grid.unread):
+        total = new.emit("where", new.emit("eq", inputs[i], inputs[i]), total, nan)
+    return total
 
-    def __init__(self, inputs: int) -> None:
-        super().__init__()
-        self.inputs = [self.emit("input", data=i) for i in range(inputs)]
-        self.nan = self.emit("const", data=math.nan)
 
-    @property
-    def is_possible(self) -> bool:
-        """Whether every operation can be printed."""
-        return all(
-            step.op in (*TEXT, *_NUMBERS, "input") or isinstance(step.data, Table)
-            for step in self.steps
-        )
-
-    def grid(self, grid: Grid) -> int:
-        total = self.sum([self.part(part) for part in grid.parts])
-        size = self.emit("abs", total)
-        known = self.emit("le", size, self.emit("const", data=_MOST))
-        for i in grid.unread:
-            known = self.emit("and", known, self.emit("eq", self.inputs[i], self.inputs[i]))
-        return self.emit("where", known, total, self.nan)
-
-    def sum(self, registers: Sequence[int]) -> int:
-        first, *rest = registers
-        for register in rest:
-            first = self.emit("add", first, register)
-        return first
-
-    def part(self, part: Part) -> int:
-        """Return the register of a part: its products, or a choice between its regions."""
-        if part.products:
-            terms = [[self.part(f) for f, n in terms for _ in range(n)] for terms in part.products]
-            return self.sum([self.product(factors) for factors in terms])
-        return self.choose(part, ())
-
-    def choose(self, part: Part, begun: Region) -> int:
-        if len(begun) == len(part.bounds):
-            return self.splice(part.piece(begun).guarded, part.reads)
-        b = part.bounds[len(begun)]
-        chosen = self.choose(part, (*begun, 0))
-        for branch, op, bound in ((b.above, "ge", b.high), (b.below, "le", b.low)):
-            if branch:
-                other = self.choose(part, (*begun, branch))
-                beyond = self.emit(op, self.inputs[b.input], self.emit("const", data=bound))
-                chosen = self.emit("where", beyond, other, chosen)
-        return chosen
-
-    def splice(self, tape: Tape, reads: Sequence[int]) -> int:
-        """Return the register of a tape's output, its steps copied here."""
-        here: list[int] = []
-        for op, args, data in tape.steps:
-            if op == "input":
-                here.append(self.inputs[reads[data]])
-            else:
-                here.append(self.emit(op, *(here[a] for a in args), data=data))
-        return here[tape.outputs[0]]
+def _chosen(new: Emitter, inputs: Sequence[int], part: Part, begun: Region) -> int:
+    """Return the register of a choice between the regions that begin with some branches."""
+    if len(begun) == len(part.bounds):
+        return new.splice(part.piece(begun).guarded, [inputs[i] for i in part.reads])[0]
+    b = part.bounds[len(begun)]
+    chosen = _chosen(new, inputs, part, (*begun, 0))
+    for branch, op, bound in ((b.above, "ge", b.high), (b.below, "le", b.low)):
+        if branch:
+            other = _chosen(new, inputs, part, (*begun, branch))
+            beyond = new.emit(op, inputs[b.input], new.emit("const", data=bound))
+            chosen = new.emit("where", beyond, other, chosen)
+    return chosen
 
 
 # -- its text --------------------------------------------------------------------------------------
 
 
 def printed(tape: Tape) -> str:
-    """Return a tape as a function of its constants, tables, inputs and outputs.
+    """Return a tape as a function of its constants, inputs and outputs.
 
     Constants are an argument: another noise scale is the same loop.
 
@@ -157,25 +125,17 @@ def printed(tape: Tape) -> str:
             y0[i] = r2
     """
     numbers = [i for i, step in enumerate(tape.steps) if step.op in _NUMBERS]
-    tables = [f"t{i}" for i, step in enumerate(tape.steps) if step.op == "call"]
     inputs = {i: f"x{step.data}" for i, step in enumerate(tape.steps) if step.op == "input"}
     outputs = [f"y{k}" for k in range(len(tape.outputs))]
-    names = {i: f"r{i}" for i in (*numbers, *inputs)}
     lines = [
         *(f"r{i} = {x}[i]" for i, x in inputs.items()),
-        *statements(tape, names, lambda i, table, k: f"look(t{i}, {k} - {table.low - 1.0!r})"),
+        *statements(tape, {i: f"r{i}" for i in (*numbers, *inputs)}),
         *(f"{y}[i] = r{register}" for y, register in zip(outputs, tape.outputs, strict=True)),
     ]
-    head = f"def loop({', '.join(['c', *tables, *inputs.values(), *outputs])}):"
+    head = f"def loop({', '.join(['c', *inputs.values(), *outputs])}):"
     before = [f"    r{i} = c[{k}]" for k, i in enumerate(numbers)]
     body = ["    for i in range(y0.size):", *(f"        {line}" for line in lines)]
     return "\n".join([head, *before, *body])
-
-
-def _look(table: Any, k: float) -> float:
-    """Return an entry of a table, which has a NaN at both ends."""
-    k = k if k < table.size - 1.0 else table.size - 1.0
-    return table[int(k if k > 0.0 else 0.0)]  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=256)
@@ -184,7 +144,7 @@ def _loop(text: str, given: int, made: int) -> Callable[..., None]:
     numba: Any = optional("numba", "fast", "a compiled kernel")
     if numba.config.DISABLE_JIT:
         raise RuntimeError("numba's compiler is switched off")
-    space = WORDS | {"look": numba.njit(_look)}
+    space = dict(WORDS)
     exec(text, space)  # noqa: S102  (our own words, registers and numbers: no text of a user's)
     read = numba.types.Array(numba.types.float64, 1, "C", readonly=True)
     kinds = [read] * given + [numba.types.float64[::1]] * made
@@ -201,13 +161,10 @@ class Compilation:
     TRUEUP_NUMBA=0 does without, TRUEUP_NUMBA=1 compiles at once and says what is in the way.
     """
 
-    rows_at_a_time = ROWS
-
     def __init__(self, grids: Sequence[Grid], outputs: Sequence[str]) -> None:
         self.grids, self.outputs = tuple(grids), tuple(outputs)
         self.rows = 0
         self.loop: Callable[..., None] | None = None
-        self.given: list[Block] = []
         self.is_possible = True
 
     def ready(self, rows: int) -> bool:
@@ -227,11 +184,9 @@ class Compilation:
         try:
             tape = fuse(self.grids, self.outputs) if self.loop is None and has_numba() else None
             if tape is not None:
-                steps = tape.steps
-                constants = np.array([s.data for s in steps if s.op in _NUMBERS], float)
-                self.given = [constants, *(s.data.values for s in steps if s.op == "call")]
-                given = len(self.given) + len(tape.inputs)
-                self.loop = _loop(printed(tape), given, len(self.outputs))
+                numbers = [s.data for s in tape.steps if s.op in _NUMBERS]
+                self.constants = np.array(numbers, float)
+                self.loop = _loop(printed(tape), 1 + len(tape.inputs), len(self.outputs))
         except Exception:  # numba is broken: NumPy does it
             if demanded:
                 raise
@@ -240,7 +195,7 @@ class Compilation:
     def __call__(self, inputs: Sequence[Block], outs: Sequence[Block]) -> None:
         """Fill blocks of outputs."""
         assert self.loop is not None  # noqa: S101  (it is ready)
-        self.loop(*self.given, *inputs, *outs)
+        self.loop(self.constants, *inputs, *outs)
 
 
 def has_numba() -> bool:

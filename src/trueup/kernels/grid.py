@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache, reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,11 +13,11 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.limits import is_long
-from trueup.kernels.blocks import Block, Program, is_total, sweep
+from trueup.kernels.blocks import BLOCK, NUMPY, Block, sweep
 from trueup.kernels.calls import function
-from trueup.kernels.compiled import Compilation
+from trueup.kernels.compiled import ROWS, Compilation
 from trueup.kernels.limits import Range, bounded, guarded, limits
-from trueup.kernels.tape import Tape, lower
+from trueup.kernels.tape import Emitter, Tape, is_total, lower, run
 
 Region = tuple[int, ...]
 
@@ -60,7 +60,7 @@ class Bounds(NamedTuple):
 
 
 class Piece:
-    """One region's expression, ready for numbers and for arrays; NaN beyond its limits."""
+    """One region's expression as a tape, and the limits beyond which it is NaN."""
 
     def __init__(
         self, expr: sympy.Expr, inputs: tuple[sympy.Symbol, ...], ranges: tuple[Range, ...]
@@ -69,26 +69,11 @@ class Piece:
         self.tape: Tape = lower([tidy], inputs)
         self.limits = limits(self.tape, ranges)
         self.guarded = guarded(self.tape, self.limits)
-        self.is_total = is_total(self.tape)
 
     @cached_property
     def number(self) -> Callable[..., float]:
         """The expression as a function of numbers."""
         return function(self.guarded)
-
-    @cached_property
-    def _within(self) -> Program:
-        return Program(bounded(self.tape, self.limits))
-
-    @cached_property
-    def _anywhere(self) -> Program:
-        return Program(self.guarded)
-
-    def block(self, columns: Sequence[Block], out: Block) -> None:
-        """Fill one block."""
-        most = -1.0 if self.limits.tiny else self.limits.inputs
-        inside = len(out) and all(c.max() <= most and c.min() >= -most for c in columns)
-        (self._within if inside else self._anywhere)(columns, out)
 
 
 piece = lru_cache(maxsize=1024)(Piece)
@@ -112,11 +97,16 @@ class Part:
         products: Products = (),
     ) -> None:
         self.products = [[(Part(inputs, whole, *f), n) for f, n in terms] for terms in products]
-        self.bounds, self.reads, self.whole = list(bounds), reads, whole
+        self.bounds, self.reads, self.whole = tuple(bounds), reads, whole
         self.symbols = tuple(inputs[i] for i in reads)
         self.expression = expression
         self.pieces: dict[Region, Piece] = {}
         self.inside: Region = tuple(0 for _ in self.bounds)
+
+    @property
+    def factors(self) -> list[list[Part]]:
+        """The products whose sum the part is, powers written out."""
+        return [[f for f, n in term for _ in range(n)] for term in self.products] or [[self]]
 
     def piece(self, region: Region) -> Piece:
         """Return what is evaluated on a region, made when first entered."""
@@ -127,91 +117,17 @@ class Part:
         return self.pieces[region]
 
     def _range(self, i: int, region: Region) -> Range:
-        ranges = [
-            b.range(branch, i in self.whole)
-            for b, branch in zip(self.bounds, region, strict=True)
-            if b.input == i
-        ]
+        sides = zip(self.bounds, region, strict=True)
+        ranges = [b.range(branch, i in self.whole) for b, branch in sides if b.input == i]
         return ranges[0] if ranges else (-math.inf, math.inf)
 
     def number(self, values: Sequence[float]) -> float:
         """Return the part at one point."""
         if self.products:
-            terms = ([f.number(values) for f, n in t for _ in range(n)] for t in self.products)
-            return sum(math.prod(factors) for factors in terms)
+            return sum([math.prod([f.number(values) for f in term]) for term in self.factors])
         region = tuple([b.branch(values[b.input]) for b in self.bounds])
         found = self.pieces.get(region) or self.piece(region)
         return found.number(*[values[i] for i in self.reads])
-
-    def block(self, columns: Sequence[Block], out: Block) -> None:
-        """Fill one block: everything as if inside, then what is not."""
-        if self.products:
-            self._multiplied(columns, out)
-            return
-        own = [columns[i] for i in self.reads]
-        outside = list(self._outside(columns))
-        main = self.piece(self.inside)
-        self._check_work(main, [region for region, _ in outside if region not in self.pieces])
-        if main.is_total or not outside:
-            main.block(own, out)
-        else:
-            outside.append((self.inside, ~np.logical_or.reduce([rows for _, rows in outside])))
-        for region, rows in outside:
-            some = np.empty(int(rows.sum()))
-            self.piece(region).block([column[rows] for column in own], some)
-            out[rows] = some
-
-    def _multiplied(self, columns: Sequence[Block], out: Block) -> None:
-        """Fill one block with the sum of the products."""
-        out[...] = 0.0
-        total, own = np.empty(len(out)), np.empty(len(out))
-        for factors in self.products:
-            total[...] = 1.0
-            for factor, n in factors:
-                factor.block(columns, own)
-                for _ in range(n):
-                    total *= own
-            out += total
-
-    def _check_work(self, main: Piece, new: Sequence[Region]) -> None:
-        """Refuse rows in so many regions at once that their formulas take long to write down."""
-        if len(new) * len(main.tape.steps) > _MOST_WORK:
-            raise TrueupError(
-                f"the values of {len(self.bounds)} statistics lie below and above their bounds in "
-                f"{len(new)} ways, and each needs a formula of its own, of some "
-                f"{len(main.tape.steps)} operations: too many to write down",
-                "publish totals with a noise of their own, leave bounds out, or debias parts that "
-                "are then added",
-            )
-
-    def _outside(self, columns: Sequence[Block]) -> Iterator[tuple[Region, Block]]:
-        """Yield every region that occurs, other than the inside, with its rows."""
-        sides = [
-            (i, branch, rows)
-            for i, b in enumerate(self.bounds)
-            for branch, rows in _beyond(b, columns[b.input])
-        ]
-        cells = range(len(self.bounds))
-        if len({i for i, _, _ in sides}) == 1:
-            yield from ((tuple(b * (i == j) for j in cells), rows) for i, b, rows in sides)
-        elif sides:
-            codes = np.zeros(len(sides[0][2]), np.intp)
-            for i, branch, rows in sides:
-                codes[rows] += branch * 3**i
-            for code in np.flatnonzero(np.bincount(codes))[int(not codes.all()) :]:
-                yield tuple(int(code) // 3**i % 3 for i in cells), codes == code
-
-
-def _beyond(b: Bounds, column: Block) -> Iterator[tuple[int, Block]]:
-    """Yield the branches beyond the bounds of an input that occur, with their rows."""
-    for branch, compare, bound in (
-        (b.below, np.less_equal, b.low),
-        (b.above, np.greater_equal, b.high),
-    ):
-        if branch:
-            rows = compare(column, bound)
-            if rows.any():
-                yield branch, rows
 
 
 class Grid:
@@ -226,7 +142,7 @@ class Grid:
         region; then, where its statistics separate, the products whose sum it is, each a list of
         such tuples with their powers.
     whole
-        The inputs that must be whole numbers.
+        The inputs that must be integers.
     """
 
     def __init__(
@@ -238,7 +154,7 @@ class Grid:
         self.inputs = inputs
         self.whole = whole
         self.parts = [Part(inputs, whole, *part) for part in parts]
-        self.compilations: dict[tuple[Grid | str, ...], Compilation] = {}
+        self.programs: dict[tuple[Grid | str, ...], _Program] = {}
         self.unread = set(range(len(inputs))) - {i for part in self.parts for i in part.reads}
 
     def number(self, *values: float) -> float:
@@ -259,17 +175,7 @@ class Grid:
 
     def block(self, columns: Sequence[Block], out: Block) -> None:
         """Fill one block of doubles, NaN where the function is not finite."""
-        self.parts[0].block(columns, out)
-        if len(self.parts) > 1:
-            extra = np.empty(len(out))
-            for part in self.parts[1:]:
-                part.block(columns, extra)
-                out += extra
-        for i in self.unread:
-            out[np.isnan(columns[i])] = np.nan
-        finite = np.isfinite(out)
-        if not finite.all():
-            out[~finite] = np.nan
+        self.program([self], ["value"]).block(columns, [out])
 
     def check_whole(self, columns: Sequence[Block], which: Iterable[int]) -> None:
         """Refuse what is not an integer where integers are published."""
@@ -278,17 +184,124 @@ class Grid:
             if broken.any():
                 raise _not_whole(self.inputs[i], float(columns[i][broken][0]))
 
-    def compilation(self, grids: Sequence[Grid], outputs: Sequence[str]) -> Compilation:
-        """Return the compiled form of outputs of which this grid makes the first."""
+    def program(self, grids: Sequence[Grid], outputs: Sequence[str]) -> _Program:
+        """Return what computes outputs of which this grid makes the first."""
         key: tuple[Grid | str, ...] = (*grids, *outputs)
-        if key not in self.compilations:
-            self.compilations[key] = Compilation(grids, outputs)
-        return self.compilations[key]
+        if key not in self.programs:
+            self.programs[key] = _Program(grids, outputs)
+        return self.programs[key]
 
     def ends(self, i: int) -> set[float]:
         """Return the bounds at which branches of an input begin."""
         bounds = [b for part in self.parts for b in part.bounds if b.input == i]
         return {end for b in bounds for end in (b.low, b.high) if math.isfinite(end)}
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+
+class _Cells:
+    """Parts with the same bounds and inputs, computed together: they have much in common."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts, self.first = parts, parts[0]
+        self.tapes: dict[Region, Tape] = {}
+
+    def tape(self, region: Region) -> Tape:
+        """Return the tape of all parts on a region, NaN beyond the limit of exponents."""
+        if region not in self.tapes:
+            new, pieces = Emitter(), [part.piece(region) for part in self.parts]
+            inputs = [new.emit("input", data=i) for i in range(len(self.first.reads))]
+            tapes = [bounded(p.tape, p.limits.exponent) for p in pieces]
+            outputs = [new.splice(tape, inputs)[0] for tape in tapes]
+            self.tapes[region] = Tape(self.first.symbols, tuple(new.steps), tuple(outputs))
+        return self.tapes[region]
+
+    def block(self, columns: Sequence[Block]) -> list[Block]:
+        """Return a block of each part: everything as if inside, then what is not."""
+        own = [columns[i] for i in self.first.reads]
+        outside = list(self._outside(columns))
+        main, rows = self.tape(self.first.inside), len(columns[0])
+        self._check_work(len(main.steps), [r for r, _ in outside if r not in self.tapes])
+        rest: Any = slice(None)
+        if outside and not is_total(main):
+            rest = np.delete(np.arange(rows), np.concatenate([some for _, some in outside]))
+        outs = [np.empty(rows) for _ in self.parts]
+        for region, some in [(self.first.inside, rest), *outside]:
+            for out, values in zip(outs, self._run(region, [c[some] for c in own]), strict=True):
+                out[some] = values
+        return outs
+
+    def _run(self, region: Region, own: Sequence[Block]) -> Iterator[Any]:
+        found = run(self.tape(region), own, NUMPY)
+        sizes = [max(c.max(initial=0.0), -c.min(initial=0.0)) for c in own]
+        for part, values in zip(self.parts, found, strict=True):
+            most = part.piece(region).limits.inputs
+            for c, size in zip(own, sizes, strict=True):
+                if not size <= most:
+                    values = np.where(np.abs(c) <= most, values, np.nan)
+            yield values
+
+    def _outside(self, columns: Sequence[Block]) -> Iterator[tuple[Region, Block]]:
+        """Yield every region that occurs, other than the inside, with its rows."""
+        sides = []
+        for place, b in enumerate(self.first.bounds):
+            column, digit = columns[b.input], 3**place  # branches are digits to base 3
+            if b.below and (beyond := column <= b.low).any():
+                sides.append((b.below * digit, beyond))
+            if b.above and (beyond := column >= b.high).any():
+                sides.append((b.above * digit, beyond))
+        if sides:
+            rows = np.flatnonzero(reduce(np.logical_or, [beyond for _, beyond in sides]))
+            codes = sum(code * beyond[rows] for code, beyond in sides)
+            for code in np.unique(codes).tolist():
+                region = tuple(code // 3**i % 3 for i in range(len(self.first.bounds)))
+                yield region, rows[codes == code]
+
+    def _check_work(self, steps: int, new: Sequence[Region]) -> None:
+        """Refuse rows in so many regions at once that their formulas take long to write down."""
+        if len(new) * steps > _MOST_WORK:
+            raise TrueupError(
+                f"the values of {len(self.first.bounds)} statistics lie below and above their "
+                f"bounds in {len(new)} ways, and each needs a formula of its own, of some {steps} "
+                "operations: too many to write down",
+                "publish totals with a noise of their own, leave bounds out, or debias parts that "
+                "are then added",
+            )
+
+
+class _Program:
+    """Outputs of grids on the same inputs, in NumPy or as a compiled loop."""
+
+    def __init__(self, grids: Sequence[Grid], outputs: Sequence[str]) -> None:
+        self.grids, self.outputs = grids, outputs
+        self.compilation = Compilation(grids, outputs)
+        together: dict[Any, list[Part]] = {}
+        parts = (part for grid in dict.fromkeys(grids) for part in grid.parts)
+        for factor in (f for part in parts for term in part.factors for f in dict.fromkeys(term)):
+            together.setdefault((factor.bounds, factor.reads), []).append(factor)
+        self.cells = [_Cells(parts) for parts in together.values()]
+
+    def block(self, columns: Sequence[Block], outs: Sequence[Block]) -> None:
+        """Fill blocks of outputs."""
+        known: dict[Part, Block] = {}
+        for cells in self.cells:
+            known.update(zip(cells.parts, cells.block(columns), strict=True))
+        totals: dict[Grid, Block] = {}
+        for grid, name, out in zip(self.grids, self.outputs, outs, strict=True):
+            if grid not in totals:
+                totals[grid] = self._total(grid, known, columns)
+            (np.sqrt if name == "stderr" else np.positive)(totals[grid], out=out)
+
+    def _total(self, grid: Grid, known: Mapping[Part, Block], columns: Sequence[Block]) -> Block:
+        terms = [[known[f] for f in term] for part in grid.parts for term in part.factors]
+        total: Block = reduce(np.add, [reduce(np.multiply, term) for term in terms])
+        for i in grid.unread:
+            total[np.isnan(columns[i])] = np.nan
+        finite = np.isfinite(total)
+        if not finite.all():
+            total[~finite] = np.nan
+        return total
 
 
 def columns(
@@ -326,29 +339,16 @@ def columns(
     floats = {i for i, a in enumerate(arrays) if not np.issubdtype(a.dtype, np.integer)}
     whole = sorted(grids[0].whole & floats)
 
-    def run(inputs: list[Block], outs: list[Block]) -> None:
-        grids[0].check_whole(inputs, whole)
-        done: dict[Grid, Block] = {}
-        for grid, out in zip(grids, outs, strict=True):
-            if grid in done:
-                out[...] = done[grid]
-            else:
-                grid.block(inputs, out)
-                done[grid] = out
-        for name, out in zip(outputs, outs, strict=True):
-            if name == "stderr":
-                np.sqrt(out, out=out)
-
     rows = math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
-    compilation = grids[0].compilation(grids, outputs)
-    if not compilation.ready(rows):
-        return sweep(run, arrays, len(outputs), dtype)
+    program = grids[0].program(grids, outputs)
+    compiled = program.compilation.ready(rows)
+    fill = program.compilation if compiled else program.block
 
-    def run_compiled(inputs: list[Block], outs: list[Block]) -> None:
+    def run_checked(inputs: list[Block], outs: list[Block]) -> None:
         grids[0].check_whole(inputs, whole)
-        compilation(inputs, outs)
+        fill(inputs, outs)
 
-    return sweep(run_compiled, arrays, len(outputs), dtype, compilation.rows_at_a_time)
+    return sweep(run_checked, arrays, len(outputs), dtype, ROWS if compiled else BLOCK)
 
 
 def common_dtype(arrays: Sequence[Block]) -> np.dtype[Any]:

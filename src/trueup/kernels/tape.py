@@ -1,20 +1,19 @@
 """One walk lowers a formula to a tape: a list of elementary operations on numbered registers.
 
-Every target (NumPy, scalars, and whatever else is built on it) reads the same tape. Common
-subexpressions share a register, constants are folded to correctly rounded doubles, and integer
-powers become products.
+Every target (numbers, NumPy, numba, SQL) reads the same tape. Common subexpressions share a
+register, constants are folded to correctly rounded doubles, and integer powers become products.
 """
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.opaque import Opaque
+from trueup.formula.opaque import Opaque, Table
 from trueup.formula.operations import COMPARISONS, CONNECTIVES, OF_CLASS
 from trueup.noise.extension import LaguerreExtension
 
@@ -81,7 +80,8 @@ def run(tape: Tape, inputs: Sequence[Any], ops: Mapping[str, Callable[..., Any]]
     ops
         What each operation does to such values. What a step knows beyond its arguments comes
         first: ``ops["const"](number)``, ``ops["truth"](True)``,
-        ``ops["laguerre"](coefficients, t)``, ``ops["call"](function, *args)``.
+        ``ops["laguerre"](coefficients, t)``, ``ops["call"](function, *args)``. A value that is
+        read no more is let go.
 
     Examples
     --------
@@ -92,13 +92,23 @@ def run(tape: Tape, inputs: Sequence[Any], ops: Mapping[str, Callable[..., Any]]
     [6.5, 6.0]
     """
     values: list[Any] = []
-    for op, args, data in tape.steps:
+    last = {a: i for i, step in enumerate(tape.steps) for a in step.args}
+    last |= dict.fromkeys(tape.outputs, len(tape.steps))
+    for i, (op, args, data) in enumerate(tape.steps):
         if op == "input":
             values.append(inputs[data])
         else:
             known = () if data is None else (data,)
-            values.append(ops[op](*known, *(values[a] for a in args)))
+            values.append(ops[op](*known, *[values[a] for a in args]))
+        for a in args:
+            if last[a] == i:
+                values[a] = None
     return [values[register] for register in tape.outputs]
+
+
+def is_total(tape: Tape) -> bool:
+    """Whether a tape calls no function that the user wrote, which may know some numbers only."""
+    return all(step.op != "call" or isinstance(step.data, Table) for step in tape.steps)
 
 
 class Emitter:
@@ -116,12 +126,22 @@ class Emitter:
             self.steps.append(step)
         return self.numbers[step]
 
-    def product(self, registers: list[int]) -> int:
-        """Return the register of a product, from the left to the right."""
-        total = registers[0]
-        for register in registers[1:]:
-            total = self.emit("mul", total, register)
-        return total
+    def fold(self, op: str, registers: Sequence[int]) -> int:
+        """Return the register of a sum, a product, …, from the left to the right."""
+        return reduce(lambda total, register: self.emit(op, total, register), registers)
+
+    def within(self, x: int, most: float, value: int) -> int:
+        """Return the register of a value where |x| is at most a number, else NaN."""
+        fits = self.emit("le", self.emit("abs", x), self.emit("const", data=most))
+        return self.emit("where", fits, value, self.emit("const", data=math.nan))
+
+    def splice(self, tape: Tape, inputs: Sequence[int]) -> list[int]:
+        """Return the registers of a tape's outputs, its steps made here from given inputs."""
+        here: list[int] = []
+        for op, args, data in tape.steps:
+            given = [here[a] for a in args]
+            here.append(inputs[data] if op == "input" else self.emit(op, *given, data=data))
+        return [here[register] for register in tape.outputs]
 
 
 class _Walk(Emitter):
@@ -188,13 +208,13 @@ class _Walk(Emitter):
         below = [f for f in factors if f.is_Pow and f.exp == -1 and f not in self.memo]
         above = [self.visit(f) for f in factors if f not in below]
         if not below:
-            return self.product(above)
+            return self.fold("mul", above)
         one = self.emit("const", data=1.0)
         bases = [self.visit(f.base) for f in below]
         rest = [b for b in bases if Step("div", (one, b)) not in self.numbers]
         above += [self.emit("div", one, b) for b in bases if b not in rest]  # 1/b is there already
-        top = self.product(above) if above else one
-        return self.emit("div", top, self.product(rest)) if rest else top
+        top = self.fold("mul", above) if above else one
+        return self.emit("div", top, self.fold("mul", rest)) if rest else top
 
     def merged(self, expr: sympy.Mul) -> list[sympy.Expr]:
         """Return the factors, those that are numbers made into one unless that leaves the range."""
@@ -246,10 +266,7 @@ class _Walk(Emitter):
             return self.visit(sympy.Or(sympy.And(test, yes), sympy.And(sympy.Not(test), no)))
         op = OF_CLASS.get(type(expr))
         if op in _FOLDED:
-            first, *rest = (self.visit(a) for a in expr.args)
-            for register in rest:
-                first = self.emit(op, first, register)
-            return first
+            return self.fold(op, [self.visit(a) for a in expr.args])
         if op is not None:
             return self.emit(op, *map(self.visit, expr.args))
         raise TrueupError(f"{expr} cannot be evaluated", "use the functions listed in the README")
