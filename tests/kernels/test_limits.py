@@ -47,7 +47,8 @@ def plain(tape: Any, given: Limits, x: np.ndarray) -> np.ndarray:
     """Return a tape in NumPy's doubles, NaN beyond its limits."""
 
     def exp(a: Any) -> Any:
-        return np.where(np.abs(a) <= given.exponent, np.exp(a), np.nan)
+        beyond = np.where(a < -given.exponent, 0.0 if given.vanishing else np.nan, np.nan)
+        return np.where(np.abs(a) <= given.exponent, np.exp(a), beyond)
 
     ops = {name: row.ufunc for name, row in OPERATIONS.items()}
     ops |= {"const": lambda c: c, "truth": lambda c: c, "where": np.where, "exp": exp}

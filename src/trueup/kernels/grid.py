@@ -212,7 +212,7 @@ class _Cells:
         if region not in self.tapes:
             new, pieces = Emitter(), [part.piece(region) for part in self.parts]
             inputs = [new.emit("input", data=i) for i in range(len(self.first.reads))]
-            tapes = [bounded(p.tape, p.limits.exponent) for p in pieces]
+            tapes = [bounded(p.tape, p.limits) for p in pieces]
             outputs = [new.splice(tape, inputs)[0] for tape in tapes]
             self.tapes[region] = Tape(self.first.symbols, tuple(new.steps), tuple(outputs))
         return self.tapes[region]

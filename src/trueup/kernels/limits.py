@@ -31,10 +31,21 @@ Range = tuple[float, float]
 
 
 class Limits(NamedTuple):
-    """The largest |x| of any input, and the largest |a| for which e^a is computed."""
+    """Where a formula may be evaluated.
+
+    Parameters
+    ----------
+    inputs
+        The largest |x| of any input.
+    exponent
+        The largest |a| for which e^a, sinh a and cosh a are computed.
+    vanishing
+        Whether e^a counts as 0 for a below −``exponent``: nothing is divided by it.
+    """
 
     inputs: float
     exponent: float = math.inf
+    vanishing: bool = False
 
 
 @lru_cache(maxsize=1024)
@@ -47,9 +58,9 @@ def limits(tape: Tape, ranges: tuple[Range, ...]) -> Limits:
     >>> from trueup.kernels.tape import lower
     >>> n = sympy.Symbol("n", real=True)
     >>> limits(lower([1 / n - 8 / n**3], [n]), ((1, math.inf),))
-    Limits(inputs=1e+100, exponent=inf)
+    Limits(inputs=1e+100, exponent=inf, vanishing=False)
     >>> limits(lower([n / sympy.log(1 + sympy.exp(n))], [n]), ((1, math.inf),))
-    Limits(inputs=1000000000000000.0, exponent=690)
+    Limits(inputs=1000000000000000.0, exponent=690, vanishing=True)
     """
     fits = partial(_fits, tape, ranges)
     if not any(step.op in _EXPONENTIAL for step in tape.steps):
@@ -61,7 +72,8 @@ def limits(tape: Tape, ranges: tuple[Range, ...]) -> Limits:
             found = Limits(inputs, exponent)
         if exponent >= _WIDE:
             break
-    return found
+    vanishing = found.inputs > 0 and fits(found.exponent, found.inputs, vanishing=True)
+    return found._replace(vanishing=vanishing)
 
 
 def _largest(sizes: Sequence[float], fits: Callable[[float], bool]) -> float:
@@ -81,7 +93,7 @@ def guarded(tape: Tape, given: Limits) -> Tape:
     >>> [step.op for step in guarded(lower([1 / n], [n]), Limits(1e100)).steps]
     ['input', 'const', 'div', 'abs', 'const', 'le', 'const', 'where']
     """
-    tape = bounded(tape, given.exponent)
+    tape = bounded(tape, given)
     new = Emitter(tape.steps)
     (result,) = tape.outputs
     for x in range(len(tape.inputs)):
@@ -89,15 +101,19 @@ def guarded(tape: Tape, given: Limits) -> Tape:
     return Tape(tape.inputs, tuple(new.steps), (result,))
 
 
-def bounded(tape: Tape, exponent: float) -> Tape:
-    """Return a tape that is NaN where an exponent is beyond its limit."""
-    if math.isinf(exponent):
+def bounded(tape: Tape, given: Limits) -> Tape:
+    """Return a tape that is NaN, or 0 if it vanishes, where an exponent is beyond its limit."""
+    if math.isinf(given.exponent):
         return tape
     new, places = Emitter(), list[int]()
     for op, args, data in tape.steps:
         register = new.emit(op, *(places[a] for a in args), data=data)
         if op in _EXPONENTIAL:
-            register = new.within(places[args[0]], float(exponent), register)
+            register = new.within(places[args[0]], float(given.exponent), register)
+        if op == "exp" and given.vanishing:
+            least, zero = (new.emit("const", data=x) for x in (-float(given.exponent), 0.0))
+            below = new.emit("lt", places[args[0]], least)
+            register = new.emit("where", below, zero, register)
         places.append(register)
     return Tape(tape.inputs, tuple(new.steps), tuple(places[o] for o in tape.outputs))
 
@@ -113,14 +129,16 @@ class _Size(NamedTuple):
 _UNIT = _Size(0.0, 0.0, positive=True)
 
 
-def _fits(tape: Tape, ranges: Sequence[Range], exponent: float, inputs: float) -> bool:
+def _fits(
+    tape: Tape, ranges: Sequence[Range], exponent: float, inputs: float, *, vanishing: bool = False
+) -> bool:
     """Whether every step is in range. Divisors count as 0 only where the formula is undefined."""
     most = math.log10(inputs)
     given = [_input(low, high, most) for low, high in ranges]
 
     def exp(a: _Size) -> _Size:
         reach = min(exponent, 10 ** min(a.up, 3.0)) / _LN_10
-        return _Size(reach, reach, positive=True)
+        return _Size(reach, math.inf if vanishing else reach, positive=True)
 
     own = {"exp": exp, "cosh": exp, "sinh": lambda a: _Size(exp(a).up, max(exp(a).up, a.down))}
     try:
