@@ -41,11 +41,15 @@ class Limits(NamedTuple):
         The largest |a| for which e^a, sinh a and cosh a are computed.
     vanishing
         Whether e^a counts as 0 for a below −``exponent``: nothing is divided by it.
+    tiny
+        The inputs that may be close to 0 though something is divided by them: the result may be
+        infinite there.
     """
 
     inputs: float
     exponent: float = math.inf
     vanishing: bool = False
+    tiny: frozenset[int] = frozenset()
 
 
 @lru_cache(maxsize=1024)
@@ -58,11 +62,19 @@ def limits(tape: Tape, ranges: tuple[Range, ...]) -> Limits:
     >>> from trueup.kernels.tape import lower
     >>> n = sympy.Symbol("n", real=True)
     >>> limits(lower([1 / n - 8 / n**3], [n]), ((1, math.inf),))
-    Limits(inputs=1e+100, exponent=inf, vanishing=False)
-    >>> limits(lower([n / sympy.log(1 + sympy.exp(n))], [n]), ((1, math.inf),))
-    Limits(inputs=1000000000000000.0, exponent=690, vanishing=True)
+    Limits(inputs=1e+100, exponent=inf, vanishing=False, tiny=frozenset())
+    >>> limits(lower([n / sympy.log(1 + sympy.exp(n))], [n]), ((1, math.inf),)).exponent
+    690
     """
-    fits = partial(_fits, tape, ranges)
+    found = _searched(tape, partial(_fits, tape, ranges, math.inf))
+    if not found.inputs:
+        near = frozenset(i for i, (low, high) in enumerate(ranges) if low <= 0 <= high)
+        found = _searched(tape, partial(_fits, tape, ranges, 0.0))._replace(tiny=near)
+    return found
+
+
+def _searched(tape: Tape, fits: Callable[..., bool]) -> Limits:
+    """Return the largest limits that fit."""
     if not any(step.op in _EXPONENTIAL for step in tape.steps):
         return Limits(_largest(_INPUTS, partial(fits, 0.0)))
     found = Limits(0.0, 0.0)
@@ -130,15 +142,26 @@ _UNIT = _Size(0.0, 0.0, positive=True)
 
 
 def _fits(
-    tape: Tape, ranges: Sequence[Range], exponent: float, inputs: float, *, vanishing: bool = False
+    tape: Tape,
+    ranges: Sequence[Range],
+    near: float,
+    exponent: float,
+    inputs: float,
+    *,
+    vanishing: bool = False,
 ) -> bool:
-    """Whether every step is in range. Divisors count as 0 only where the formula is undefined."""
+    """Whether every step is in range. Divisors count as 0 only where the formula is undefined.
+
+    Inputs that can be 0 are ``near`` decades below 1; with 0.0 overflows there are seen as such.
+    """
     most = math.log10(inputs)
-    given = [_input(low, high, most) for low, high in ranges]
+    given = [_input(low, high, most, near) for low, high in ranges]
 
     def exp(a: _Size) -> _Size:
         reach = min(exponent, 10 ** min(a.up, 3.0)) / _LN_10
-        return _Size(reach, math.inf if vanishing else reach, positive=True)
+        if vanishing:
+            return _Size(max(reach, _LOST), math.inf, positive=True)
+        return _Size(reach, reach, positive=True)
 
     own = {"exp": exp, "cosh": exp, "sinh": lambda a: _Size(exp(a).up, max(exp(a).up, a.down))}
     try:
@@ -159,10 +182,9 @@ def _in_range(size: Callable[..., _Size], *args: Any) -> _Size:
     return found
 
 
-def _input(low: float, high: float, most: float) -> _Size:
-    """Return the size of an input; near 0 an overflow is a pole, and an underflow the limit."""
-    nearest = max(low, -high)
-    return _Size(most, -math.log10(nearest) if nearest > 0 else 0.0, low >= 0)
+def _input(low: float, high: float, most: float, near: float) -> _Size:
+    least = max(low, -high)
+    return _Size(most, -math.log10(least) if least > 0 else near, low >= 0)
 
 
 def _const(c: float) -> _Size:
@@ -181,7 +203,7 @@ def _union(a: _Size, b: _Size) -> _Size:
 
 
 def _factor(a: _Size) -> float:
-    return a.up if a.down <= _DOUBLES else max(a.up, _LOST)
+    return max(a.up, _LOST) if _DOUBLES < a.down < math.inf else a.up
 
 
 def _mul(a: _Size, b: _Size) -> _Size:

@@ -20,6 +20,7 @@ from trueup.formula.opaque import Table
 from trueup.formula.operations import FUNCTIONS
 from trueup.inputs import by_statistic
 from trueup.inverse.projection import ENDS
+from trueup.kernels.blocks import NUMPY
 from trueup.kernels.grid import nearest
 from trueup.kernels.tape import run
 from trueup.sql import arithmetic
@@ -528,10 +529,8 @@ def _read(piece: Piece, tables: Sequence[Table]) -> Values | None:
     last = max(t.low + len(t.values) for t in tables)
 
     def at(k: NDArray[np.float64]) -> NDArray[np.float64]:
-        values = np.empty(len(k))
         with np.errstate(all="ignore"):
-            piece.block([k], values)
-        return values
+            return np.full(len(k), run(piece.guarded, [k], NUMPY)[0])
 
     sides = [at(first - _FAR), at(last + _FAR)]
     if any(np.isfinite(side).any() and not (side == side[0]).all() for side in sides):
