@@ -93,6 +93,7 @@ REASONS = [
     ("max(q, 0)/max(q, 0)", tu.Laplace(1), None, r"shown that 1/max\(0, q\)"),
     ("1/q", tu.Uniform(2), (1, None), r"is not a sum of terms"),
     ("abs(q - 3)", tu.Uniform(1), (1, 9), r"is not a sum of terms"),
+    ("cos(where(q <= 100, 1, 2))", tu.Uniform(1), None, r"is not a sum of terms"),
     ("1/q", tu.Laplace(1), None, r"pole at 0"),
     ("1/q", tu.Laplace(1), (-1, None), r"pole at 0"),
     ("1/q", tu.Laplace(1), (-3, 3), r"pole at 0"),

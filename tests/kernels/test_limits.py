@@ -13,6 +13,7 @@ import sympy
 import trueup as tu
 from trueup.formula.grammar import parse
 from trueup.formula.operations import OPERATIONS
+from trueup.kernels.grid import Grid, columns
 from trueup.kernels.limits import Limits, limits
 from trueup.kernels.tape import lower, run
 
@@ -54,7 +55,10 @@ def plain(tape: Any, given: Limits, x: np.ndarray) -> np.ndarray:
     ops |= {"const": lambda c: c, "truth": lambda c: c, "where": np.where, "exp": exp}
     with np.errstate(all="ignore"):
         (found,) = run(tape, [x], ops)
-    return np.where(np.abs(x) <= given.inputs, found, np.nan)
+    inside = np.abs(x) <= given.inputs
+    if 0 in given.tiny:
+        inside &= (np.abs(x) >= 1 / given.inputs) | (x == 0)
+    return np.where(inside, found, np.nan)
 
 
 @pytest.mark.parametrize("text", FORMULAS)
@@ -94,3 +98,15 @@ def test_what_grows_fast_ends_early() -> None:
     assert limits(lower([Q**400], [Q]), (ANYWHERE,)).inputs == 5.0
     assert limits(lower([sympy.Integer(2) ** Q], [Q]), (ANYWHERE,)).inputs == 900.0
     assert limits(lower([(1 + sympy.exp(Q)) ** 90], [Q]), (ANYWHERE,)).exponent == 6
+
+
+def test_what_divides_ends_near_zero_in_numbers_and_arrays() -> None:
+    other = sympy.Symbol("p", real=True)
+    tape = lower([other / Q**4], [other, Q])
+    given = limits(tape, (ANYWHERE, ANYWHERE))
+    assert given.tiny == {1}
+    assert not limits(lower([1 / Q], [Q]), (POSITIVE,)).tiny
+    grid = Grid((other, Q), [([], (0, 1), lambda _: other / Q**4)], frozenset())
+    for q, known in ((1 / given.inputs, True), (0.9 / given.inputs, False), (1e-200, False)):
+        (array,) = columns(grid, None, [np.array([1e-9]), np.array([q])], ["value"])
+        assert np.isfinite(array[0]) == math.isfinite(grid.number(1e-9, q)) == known

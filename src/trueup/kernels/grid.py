@@ -236,10 +236,12 @@ class _Cells:
         found = run(self.tape(region), own, NUMPY)
         sizes = [max(c.max(initial=0.0), -c.min(initial=0.0)) for c in own]
         for part, values in zip(self.parts, found, strict=True):
-            most = part.piece(region).limits.inputs
-            for c, size in zip(own, sizes, strict=True):
+            most, tiny = part.piece(region).limits.inputs, part.piece(region).limits.tiny
+            for i, (c, size) in enumerate(zip(own, sizes, strict=True)):
                 if not size <= most:
                     values = np.where(np.abs(c) <= most, values, np.nan)
+                if i in tiny:
+                    values = np.where((np.abs(c) >= 1 / most) | (c == 0), values, np.nan)
             yield values
 
     def _outside(self, columns: Sequence[Block]) -> Iterator[tuple[Region, Block]]:

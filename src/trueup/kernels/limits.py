@@ -42,8 +42,8 @@ class Limits(NamedTuple):
     vanishing
         Whether e^a counts as 0 for a below −``exponent``: nothing is divided by it.
     tiny
-        The inputs that may be close to 0 though something is divided by them: the result may be
-        infinite there.
+        The inputs of which |x| below 1/``inputs`` is beyond the limit, too, unless x = 0:
+        something is divided by them, and the result may be infinite there.
     """
 
     inputs: float
@@ -66,11 +66,12 @@ def limits(tape: Tape, ranges: tuple[Range, ...]) -> Limits:
     >>> limits(lower([n / sympy.log(1 + sympy.exp(n))], [n]), ((1, math.inf),)).exponent
     690
     """
-    found = _searched(tape, partial(_fits, tape, ranges, math.inf))
-    if not found.inputs:
-        near = frozenset(i for i, (low, high) in enumerate(ranges) if low <= 0 <= high)
-        found = _searched(tape, partial(_fits, tape, ranges, 0.0))._replace(tiny=near)
-    return found
+    near = [i for i, (low, high) in enumerate(ranges) if low <= 0 <= high]
+    for tiny in map(frozenset[int], [(), *((i,) for i in near), near]):
+        found = _searched(tape, partial(_fits, tape, ranges, tiny))
+        if found.inputs:
+            return found._replace(tiny=tiny)
+    return Limits(0.0, 0.0)
 
 
 def _searched(tape: Tape, fits: Callable[..., bool]) -> Limits:
@@ -109,7 +110,13 @@ def guarded(tape: Tape, given: Limits) -> Tape:
     new = Emitter(tape.steps)
     (result,) = tape.outputs
     for x in range(len(tape.inputs)):
-        result = new.within(new.emit("input", data=x), given.inputs, result)
+        register = new.emit("input", data=x)
+        result = new.within(register, given.inputs, result)
+        if x in given.tiny:
+            least, zero = (new.emit("const", data=c) for c in (1 / given.inputs, 0.0))
+            seen = new.emit("ge", new.emit("abs", register), least)
+            fits = new.emit("or", seen, new.emit("eq", register, zero))
+            result = new.emit("where", fits, result, new.emit("const", data=math.nan))
     return Tape(tape.inputs, tuple(new.steps), (result,))
 
 
@@ -144,7 +151,7 @@ _UNIT = _Size(0.0, 0.0, positive=True)
 def _fits(
     tape: Tape,
     ranges: Sequence[Range],
-    near: float,
+    tiny: frozenset[int],
     exponent: float,
     inputs: float,
     *,
@@ -152,10 +159,13 @@ def _fits(
 ) -> bool:
     """Whether every step is in range. Divisors count as 0 only where the formula is undefined.
 
-    Inputs that can be 0 are ``near`` decades below 1; with 0.0 overflows there are seen as such.
+    ``tiny`` are the inputs that are at least 1/``inputs`` in size unless they are 0.
     """
     most = math.log10(inputs)
-    given = [_input(low, high, most, near) for low, high in ranges]
+    given = [
+        _input(low, high, most, most if i in tiny else math.inf)
+        for i, (low, high) in enumerate(ranges)
+    ]
 
     def exp(a: _Size) -> _Size:
         reach = min(exponent, 10 ** min(a.up, 3.0)) / _LN_10
