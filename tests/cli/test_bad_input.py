@@ -209,7 +209,8 @@ def test_broken_numbers_in_parquet_parts(tmp_path, refused):
 def test_bad_scales(bad, text, refused):
     message = refused(text(f"s,n,b\n1,2,1\n3,4,{bad}\n5,6,{bad}\n"), "--scale", "n=b")
     shown = bad or "NULL"
-    assert f"line 3, column 'b': a noise scale must be positive and finite, got {shown}" in message
+    assert "line 3, column 'b': a noise scale must be positive and below 1000 for" in message
+    assert f"this formula, got {shown}" in message
     assert "(2 rows like it)" in message
 
 
@@ -332,9 +333,9 @@ def test_formulas_that_cannot_be(text, refused):
     assert "no formula reads the statistic" in refused(source, formulas=["a = 2"])
 
 
-def test_estimators_too_long_for_sql(text, refused):
-    noise = ("--noise", "n=rounded_laplace(1)", "--noise", "s=laplace(1)", "--domain", "1<=n<=900")
-    message = refused(text("s,n\n1,2\n"), noise=noise)
+def test_estimators_too_long_for_sql(text, refused, monkeypatch):
+    monkeypatch.setattr("trueup.sql.arithmetic.MAX_QUERY", 1_000)
+    message = refused(text("s,n\n1,2\n"), noise=("--noise", "laplace(1)", "--domain", "1<=n<=60"))
     assert "mean, stderr: the estimator is too long for SQL" in message
     assert "add --no-stderr" in message
 

@@ -30,14 +30,10 @@ def test_the_polygon_is_close_around_the_ellipse_of_gaussian_noises(summands):
     tail = 0.025
     quantile = NormalDist().inv_cdf(1 - tail)
     found = region(summands, tail)
-    for u, h in zip(found.directions, found.heights, strict=True):
-        assert h == pytest.approx(quantile * sd(summands, u), rel=1e-4)
-    for u, h in zip(found.directions, found.heights, strict=True):
-        assert (found.corners @ u).max() == pytest.approx(h, rel=1e-9)
     angles = np.linspace(0, 2 * math.pi, 200)
     axes = [sd(summands, u) for u in ((1.0, 0.0), (0.0, 1.0))]
     for u in np.stack([np.cos(angles), np.sin(angles)], axis=1) / axes:
-        support = float((found.corners @ u).max())
+        support = float((found @ u).max())
         assert 1 <= support / (quantile * sd(summands, u)) < 1.05
 
 

@@ -30,7 +30,10 @@ Sql: TypeAlias = Any
 """A sqlglot tree; every one handed out is new, so that it can be put into another."""
 
 MAX_LENGTH = 20_000
-"""The length of the text, in characters."""
+"""The length of a text that a person asks for, in characters."""
+
+MAX_QUERY = 100_000
+"""The length of an expression in a query of ours: engines read it in a tenth of a second."""
 
 _CHARACTERS = 4  # of an operand with its operation, at least
 _CHAIN = 4  # the highest power written as a product: POWER takes ten times as long
@@ -42,10 +45,10 @@ COMPOSED = ("sinh", "cosh", "tanh")
 _KINDS = {"lt": "LT", "le": "LTE", "gt": "GT", "ge": "GTE", "eq": "EQ", "ne": "NEQ"}
 
 
-def too_long(length: int) -> TrueupError:
+def too_long(length: int, most: int = MAX_LENGTH) -> TrueupError:
     """Return the refusal of an estimator whose SQL has no reasonable size."""
     return TrueupError(
-        f"the estimator is too long for SQL: {length:,} characters or more, at most {MAX_LENGTH:,}",
+        f"the estimator is too long for SQL: {length:,} characters or more, at most {most:,}",
         "debias the parts of the formula one by one, or compute it in Python",
     )
 
@@ -68,8 +71,8 @@ class Factor:
     members: tuple[Number, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.operands * _CHARACTERS > MAX_LENGTH:
-            raise too_long(self.operands * _CHARACTERS)
+        if self.operands * _CHARACTERS > MAX_QUERY:
+            raise too_long(self.operands * _CHARACTERS, MAX_QUERY)
 
 
 class Number(NamedTuple):

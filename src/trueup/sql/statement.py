@@ -24,7 +24,14 @@ from trueup.kernels.blocks import NUMPY
 from trueup.kernels.grid import nearest
 from trueup.kernels.tape import run
 from trueup.sql import arithmetic
-from trueup.sql.arithmetic import MAX_LENGTH, Arithmetic, Factor, Number, exp, too_long
+from trueup.sql.arithmetic import (
+    MAX_LENGTH,
+    Arithmetic,
+    Factor,
+    Number,
+    exp,
+    too_long,
+)
 from trueup.sql.dialects import dialect_of
 from trueup.sql.sizes import Decades, Size, either, product, sizes, total
 
@@ -152,14 +159,14 @@ def comment(est: Estimator, output: str, scales: Mapping[str, Any] | None, level
     return f"/* {re.sub(r'(?<=[*])(?=/)|(?<=/)(?=[*])', ' ', words)} */"
 
 
-def text(tree: Sql, dialect: str | Dialect, *, pretty: bool = False) -> str:
-    """Return an expression as text, with ``pretty`` on several lines."""
+def text(tree: Sql, dialect: str | Dialect, *, pretty: bool = False, most: int = MAX_LENGTH) -> str:
+    """Return an expression of at most so many characters, with ``pretty`` on several lines."""
     try:
         written: str = tree.sql(dialect=dialect_of(dialect).name, pretty=pretty)
     except RecursionError:
         raise too_long(MAX_LENGTH) from None
-    if len(written) > MAX_LENGTH:
-        raise too_long(len(written))
+    if len(written) > most:
+        raise too_long(len(written), most)
     return written
 
 

@@ -168,10 +168,13 @@ class Request:
         """Return an output as an SQL expression."""
         if needs_variance((output,)):
             _ = self.variance  # refused here, with a hint of ours
+        from trueup.sql import arithmetic, statement
+
         scales = self.scales or None
-        return self.estimator.sql(
-            dialect, output, self.columns, scales, level=self.level, comment=False
+        tree = statement.statement(
+            self.estimator, dialect, output, self.columns, scales, self.level
         )
+        return statement.text(tree, dialect, most=arithmetic.MAX_QUERY)
 
 
 def read_requests(
