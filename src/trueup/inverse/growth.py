@@ -26,6 +26,7 @@ _LOG = 1e-9
 _LEVELS = 1e-6
 """Powers up to this one stand for logarithms only."""
 
+_SHORT = 40  # operations: the degree of a longer sum of fractions takes seconds
 _PROBES = (sympy.Integer(10) ** 4, sympy.Integer(10) ** 7)  # where it is seen which case holds
 _MARGIN = 1.001  # of a slope that is read at these
 
@@ -98,6 +99,8 @@ def _sum(expr: sympy.Add, x: sympy.Symbol) -> Growth:
     top = max(p.size for p in parts)
     leading = [p for p in parts if p.size == top]
     if len(leading) > 1:
+        if expr.free_symbols != {x} and expr.count_ops() > _SHORT:
+            return Growth(*top, sharp=False)
         far = expr.func(*(_far_out(a, x) for a in expr.args))
         if far != expr:
             return _growth(far, x)
