@@ -604,7 +604,7 @@ def mean(e: Examination, est: Any) -> Iterator[Finding]:
                 again = _moments(e, est, q, f, finite)
             found = found if again is None else list(_compare(e, est, q, f, within, again, finite))
         yield from found
-        if not finite:
+        if not finite and not math.isnan(est.sd(**q)):  # NaN: scipy does not state the moments
             infinite.append(_finite_after_all(e, q, answers))
     if infinite and None not in infinite:
         yield from infinite[:1]  # type: ignore[misc]

@@ -273,7 +273,7 @@ def test_a_function_that_gets_its_statistics_in_the_order_of_the_noises(
     noises = {"s": "DiscreteLaplace(1)", "n": "DiscreteLaplace(2)"}
     case = Case("s - n**2", noises, {"s": (0, None), "n": (1, None)}, 4)
     assert planted(case, monkeypatch) == set()
-    monkeypatch.setattr(source, "by_name", lambda f, _: f)
+    monkeypatch.setattr(source, "_by_name", lambda f, _: f)
     assert {f.check for f in checks.examine(case).findings} == {"function"}
 
 

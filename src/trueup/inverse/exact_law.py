@@ -80,7 +80,7 @@ class ExactLaw:
         if not all(map(math.isfinite, truth.values())):
             return math.nan
         if self.inverse.infinite:
-            return math.inf
+            return math.nan if self.inverse.spread_is_unknown else math.inf
         for power in _SMALLER:
             total = sum(p.spread(truth) for p in self.parts(power))
             if math.isfinite(total):

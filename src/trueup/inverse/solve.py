@@ -59,6 +59,12 @@ class Inverse:
     theorems: tuple[str, ...]
     infinite: str | None
 
+    @property
+    def spread_is_unknown(self) -> bool:
+        """Whether the variance may exist all the same: a noise has moments that are not known."""
+        waves = [wave for part in self.components for wave in part.waves]
+        return any(noise.knows_few_moments for wave in waves for noise in wave.noises)
+
     @cached_property
     def estimand(self) -> sympy.Expr:
         """F as it is inside the domain, where the expectation is this."""

@@ -193,6 +193,11 @@ class Noise(metaclass=Family):
         """The largest order whose moment exists and is known, None if all do."""
         return None
 
+    @property
+    def knows_few_moments(self) -> bool:
+        """Whether moments above ``highest_moment`` may exist, though they are not known."""
+        return False
+
     def moment(self, k: int) -> Exact:
         """Return E Zᵏ, exact where the parameters are and the formula is rational.
 

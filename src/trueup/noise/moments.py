@@ -55,6 +55,11 @@ class Moments(Noise):
         return f"Moments({list(self.values)!r})"
 
     @property
+    def knows_few_moments(self) -> bool:
+        """True: others may exist."""
+        return True
+
+    @property
     def highest_moment(self) -> int | None:
         """How many moments are known."""
         return len(self.values)

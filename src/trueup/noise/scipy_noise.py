@@ -181,6 +181,11 @@ class ScipyNoise(Noise):
     def _check_strip(self, c: sympy.Expr, order: int) -> None:
         self._generating(float)  # which is not known
 
+    @property
+    def knows_few_moments(self) -> bool:
+        """True: others may exist."""
+        return True
+
     @functools.cached_property
     def highest_moment(self) -> int | None:
         """How many of the first four moments scipy states."""

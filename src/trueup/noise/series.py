@@ -64,7 +64,7 @@ class Series:
         Examples
         --------
         >>> Series.of_moments([1, 0, 2]).moments
-        [1, 0, Fraction(2, 1)]
+        [Fraction(1, 1), 0, Fraction(2, 1)]
         """
         return cls([_quotient(m, math.factorial(k)) for k, m in enumerate(moments)])
 

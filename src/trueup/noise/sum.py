@@ -110,6 +110,11 @@ class SumNoise(Noise):
         return min(known, default=None)
 
     @property
+    def knows_few_moments(self) -> bool:
+        """Whether one of the summands does."""
+        return any(p.knows_few_moments for p in self.parts)
+
+    @property
     def variance(self) -> Exact:
         """The sum of the variances."""
         return sum(part.variance for part in self.parts)
