@@ -66,7 +66,7 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
     """
     if symbol not in expr.free_symbols:
         return expr
-    modes = spectral.decompose(decimal(expr), [symbol])
+    modes = spectral.decompose(decimal(_exact(expr)), [symbol])
     if modes is None:
         return None
     result: dict[Frequencies, Complex] = {}
@@ -80,11 +80,16 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
         re, im = sympy.Integer(0), sympy.Integer(0)
         for j, moment in enumerate(moments):
             values = (jets[0][((j, 0),)], jets[1][((j, 0),)])
-            weight = (decimal(moment) / factorial(j)).as_real_imag()
+            weight = (decimal(_exact(moment)) / factorial(j)).as_real_imag()
             term = spectral.times(weight, values)
             re, im = re + term[0], im + term[1]
         result[frequency] = (re, im)
     return spectral.realise(result, [symbol])
+
+
+def _exact(expr: sympy.Expr) -> sympy.Expr:
+    """Return an expression in which numbers of more digits than a double keep them."""
+    return expr.xreplace({x: sympy.Rational(x) for x in expr.atoms(sympy.Float) if x._prec > 53})
 
 
 class TooLargeError(TrueupError):

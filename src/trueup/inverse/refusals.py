@@ -141,9 +141,9 @@ def _example(
 
 
 def _beside(found: Trouble, domain: Interval) -> Iterator[Interval]:
-    """Yield parts of a domain beside a point, at a distance from all but kinks and jumps."""
+    """Yield parts of a domain beside a point, at a distance from all but kinks."""
     a, (low, high) = float(f"{found.point:.6g}"), domain.bounds
-    touching = [a] if found.kind in (Kind.KINK, Kind.JUMP) else []
+    touching = [a] if found.kind is Kind.KINK else []
     for start in (*touching, a + 1 if high is None else (a + float(high)) / 2):
         if high is None or start < high:
             yield Interval(start, high)
