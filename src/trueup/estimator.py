@@ -281,6 +281,8 @@ class Estimator:
     def sd(self, /, *q: ArrayLike, **statistics: ArrayLike) -> Any:
         """Return the root of E (g(q + Z) − E g)², computed; inf where it does not exist.
 
+        It is NaN where it may exist, but moments that it needs are not known (``Moments``, scipy).
+
         Examples
         --------
         >>> from trueup import Laplace, unbiased
