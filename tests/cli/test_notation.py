@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import trueup as tu
 from trueup.cli.notation import known_families, read_domain, read_noise
 from trueup.errors import TrueupError
-from trueup.formula.tokens import assignment
+from trueup.formula.grammar import assignment
 
 
 @pytest.mark.parametrize(

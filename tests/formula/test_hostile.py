@@ -52,6 +52,7 @@ REFUSED = {
     "emoji": "😀",
     "bidi": "q \u202e + s",
     "digits of another script": "٣",
+    "two dots": "q··s",
     "empty": "",
     "blank": " \t\n",
     "5,000 brackets": "(" * 5_000 + "q" + ")" * 5_000,

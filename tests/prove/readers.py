@@ -20,8 +20,7 @@ from trueup.cli.notation import Name, names, read_domain, read_noise, read_numbe
 from trueup.cli.sidecar import read_release, read_spec
 from trueup.files.job import Job, run_job
 from trueup.files.sources import opened
-from trueup.formula.grammar import parse
-from trueup.formula.tokens import assignment
+from trueup.formula.grammar import assignment, parse
 
 _DRAWN = 4000  # seeds of drawn formulas and cases: enough that each is spoilt a hundred times
 

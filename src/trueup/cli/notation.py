@@ -27,9 +27,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trueup.errors import FormulaError, TrueupError
+from trueup.formula.grammar import WORD
 from trueup.formula.limits import CHARACTERS
 from trueup.formula.refusal import quoted, refusal
-from trueup.formula.tokens import word_end
 from trueup.noise import Noise, SumNoise, families
 from trueup.noise.record import snake
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _TOKEN = re.compile(
-    r"""\s*(?:
+    rf"""\s*(?:
         (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
-      | (?P<word>[^\W\d]\w*)
+      | (?P<word>{WORD})
       | `(?P<quoted>(?:[^`]|``)+)`
       | (?P<sign><=|>=|≤|≥|[-−+/=,()\[\]<>∞])
       | (?P<end>$)
@@ -264,9 +264,6 @@ class _Reader:
         self.kind = str(match.lastgroup)
         self.value = _SPELLINGS.get(match[self.kind], match[self.kind])
         self.start, self.position = match.start(self.kind), match.end()
-        if self.kind == "word":
-            self.position = word_end(self.text, self.position)
-            self.value = self.text[self.start : self.position]
 
     def refuse(self, problem: str, start: int | None = None) -> FormulaError:
         return refusal(self.text, self.start if start is None else start, problem, self.hint)

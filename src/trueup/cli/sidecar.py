@@ -30,11 +30,10 @@ from trueup.cli.notation import (
 )
 from trueup.domain import Interval
 from trueup.errors import BoundWarning, FormulaError, TrueupError
-from trueup.formula.grammar import parse
+from trueup.formula.grammar import assignment, parse, split
 from trueup.formula.linear import conditions, together
 from trueup.formula.refusal import quoted
 from trueup.formula.substitution import denominators
-from trueup.formula.tokens import assignment, split
 
 if TYPE_CHECKING:
     import argparse

@@ -49,7 +49,7 @@ class Pool:
     ...         return await pool.run("curve", {"formula": "q**"})
     >>> answer = asyncio.run(twice())
     >>> answer["error"]["field"], answer["error"]["message"].splitlines()[0]
-    ('formula', 'did not expect the end of the formula at character 4')
+    ('formula', 'invalid syntax at character 4')
     """
 
     def __init__(self, size: int = allowances.WORKERS, memory: int = allowances.MEMORY) -> None:

@@ -3,7 +3,7 @@
 ::
 
     source              what may be given as f: text, sympy, polynomials, tables, functions
-    grammar, tokens     parse: text to sympy by Python's syntax tree · the tokens of a text
+    grammar             parse: text to sympy by Python's syntax tree
     build               expressions part by part: values, conditions, and what makes one unfit
     refusal             a refusal that points at the place
     text                text: sympy to text

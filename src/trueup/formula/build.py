@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import sympy
 from sympy.core.relational import Relational
@@ -18,7 +19,7 @@ from sympy.logic.boolalg import BooleanAtom
 from trueup.exact import number, symbolic
 from trueup.formula import limits
 from trueup.formula.limits import is_long, parts
-from trueup.formula.operations import EXTREMA, FUNCTIONS, NAMES, SIGNS
+from trueup.formula.operations import EXTREMA, FUNCTIONS, NAMES
 
 _KNOWN = (
     *(sympy.Add, sympy.Mul, sympy.Pow, sympy.Symbol, sympy.Rational, sympy.Float),
@@ -71,21 +72,6 @@ def literal(digits: str) -> sympy.Expr:
 # -- arithmetic ------------------------------------------------------------------------------------
 
 
-def total(terms: Sequence[sympy.Expr]) -> sympy.Expr:
-    """Return the sum of the terms."""
-    return _checked(lambda: sympy.Add(*terms))
-
-
-def product(factors: Sequence[sympy.Expr]) -> sympy.Expr:
-    """Return the product of the factors."""
-    return _checked(lambda: sympy.Mul(*factors))
-
-
-def negative(value: sympy.Expr) -> sympy.Expr:
-    """Return minus the value."""
-    return product([sympy.S.NegativeOne, value])
-
-
 def reciprocal(value: sympy.Expr) -> sympy.Expr:
     """Return 1 over the value."""
     if not value.free_symbols and float(value) == 0:
@@ -111,7 +97,7 @@ def power(base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
     elif base == 0:
         reason = "is a power of 0 whose exponent is no number"
         raise UnfitError(reason, "write what is meant: where(q == 0, 1, 0)")
-    return _checked(lambda: _raised(base, exponent))
+    return checked(_raised, base, exponent)
 
 
 def _raised(base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
@@ -132,7 +118,7 @@ def call(name: str, argument: sympy.Expr) -> sympy.Expr:
     if name == "sqrt":
         return power(argument, sympy.S.Half)
     make = {"abs": _absolute, "exp": _exponential}.get(name, FUNCTIONS[name].symbolic)
-    return _checked(lambda: make(argument))
+    return checked(make, argument)
 
 
 def _absolute(expr: sympy.Expr) -> sympy.Expr:
@@ -166,24 +152,26 @@ def extremum(name: str, values: Sequence[sympy.Expr]) -> sympy.Expr:
     numbers = [arg for arg in flat if not arg.free_symbols]
     rest = [arg for arg in flat if arg.free_symbols]
     best = [pick(numbers, key=float)] if numbers else []
-    return _checked(lambda: kind(*best, *rest, evaluate=False))
+    return checked(lambda *args: kind(*args, evaluate=False), *best, *rest)
 
 
 # -- conditions ------------------------------------------------------------------------------------
 
 
-def compare(sign: str, left: sympy.Expr, right: sympy.Expr) -> sympy.Basic:
+def compare(
+    relation: Callable[..., sympy.Basic], left: sympy.Expr, right: sympy.Expr
+) -> sympy.Basic:
     """Return the comparison of two values.
 
     Examples
     --------
-    >>> compare("<=", variable("q"), sympy.Integer(2))
+    >>> compare(sympy.LessThan, variable("q"), sympy.Integer(2))
     q <= 2
     """
     if left.has(sympy.Piecewise) or right.has(sympy.Piecewise):
         hint = "join conditions with and, or, e.g. where(q > 0 and q < 1, a, b)"
         raise UnfitError("compares a where(...)", hint)
-    return _evaluated(lambda: stable(SIGNS[sign](left, right)))
+    return _evaluated(lambda: stable(relation(left, right)))
 
 
 def choose(test: sympy.Basic, yes: sympy.Expr, no: sympy.Expr) -> sympy.Expr:
@@ -192,7 +180,7 @@ def choose(test: sympy.Basic, yes: sympy.Expr, no: sympy.Expr) -> sympy.Expr:
     Examples
     --------
     >>> q, s = variable("q"), variable("s")
-    >>> choose(compare(">", q, s), q, s)
+    >>> choose(q > s, q, s)
     Piecewise((q, q > s), (s, True))
     """
     if test in (sympy.true, sympy.false):
@@ -200,7 +188,7 @@ def choose(test: sympy.Basic, yes: sympy.Expr, no: sympy.Expr) -> sympy.Expr:
     others = no.args if isinstance(no, sympy.Piecewise) else [(no, True)]
     if others[0][0] == yes:
         test, others = sympy.Or(test, others[0][1]), others[1:]
-    return _checked(lambda: sympy.Piecewise((yes, test), *others))
+    return checked(sympy.Piecewise, (yes, test), *others)
 
 
 def stable(test: sympy.Basic) -> sympy.Basic:
@@ -215,21 +203,13 @@ def stable(test: sympy.Basic) -> sympy.Basic:
     >>> stable(1 - 2 * q < 0)
     q > 1/2
     """
-    found = _settled(test)
-    if found is None:
-        found = _settled(test.func(test.lhs - test.rhs, 0))
-    if found is None:
-        raise _not_a_number()
-    return found
-
-
-def _settled(test: sympy.Basic) -> sympy.Basic | None:
-    """Rearrange a few times; None if it does not come to rest."""
-    for _ in range(_TURNS):
-        before, test = test, _rearranged(test)
-        if test == before:
-            return test
-    return None
+    for form in (test, test.func(test.lhs - test.rhs, 0)) if test.args else (test,):
+        found = form
+        for _ in range(_TURNS):
+            before, found = found, _rearranged(found)
+            if found == before:
+                return found
+    raise _not_a_number()
 
 
 def _rearranged(test: sympy.Basic) -> sympy.Basic:
@@ -284,17 +264,20 @@ def _rebuilt(expr: sympy.Basic) -> sympy.Basic:
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def _checked(make: Callable[[], sympy.Expr]) -> sympy.Expr:
-    """Build an expression and check what sympy made of it."""
-    expr = _evaluated(make)
+def checked(make: Callable[..., sympy.Expr], *args: Any) -> sympy.Expr:
+    """Build an expression and check what sympy made of it.
+
+    Examples
+    --------
+    >>> checked(sympy.Add, variable("q"), variable("q"))
+    2*q
+    """
+    expr = _evaluated(lambda: make(*args))
     _check_degree(degree(expr))
     if expr.is_Number:
         check_number(expr)
     elif not expr.free_symbols:
-        try:
-            value = float(expr)
-        except (TypeError, ValueError, OverflowError):
-            raise _not_a_number() from None
+        value = float(_evaluated(lambda: sympy.Float(float(expr))))
         if not math.isfinite(value):
             raise _not_a_number()
         if is_long(expr, limits.CONSTANT_NODES - 1):  # sympy would ponder over it for minutes

@@ -7,16 +7,18 @@ r"""Read a formula: a whitelist of Python's syntax tree, nothing is executed.
     condition  = comparisons with < <= > >= == !=, joined by and, or, not
     name       = identifier | "`" anything "`"
 
-The text is cut into tokens, whose order and number are checked. Python then parses the same signs
-with a placeholder for every number and name, so precedence is Python's: ``-q**2`` is −(q²),
-``2**-1`` is a half, ``**`` groups to the right.
+Python parses the same signs with a placeholder of the same length for every number and name, so
+precedence is Python's: ``-q**2`` is −(q²), ``2**-1`` is a half, ``**`` groups to the right.
 """
 
 from __future__ import annotations
 
 import ast
+import difflib
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,15 +27,48 @@ import sympy
 from trueup.errors import FormulaError
 from trueup.formula import build, limits
 from trueup.formula.build import UnfitError
-from trueup.formula.operations import CHOICE, EXTREMA
+from trueup.formula.operations import CALLABLE, CHOICE, EXTREMA, RESERVED
 from trueup.formula.refusal import quoted, refusal
-from trueup.formula.tokens import Kind, Token, tokens
 
 _Built = TypeVar("_Built")
 
-_SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
-_BINARY = ("+", "-", "*", "/", "**", "and", "or", *_SIGNS.values())
+SPELLINGS = {"−": "-", "·": " * ", "×": " * ", "⋅": " * ", "≤": "<=", "≥": ">=", "≠": "!="}
+"""Signs that are read as the usual ones; two dots are no power."""
+
+WORD = r"[^\W\d][^\s!-/:-@\[-^`{-~−·×⋅≤≥≠]*"
+"""What is read as one word; it is a name if Python takes it for an identifier."""
+
+HINTS = {
+    "^": "write ** for a power, e.g. q**2",
+    "=": "give the right-hand side only; == compares, inside where(...)",
+    ".": "attributes are not part of a formula; put a name with a dot in backticks, `a.b`",
+}
+_HINT = (
+    "use names, numbers, + - * / **, brackets, functions, comparisons, and, or, not; put a name "
+    "with other characters in backticks, `a b`, a backtick inside as two"
+)
+_TOKEN = re.compile(
+    rf"""\s* (?: (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+      | (?P<word>{WORD})
+      | `(?P<name>(?:[^`]|``)+)`
+      | (?P<sign>\*\*|<=|>=|==|!=|[-+*/(),<>]) )
+    """,
+    re.VERBOSE,
+)
+_RESPELT = re.compile(rf"`(?:[^`]|``)+`|[{''.join(SPELLINGS)}]")
+_ASSIGNMENT = re.compile(r"(?:`((?:[^`]|``)+)`\s*|([^=`<>!]*))=(?!=)(.*)", re.DOTALL)
+
+_COMPARISONS: dict[type[ast.cmpop], Callable[..., sympy.Basic]] = {
+    ast.Lt: sympy.StrictLessThan,
+    ast.LtE: sympy.LessThan,
+    ast.Gt: sympy.StrictGreaterThan,
+    ast.GtE: sympy.GreaterThan,
+    ast.Eq: sympy.Equality,
+    ast.NotEq: sympy.Unequality,
+}
 _SUMS, _PRODUCTS = (ast.Add, ast.Sub), (ast.Mult, ast.Div)
+_PARTIAL = ("sqrt", "log", "asin", "acos", "acosh", "atanh")  # not real numbers everywhere
+_JOINED = "comparisons joined by and, or"
 
 
 def parse(text: str) -> sympy.Expr:
@@ -85,7 +120,7 @@ def read(text: str) -> Written:
     """Return the formula of a text of any length."""
     if not text.strip():
         raise FormulaError(f"the formula is empty, got {text!r}", 'write one, e.g. "1/q"')
-    reader = _Reader(text)
+    reader = _Reader(_RESPELT.sub(lambda m: SPELLINGS.get(m[0], m[0]), text).strip())
     expr = reader.formula()
     partial = [part for part in dict.fromkeys(reader.partial) if part.free_symbols]
     if not expr.has(sympy.Abs, sympy.Min, sympy.Max, sympy.Piecewise):  # no case hides a part
@@ -94,91 +129,114 @@ def read(text: str) -> Written:
     return Written(expr, tuple(partial))
 
 
-def _check_order(text: str, found: Sequence[Token]) -> None:
-    """Refuse the first token that cannot stand where it does: Python's errors say less."""
-    open_: list[Token] = []
-    operand, count = True, 0  # whether an operand comes next, and the parts so far
-    for before, token in zip((found[-1], *found), found, strict=False):
-        count += token.value not in (")", ",", "")
-        if len(open_) > limits.DEPTH:
-            raise _too_deep(text, token.start, limits.DEPTH)
-        if count > limits.NODES:
-            raise _too_many(text, token.start, limits.NODES, "parts")
-        if operand:
-            if token.kind is Kind.SIGN and token.value == "(":
-                open_.append(before if before.kind is Kind.CALL else token)
-            elif token.kind is Kind.END or (
-                token.kind is Kind.SIGN and token.value not in ("+", "-", "not")
-            ):
-                raise _unexpected(text, token)
-            operand = token.kind in (Kind.SIGN, Kind.CALL)
-        elif token.kind is Kind.SIGN and token.value == ")" and open_:
-            open_.pop()
-        elif token.kind is Kind.SIGN and (
-            token.value in _BINARY
-            or (token.value == "," and bool(open_) and open_[-1].kind is Kind.CALL)
-        ):
-            operand = True
-        elif token.kind is not Kind.END or open_:
-            problem = f"the bracket of {quoted(open_[-1].value)} is open" if open_ else ""
-            raise _unexpected(text, token, problem)
-
-
-_PARTIAL = ("sqrt", "log", "asin", "acos", "acosh", "atanh")  # not real numbers everywhere
-
-
 class _Reader:
-    """A text, its syntax tree, and what is built of it, node by node."""
+    """A text, the same with placeholders for Python, and what is built of it, node by node."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.partial: list[sympy.Expr] = []
         self.counts: Counter[str] = Counter()
-        found = list(tokens(text))
-        _check_order(text, found)
-        self.starts: dict[int, Token] = {}
-        self.ends: dict[int, Token] = {}
-        self.code = ""
-        for token in found[:-1]:
-            self.starts[len(self.code)] = token
-            self.code += token.value if token.kind is Kind.SIGN else "_"
-            self.ends[len(self.code)] = token
-            self.code += " "
+        self.leaves: dict[int, sympy.Expr] = {}
+        self.calls: dict[int, str] = {}
+
+    # -- the text ----------------------------------------------------------------------------------
+
+    def code(self) -> str:
+        """Return the text for Python, and keep what the placeholders stand for."""
+        code, depth, operand = "", 0, False
+        while len(code) < len(self.text):
+            match = _TOKEN.match(self.text, len(code))
+            if match is None:
+                raise self.unreadable(len(code))
+            kind = str(match.lastgroup)
+            start, value = match.start(kind), match[kind]
+            sign = kind == "sign" or (kind == "word" and value in ("and", "or", "not"))
+            if operand and not sign:
+                raise self.refusal(start, f"did not expect {quoted(value)}", "write * to multiply")
+            operand = not sign
+            self.counts["parts"] += value not in (")", ",")
+            depth += (value == "(") - (value == ")")
+            self.check(start, self.counts["parts"], limits.NODES, "parts")
+            self.check(start, depth, limits.DEPTH, "brackets inside one another")
+            if operand:
+                self.keep(kind, value, match.start("name") - 1 if kind == "name" else start)
+            piece = value if sign else "_" * (match.end() - start + (kind == "name"))
+            code = code.ljust(match.end() - len(piece)) + piece
+        return code
+
+    def keep(self, kind: str, value: str, start: int) -> None:
+        """Keep the number, the variable or the function that stands at a place."""
+        if kind == "number":
+            self.leaves[start] = self.made(start, len(value), build.literal, value)
+        elif kind == "name":
+            self.leaves[start] = build.variable(self.named(start, value.replace("``", "`")))
+        elif re.match(r"\s*\(", self.text[start + len(value) :]):
+            if value not in CALLABLE:
+                raise self.unknown(start, value)
+            self.calls[start] = value
+        elif value == "pi":
+            self.leaves[start] = sympy.pi
+        elif value in RESERVED:
+            problem = f"{quoted(value)} is a word of the grammar, not a variable"
+            raise self.refusal(start, problem, "put a variable of that name in backticks")
+        else:
+            self.leaves[start] = build.variable(self.named(start, value, word=True))
+
+    def named(self, start: int, name: str, *, word: bool = False) -> str:
+        """Return a name, or refuse it."""
+        control = any(unicodedata.category(c) in ("Cc", "Cs") for c in name)
+        if control or not name.strip() or (word and not name.isidentifier()):
+            hint = "write powers with **, e.g. q**2; put a name with other characters in backticks"
+            raise self.refusal(start, f"{quoted(name)} is not a name", hint)
+        return name
+
+    def unknown(self, start: int, word: str) -> FormulaError:
+        """Return the error for a function outside the grammar."""
+        close = difflib.get_close_matches(word.lower(), CALLABLE, 1)
+        meant = f"did you mean {close[0]}? Otherwise, " if close else ""
+        known = f"the functions are {', '.join(CALLABLE)}; write * to multiply"
+        return self.refusal(start, f"unknown function {quoted(word)}", meant + known)
+
+    def unreadable(self, position: int) -> FormulaError:
+        """Return the error for a character that begins no token."""
+        position = len(self.text) - len(self.text[position:].lstrip())
+        character = self.text[position]
+        shown = character if character.isprintable() else f"U+{ord(character):04X}"
+        return self.refusal(position, f"cannot read '{shown}'", HINTS.get(character, _HINT))
+
+    # -- values ------------------------------------------------------------------------------------
 
     def formula(self) -> sympy.Expr:
         """Return the formula."""
+        code = self.code()
         try:
-            tree = ast.parse(self.code, mode="eval").body
-        except SyntaxError as error:  # of what is left only a `not` in the midst of a sum
-            found = self.starts.get((error.offset or 1) - 1, self.starts[0])
-            raise _unexpected(self.text, found) from None
+            tree = ast.parse(code, mode="eval").body
+        except SyntaxError as error:
+            place = (error.offset or len(code) + 1) - 1  # 0 for the end
+            hint = "a name, a number or a bracket is missing, or one too many"
+            raise self.refusal(place, error.msg, hint) from None
         return self.build(tree, build.settle, self.value(tree, 0))
 
     def value(self, node: ast.expr, depth: int) -> sympy.Expr:
-        """Return the value of a node, or refuse a condition."""
-        self.check_depth(node, depth)
+        """Return the value of a node, or refuse it."""
+        self.check(node.col_offset, depth, limits.DEPTH, "parts inside one another")
         match node:
             case ast.Name():
-                return self.leaf(node)
+                return self.leaves[node.col_offset]
             case ast.BinOp(op=ast.Pow()):
                 return self.power(node, depth)
-            case ast.BinOp():
+            case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
                 return self.chain(node, depth)
-            case ast.Call():
+            case ast.Call(func=ast.Name(), keywords=[]) if node.col_offset in self.calls:
                 return self.call(node, depth + 1)
             case ast.UnaryOp(op=ast.USub()):
-                return self.build(node, build.negative, self.value(node.operand, depth + 1))
+                operand = self.value(node.operand, depth + 1)
+                return self.build(node, build.checked, sympy.Mul, sympy.S.NegativeOne, operand)
             case ast.UnaryOp(op=ast.UAdd()):
                 return self.value(node.operand, depth + 1)
-        problem = f"the condition {self.shown(node)} stands where a value is needed"
-        raise self.refusal(node, problem, "write where(condition, 1, 0)")
-
-    def leaf(self, node: ast.Name) -> sympy.Expr:
-        """Return a number, π or a variable."""
-        token = self.starts[node.col_offset]
-        if token.kind is Kind.NAME:
-            return build.variable(token.value)
-        return sympy.pi if token.value == "pi" else self.build(node, build.literal, token.value)
+        problem = f"{self.shown(node)} is not a value"
+        hint = "write * to multiply, and where(condition, 1, 0) for the value of a condition"
+        raise self.refusal(node.col_offset, problem, hint)
 
     def chain(self, node: ast.BinOp, depth: int) -> sympy.Expr:
         """Return a sum or a product as a whole, so that sympy sees all parts at once."""
@@ -192,13 +250,14 @@ class _Reader:
         for link in links:
             part = self.value(link.right, depth)
             if isinstance(link.op, ast.Sub):
-                part = self.build(link.right, build.negative, part)
+                part = self.build(link.right, build.checked, sympy.Mul, sympy.S.NegativeOne, part)
             elif isinstance(link.op, ast.Div):
                 cancels = part.is_rational_function()
                 part = self.build(link, build.reciprocal, part)
                 self.partial += [] if cancels else [part]
             parts.append(part)
-        return self.build(node, build.total if kinds is _SUMS else build.product, parts)
+        kind = sympy.Add if kinds is _SUMS else sympy.Mul
+        return self.build(node, build.checked, kind, *parts)
 
     def power(self, node: ast.BinOp, depth: int) -> sympy.Expr:
         """Return a power."""
@@ -210,21 +269,20 @@ class _Reader:
 
     def call(self, node: ast.Call, depth: int) -> sympy.Expr:
         """Return what a function makes of its arguments."""
-        name, count = self.starts[node.col_offset].value, len(node.args)
+        start, count = node.col_offset, len(node.args)
+        name = self.calls[start]
         if name == CHOICE and count == 3:
             return self.choice(node, depth)
         if name == CHOICE or (count < 2 if name in EXTREMA else count != 1):
-            several = "condition, a, b" if name == CHOICE else "a, b, ..."
-            usage = f"{name}({several if name in (CHOICE, *EXTREMA) else 'a'})"
-            problem = f"{name} cannot take {count} argument{'s' if count > 1 else ''}"
-            raise self.refusal(node, problem, f"write {usage}")
+            problem = f"{name} cannot take {count} argument{'s' if count != 1 else ''}"
+            raise self.refusal(start, problem, "write where(condition, a, b), max(a, b), exp(a)")
         self.counts["inside"] += 1
-        if self.counts["inside"] > limits.CALLS:
-            raise _too_deep(self.text, self.start(node), limits.CALLS)
+        self.check(start, self.counts["inside"], limits.CALLS, "functions inside one another")
         values = [self.value(arg, depth) for arg in node.args]
         self.counts["inside"] -= 1
         if name in EXTREMA:
-            self.count(node, 1, limits.EXTREMA, "calls of min and max")
+            self.counts["extrema"] += 1
+            self.check(start, self.counts["extrema"], limits.EXTREMA, "calls of min and max")
             return self.build(node, build.extremum, name, values)
         found = self.build(node, build.call, name, values[0])
         self.partial += [found] if name in _PARTIAL else []
@@ -240,9 +298,11 @@ class _Reader:
             self.under(before, case)
         return self.build(node, build.choose, test, *values)
 
+    # -- conditions --------------------------------------------------------------------------------
+
     def condition(self, node: ast.expr, depth: int) -> sympy.Basic:
-        """Return the condition of a node, or refuse a value."""
-        self.check_depth(node, depth)
+        """Return the condition of a node, or refuse it."""
+        self.check(node.col_offset, depth, limits.DEPTH, "parts inside one another")
         match node:
             case ast.Compare():
                 return self.comparison(node, depth)
@@ -250,23 +310,24 @@ class _Reader:
                 return self.connected(node, depth)
             case ast.UnaryOp(op=ast.Not()):
                 return sympy.Not(self.condition(node.operand, depth + 1))
-        problem = f"the value {self.shown(node)} stands where a condition is needed"
-        raise self.refusal(node, problem, "compare it, e.g. where(q > 0, 1, 0)")
+        problem = f"{self.shown(node)} is not a condition"
+        raise self.refusal(node.col_offset, problem, "compare it, e.g. where(q > 0, 1, 0)")
 
     def comparison(self, node: ast.Compare, depth: int) -> sympy.Basic:
         """Return one comparison, or a chain of them, 0 < q <= 1, joined by `and`."""
         values = [self.value(side, depth) for side in (node.left, *node.comparators)]
         found = [
-            self.build(node, build.compare, _SIGNS[type(op)], left, right)
+            self.build(node, build.compare, _COMPARISONS[type(op)], left, right)
             for op, left, right in zip(node.ops, values, values[1:], strict=False)
         ]
-        if len(found) > 1:
-            self.count(node, len(found), limits.JOINED, _JOINED)
+        self.counts[_JOINED] += len(found) if len(found) > 1 else 0
+        self.check(node.col_offset, self.counts[_JOINED], limits.JOINED, _JOINED)
         return sympy.And(*found)
 
     def connected(self, node: ast.BoolOp, depth: int) -> sympy.Basic:
         """Return conditions joined by `and` or by `or`."""
-        self.count(node, len(node.values), limits.JOINED, _JOINED)
+        self.counts[_JOINED] += len(node.values)
+        self.check(node.col_offset, self.counts[_JOINED], limits.JOINED, _JOINED)
         conjunction = isinstance(node.op, ast.And)
         kind = sympy.And if conjunction else sympy.Or
         parts: list[sympy.Basic] = []
@@ -284,52 +345,63 @@ class _Reader:
             sympy.Piecewise((part, case), (sympy.S.One, True)) for part in self.partial[before:]
         ]
 
+    # -- what is refused ---------------------------------------------------------------------------
+
     def build(self, node: ast.expr, make: Callable[..., _Built], *args: Any) -> _Built:
         """Build a part; where it is unfit, say where it stands."""
+        start = node.col_offset
+        return self.made(start, (node.end_col_offset or start) - start, make, *args)
+
+    def made(self, start: int, length: int, make: Callable[..., _Built], *args: Any) -> _Built:
         try:
             return make(*args)
         except UnfitError as unfit:
-            raise self.refusal(node, f"{self.shown(node)} {unfit.reason}", unfit.hint) from None
+            problem = f"{quoted(self.text[start : start + length])} {unfit.reason}"
+            raise self.refusal(start, problem, unfit.hint) from None
 
-    def count(self, node: ast.expr, more: int, most: int, plural: str) -> None:
+    def check(self, start: int, count: int, most: int, plural: str) -> None:
         """Refuse too many parts of a kind."""
-        self.counts[plural] += more
-        if self.counts[plural] > most:
-            raise _too_many(self.text, self.start(node), most, plural)
-
-    def check_depth(self, node: ast.expr, depth: int) -> None:
-        if depth > limits.DEPTH:
-            raise _too_deep(self.text, self.start(node), limits.DEPTH)
-
-    def start(self, node: ast.expr) -> int:
-        """Return where a node begins in the text."""
-        return self.starts[node.col_offset].start
+        if count > most:
+            problem = f"the formula has more than {most} {plural}"
+            raise self.refusal(start, problem, "split the formula or simplify it")
 
     def shown(self, node: ast.expr) -> str:
         """Return the text of a node, as shown in messages."""
-        return quoted(self.text[self.start(node) : self.ends[node.end_col_offset or 0].end])
+        return quoted(self.text[node.col_offset : node.end_col_offset])
 
-    def refusal(self, node: ast.expr, problem: str, hint: str) -> FormulaError:
-        return refusal(self.text, self.start(node), problem, hint)
-
-
-_JOINED = "comparisons joined by and, or"
+    def refusal(self, start: int, problem: str, hint: str) -> FormulaError:
+        return refusal(self.text, start, problem, hint)
 
 
-def _too_deep(text: str, start: int, most: int) -> FormulaError:
-    problem = f"the formula is nested more than {most} deep"
-    return refusal(text, start, problem, "remove brackets or split it")
+# -- names -----------------------------------------------------------------------------------------
 
 
-def _too_many(text: str, start: int, most: int, plural: str) -> FormulaError:
-    problem = f"the formula has more than {most} {plural}"
-    return refusal(text, start, problem, "split the formula or simplify it")
+def is_word(name: str) -> bool:
+    """Tell whether a name reads back as one word, without backticks.
+
+    Examples
+    --------
+    >>> is_word("größe"), is_word("a·b"), is_word("pay roll"), is_word("max")
+    (True, False, False, False)
+    """
+    return bool(re.fullmatch(WORD, name)) and name.isidentifier() and name not in RESERVED
 
 
-def _unexpected(text: str, token: Token, problem: str = "") -> FormulaError:
-    """Return the error for a token that does not belong there."""
-    found = "the end of the formula" if token.kind is Kind.END else quoted(token.value)
-    problem = f"{problem}, found {found}" if problem else f"did not expect {found}"
-    value = token.kind in (Kind.NUMBER, Kind.NAME, Kind.CALL) or token.value == "("
-    hint = "write * to multiply" if value else "a name, a number or a bracket is missing here"
-    return refusal(text, token.start, problem, hint)
+def assignment(text: str) -> tuple[str | None, str]:
+    """Return the name and what it is given, None for a text without a name.
+
+    Examples
+    --------
+    >>> assignment("mean = s/n"), assignment("s/n"), assignment("`a b`=where(n == 1, 0, 1)")
+    (('mean', 's/n'), (None, 's/n'), ('a b', 'where(n == 1, 0, 1)'))
+    """
+    name, value = split(text)
+    return name, value.strip()
+
+
+def split(text: str) -> tuple[str | None, str]:
+    """Return the name and what it is given, with the blanks around that."""
+    match = _ASSIGNMENT.fullmatch(text.lstrip())
+    if match is None:
+        return None, text
+    return match[1].replace("``", "`") if match[1] else match[2].rstrip(), match[3]

@@ -7,7 +7,6 @@ operation stands with the target: bounds in ``inverse/ranges.py``, guards of SQL
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,11 +89,6 @@ OF_CLASS: dict[type[sympy.Basic], str] = {
 
 NAMES = {kind: name for kind, name in OF_CLASS.items() if name in FUNCTIONS}
 """The name in the grammar of each of sympy's functions of one argument."""
-
-SIGNS: dict[str, Callable[[sympy.Expr, sympy.Expr], sympy.Basic]] = {
-    row.symbolic.rel_op: row.symbolic for row in COMPARISONS.values()
-}
-"""Signs between two values that make a condition: <, <=, >, >=, ==, !=."""
 
 EXTREMA: dict[str, type[sympy.Min] | type[sympy.Max]] = {"min": sympy.Min, "max": sympy.Max}
 """Functions of two or more arguments."""

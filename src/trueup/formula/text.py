@@ -8,8 +8,8 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.formula import limits
+from trueup.formula.grammar import is_word
 from trueup.formula.operations import NAMES
-from trueup.formula.tokens import is_word
 
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _POWER, _ATOM = range(8)
 _SHORT = 2**10  # denominator that is written as such: those of decimals are 2⁵⁰ and more

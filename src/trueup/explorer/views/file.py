@@ -18,9 +18,8 @@ from trueup.explorer.refused import Refusal, in_page
 from trueup.explorer.views.form import Form, beside, choice, filled, lines_of, plain, read
 from trueup.explorer.views.mathml import mathml
 from trueup.explorer.views.preview import preview
-from trueup.formula.grammar import parse
+from trueup.formula.grammar import assignment, parse
 from trueup.formula.substitution import denominators
-from trueup.formula.tokens import assignment
 from trueup.tables.totals import ROWS
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trueup.errors import TrueupError
 from trueup.explorer.refused import Refusal
 from trueup.explorer.views.form import beside, filled, lines_of, number, plain
-from trueup.formula.tokens import assignment
+from trueup.formula.grammar import assignment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
