@@ -19,7 +19,7 @@ CHOSEN = (
     "pyarrow",
     "duckdb",
 )
-"""What is left out repeats the expressions of lazy Polars, slowly; tests/frames has them all."""
+"""What is left out is chunks and wrappers; tests/frames has them all."""
 
 
 def by_frame(library: Any) -> Callable[[Kind, Sequence[str]], dict[str, Column]]:

@@ -92,22 +92,6 @@ def _read_duckdb(frame):
     return frame.to_arrow_table().to_pydict()
 
 
-def _dask(data):
-    return needs("dask.dataframe").from_pandas(_pandas(data), npartitions=2, sort=False)
-
-
-def _read_dask(frame):
-    return _read_pandas(frame.compute())
-
-
-def _ibis(data):
-    return needs("ibis").memtable(_arrow(data))
-
-
-def _read_ibis(frame):
-    return frame.to_pyarrow().to_pydict()
-
-
 def _narwhals(data):
     return needs("narwhals").from_native(_polars(data))
 
@@ -131,8 +115,6 @@ BACKENDS = [
     Backend("pyarrow chunks", _arrow_chunks, _read_arrow),
     Backend("pyarrow batch", _arrow_batch, _read_arrow),
     Backend("duckdb", _duckdb, _read_duckdb, eager=False, nan_is_null=True),
-    Backend("dask", _dask, _read_dask, eager=False, nan_is_null=True),
-    Backend("ibis", _ibis, _read_ibis, eager=False),
     Backend("narwhals", _narwhals, _read_narwhals),
     Backend("narwhals lazy", _narwhals_lazy, _read_narwhals, eager=False),
 ]

@@ -21,7 +21,7 @@ def squares(values):
 
 def test_decimals(constructor):
     values = [Decimal("4.25"), None, Decimal("-3.5"), Decimal("100.00")]
-    if constructor.name in ("pandas pyarrow", "dask"):
+    if constructor.name == "pandas pyarrow":
         pa, pd = needs("pyarrow"), needs("pandas")
         values = pd.Series(values, dtype=pd.ArrowDtype(pa.decimal128(10, 2)))
     frame = constructor({"s": values})

@@ -8,7 +8,16 @@ from narwhals import dependencies
 
 from trueup.errors import TrueupError
 from trueup.estimator import Estimator
-from trueup.frames import eager, of_arrow, of_duckdb, of_narwhals, of_pandas, of_polars, of_spark
+from trueup.frames import (
+    eager,
+    of_arrow,
+    of_duckdb,
+    of_narwhals,
+    of_pandas,
+    of_polars,
+    of_polars_lazy,
+    of_spark,
+)
 from trueup.tables.request import level_of, outputs_of, read_requests
 
 if TYPE_CHECKING:
@@ -36,15 +45,16 @@ def debias(
     ----------
     frame
         A pandas, Polars (eager or lazy) or pyarrow table, a DuckDB relation, a Spark DataFrame, or
-        anything else that narwhals knows. In memory the columns go through the compiled kernels
-        without a copy; lazy frames and engines compute expressions of their own.
+        another table in memory that narwhals knows. In memory the columns go through the compiled
+        kernels without a copy, those of a lazy frame batch by batch when it is collected; engines
+        compute SQL of their own.
     columns
         ``{"n": "emp"}``: which column holds a statistic; otherwise the one of the same name.
     scales
         ``{"n": "emp_scale"}``: the columns with the noise scale of each row, in place of the scale
         of the estimator's noise. A scale that is missing, zero or negative is refused in memory;
-        an engine gives null for that row. A nearly unbiased estimator is made anew for each scale,
-        up to 20, in memory only.
+        lazy frames and engines give null for that row. A nearly unbiased estimator is made anew
+        for each scale, up to 20, but not in engines.
     stderr
         False leaves out the standard errors. A standard error is null where the unbiased variance
         is negative, which can happen with several statistics.
@@ -53,9 +63,8 @@ def debias(
         :func:`trueup.unbiased`.
     interval
         A level such as 0.95: NAME_low and NAME_high are added, the ends of
-        :meth:`trueup.Estimator.interval`. Lazy frames and engines compute them where they have a
-        formula, and refuse them otherwise: integer noise with a scale per row, functions that go
-        up and down.
+        :meth:`trueup.Estimator.interval`. Engines compute them where they have a formula, and
+        refuse them otherwise: integer noise with a scale per row, functions that go up and down.
     **estimators
         NAME = an estimator made by :func:`trueup.unbiased`.
 
@@ -85,11 +94,10 @@ def debias(
             name: e.with_empty(empty) if isinstance(e, Estimator) else e
             for name, e in estimators.items()
         }
-    if of_narwhals.is_wrapped(frame):
-        native = debias(
-            frame.to_native(), columns, scales, stderr=stderr, interval=interval, **estimators
-        )
-        return of_narwhals.wrapped(native, frame)
+    other = of_narwhals.opened(frame)
+    if other is not None:
+        native, back = other
+        return back(debias(native, columns, scales, stderr=stderr, interval=interval, **estimators))
     present, fold = names_of(frame)
     requests = read_requests(
         *(present, columns, scales, estimators),
@@ -132,16 +140,15 @@ def _is_batch(frame: Any) -> bool:
 
 
 def engine_of(frame: Any) -> Engine:
-    """Return what writes expressions for a lazy frame or an engine, or refuse the object."""
+    """Return what extends a lazy frame or an engine, or refuse the object."""
     if dependencies.is_duckdb_relation(frame):
         return of_duckdb
     if of_spark.is_frame(frame):
         return of_spark
-    if of_narwhals.is_known(frame):
-        return of_narwhals
-    kind = type(frame).__name__
+    if of_polars_lazy.is_frame(frame):
+        return of_polars_lazy
     raise TrueupError(
-        f"{kind} is no table that we know",
-        "give a pandas, Polars or pyarrow table, a DuckDB relation, a Spark DataFrame or what "
-        "narwhals knows; for arrays call the estimator itself",
+        f"unsupported table type: {type(frame).__name__}",
+        "give a pandas, Polars or pyarrow table, a DuckDB relation or a Spark DataFrame (collect "
+        "other lazy frames, or use DuckDB); for arrays call the estimator itself",
     )

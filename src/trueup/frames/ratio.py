@@ -101,13 +101,11 @@ def ratio(
     │ B     ┆ 1    ┆ 0.463132 ┆ 0.008202   │
     └───────┴──────┴──────────┴────────────┘
     """
-    if of_narwhals.is_wrapped(frame):
-        native = ratio(
-            frame.to_native(), by, columns, scales,
-            noise=noise, domain=domain, missing=missing, stderr=stderr, interval=interval,
-            **estimators,
-        )  # fmt: skip
-        return of_narwhals.wrapped(native, frame)
+    other = of_narwhals.opened(frame)
+    if other is not None:
+        native, back = other
+        options = {"missing": missing, "stderr": stderr, "interval": interval, **estimators}
+        return back(ratio(native, by, columns, scales, noise=noise, domain=domain, **options))
     present, fold = names_of(frame)
     keys = keys_of(by, missing, present, fold)
     asked = {name: RatioOfSums.read(f, noise, domain) for name, f in estimators.items()}

@@ -102,8 +102,9 @@ def report(
     if isinstance(cells, Estimator):  # a name like any other
         cells, estimators = None, {"cells": cells, **estimators}
     count = None if cells is None else _read_cells(cells)
-    if of_narwhals.is_wrapped(frame):
-        made = report(frame.to_native(), columns, scales, cells=cells, **estimators)
+    other = of_narwhals.opened(frame)
+    if other is not None:
+        made = report(other[0], columns, scales, cells=cells, **estimators)
         return dataclasses.replace(made, like=frame)
     present, fold = names_of(frame)
     requests = read_requests(
@@ -151,9 +152,10 @@ class Report:
     @property
     def table(self) -> Any:
         """The rows as the same kind of frame."""
-        if of_narwhals.is_wrapped(self.like):
-            native = dataclasses.replace(self, like=self.like.to_native()).table
-            return of_narwhals.wrapped(native, self.like)
+        other = of_narwhals.opened(self.like)
+        if other is not None:
+            native, back = other
+            return back(dataclasses.replace(self, like=native).table)
         names = list(self.rows[0])
         new = {name: _column([row[name] for row in self.rows]) for name in names}
         backend = eager_backend(self.like)

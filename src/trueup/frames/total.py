@@ -104,12 +104,12 @@ def total(
     │ B     ┆ 1    ┆ 0.976832 ┆ 0.043713   │
     └───────┴──────┴──────────┴────────────┘
     """
-    if of_narwhals.is_wrapped(frame):
-        native = total(
-            frame.to_native(), by, weights, columns, scales,
-            shared=shared, average=average, missing=missing, stderr=stderr, **estimators,
-        )  # fmt: skip
-        return of_narwhals.wrapped(native, frame)
+    other = of_narwhals.opened(frame)
+    if other is not None:
+        native, back = other
+        options: dict[str, Any] = {"average": average, "missing": missing, "stderr": stderr}
+        options |= {"shared": shared, **estimators}
+        return back(total(native, by, weights, columns, scales, **options))
     present, fold = names_of(frame)
     keys = keys_of(by, missing, present, fold)
     totals = Totals(keys, weights, average, missing == "skip")
