@@ -38,7 +38,7 @@ MAX_SUM = 4096
 """Cells that one sum may have."""
 
 _counter = itertools.count(1)
-_FUNCTIONS: dict[str, Callable[..., sympy.Expr]] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
@@ -50,13 +50,13 @@ _FUNCTIONS: dict[str, Callable[..., sympy.Expr]] = {
     "negative": operator.neg,
     "positive": operator.pos,
     "fabs": sympy.Abs,
-    **{row.ufunc.__name__: row.symbolic for row in FUNCTIONS.values()},
     "log1p": lambda a: sympy.log(1 + a),
     "log2": lambda a: sympy.log(a) / sympy.log(2),
     "log10": lambda a: sympy.log(a) / sympy.log(10),
     "expm1": lambda a: sympy.exp(a) - 1,
     "maximum": sympy.Max,
     "minimum": sympy.Min,
+    **{row.ufunc.__name__: row.symbolic for row in (*FUNCTIONS.values(), *COMPARISONS.values())},
 }
 _LOGIC: dict[str, Callable[..., Any]] = {
     "logical_and": sympy.And,
@@ -65,11 +65,6 @@ _LOGIC: dict[str, Callable[..., Any]] = {
     "bitwise_or": sympy.Or,
     "logical_not": sympy.Not,
     "invert": sympy.Not,
-}
-_FORMULAS = {
-    **_FUNCTIONS,
-    **{row.ufunc.__name__: row.symbolic for row in COMPARISONS.values()},
-    **_LOGIC,
 }
 
 
@@ -140,65 +135,61 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     >>> where(n > 5, 1, 0)
     1.00 ± 0.00
     """
-    parts = [_lift(part) for part in (condition, a, b)]
-    _check_kinds(parts[:1], Condition)
-    _check_kinds(parts[1:], Noisy)
+    parts = [_lift(condition, Condition), _lift(a, Noisy), _lift(b, Noisy)]
     test, yes, no = (part.expr for part in parts)
     return _combine(parts, sympy.Piecewise((yes, test), (no, True)))
 
 
-class _Formula:
-    """An expression in published values; the base of numbers and of conditions."""
+class _Formula(np.lib.mixins.NDArrayOperatorsMixin):
+    """An expression in published values; the base of numbers and of conditions.
+
+    Its operators are those of NumPy, which come to ``__array_ufunc__``.
+    """
 
     __array_priority__ = 1000  # a known array on the left leaves the operation to us,
     __pandas_priority__ = 5000  # and so does a frame of pandas, which has 4000, or a series
+    __hash__ = object.__hash__
 
     def __init__(self, expr: Any, leaves: Leaves, shape: tuple[int, ...] = ()) -> None:
-        vars(self)["__array_ufunc__"] = None  # a masked array asks the object: it is refused here
         self.expr = expr
         self.leaves = {s: leaf for s, leaf in leaves.items() if s in expr.free_symbols}
         self.shape = shape
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a NumPy function as a formula."""
-        if method != "__call__" or kwargs or ufunc.__name__ not in _FORMULAS:
+        """Apply a NumPy function as a formula; ``n += 1`` makes a new one."""
+        name = ufunc.__name__
+        in_place = kwargs.get("out", (None,))[0] is inputs[0]
+        kind = Condition if name in _LOGIC else Noisy
+        if method != "__call__" or (kwargs and not in_place) or name not in _FUNCTIONS | _LOGIC:
             raise TrueupError(
-                f"np.{ufunc.__name__} of a noisy value is not a formula we can debias",
+                f"np.{name} of a noisy value is not a formula we can debias",
                 f"use one of {', '.join(sorted(_FUNCTIONS))}",
             )
-        return _apply(_FORMULAS[ufunc.__name__], *inputs)
+        parts = [_lift(part, kind) for part in inputs]
+        return _combine(parts, (_FUNCTIONS | _LOGIC)[name](*(part.expr for part in parts)))
 
+    def __array__(self, *_: object, **__: object) -> NDArray[Any]:
+        raise TrueupError(
+            f"{_display(self)} is a formula, not an array of numbers",
+            "its .estimate is one; fill or compress masked arrays beside it",
+        )
 
-def _method(name: str, *, reflected: bool = False) -> Callable[..., Any]:
-    """Return an operator by the name that NumPy has for it."""
-
-    def method(*operands: Any) -> Any:
-        return _apply(_FORMULAS[name], *(reversed(operands) if reflected else operands))
-
-    return method
+    def __bool__(self) -> bool:
+        raise TrueupError(
+            f"whether {_display(self)} is true is not known: the values are noisy",
+            "ask for .estimate, or use it as a condition: tu.where(condition, a, b)",
+        )
 
 
 class Condition(_Formula):
     """A condition on published values: for :func:`where`, not a truth value."""
 
-    def __bool__(self) -> bool:
-        raise TrueupError(
-            f"whether {_display(self.expr, self.leaves)} holds is not known: the values are noisy",
-            "use it as a condition: tu.where(condition, a, b)",
-        )
-
-    __and__: Callable[..., Condition] = _method("logical_and")
-    __or__: Callable[..., Condition] = _method("logical_or")
-    __invert__: Callable[..., Condition] = _method("logical_not")
-
     def __repr__(self) -> str:
-        return f"<condition {_display(self.expr, self.leaves)}>"
+        return f"<condition {_display(self)}>"
 
 
 class Noisy(_Formula):
     """A published value, or a formula in published values; see :func:`noisy`."""
-
-    __hash__ = object.__hash__
 
     # -- what is asked -----------------------------------------------------------------------------
 
@@ -320,34 +311,6 @@ class Noisy(_Formula):
         total: Noisy = _combine(flat, sympy.Add(*(cell.expr for cell in flat)), ())
         return total
 
-    # -- arithmetic --------------------------------------------------------------------------------
-
-    __add__: Callable[..., Noisy] = _method("add")
-    __radd__ = __add__
-    __sub__: Callable[..., Noisy] = _method("subtract")
-    __rsub__: Callable[..., Noisy] = _method("subtract", reflected=True)
-    __mul__: Callable[..., Noisy] = _method("multiply")
-    __rmul__ = __mul__
-    __truediv__: Callable[..., Noisy] = _method("divide")
-    __rtruediv__: Callable[..., Noisy] = _method("divide", reflected=True)
-    __pow__: Callable[..., Noisy] = _method("power")
-    __rpow__: Callable[..., Noisy] = _method("power", reflected=True)
-    __neg__: Callable[..., Noisy] = _method("negative")
-    __pos__: Callable[..., Noisy] = _method("positive")
-    __abs__: Callable[..., Noisy] = _method("absolute")
-    __lt__: Callable[..., Condition] = _method("less")
-    __le__: Callable[..., Condition] = _method("less_equal")
-    __gt__: Callable[..., Condition] = _method("greater")
-    __ge__: Callable[..., Condition] = _method("greater_equal")
-    __eq__: Callable[..., Any] = _method("equal")
-    __ne__: Callable[..., Any] = _method("not_equal")
-
-    def __bool__(self) -> bool:
-        raise TrueupError(
-            "a noisy value has no truth value",
-            "ask for .estimate, or use tu.where(condition, a, b)",
-        )
-
     def __float__(self) -> float:
         raise TrueupError(
             "a noisy value is not a plain number",
@@ -355,13 +318,11 @@ class Noisy(_Formula):
             "and a function of that number would be biased again",
         )
 
-    # -- display -----------------------------------------------------------------------------------
-
     def __repr__(self) -> str:
         try:
             estimates, errors = np.ravel(self.estimate), np.ravel(self.stderr)
         except TrueupError as error:
-            return f"<{_display(self.expr, self.leaves)}: {error.message}>"
+            return f"<{_display(self)}: {error.message}>"
         shown = [plus_minus(e, s) for e, s in zip(estimates[:6], errors[:6], strict=True)]
         if not self.shape:
             return shown[0]
@@ -388,27 +349,6 @@ def plus_minus(estimate: float, error: float) -> str:
 # -- formulas --------------------------------------------------------------------------------------
 
 
-def _apply(function: Callable[..., Any], *operands: Any) -> Any:
-    parts = [_lift(operand) for operand in operands]
-    _check_kinds(parts, Condition if function in _LOGIC.values() else Noisy)
-    return _combine(parts, function(*(part.expr for part in parts)))
-
-
-def _check_kinds(parts: Sequence[_Formula], kind: type[_Formula]) -> None:
-    """Refuse a condition where a number is meant, and a number where a condition is."""
-    for part in parts:
-        if not isinstance(part, kind):
-            shown = _display(part.expr, part.leaves)
-            if kind is Noisy:
-                raise TrueupError(
-                    f"{shown} is a condition, not a number",
-                    "to count with it write tu.where(condition, 1, 0)",
-                )
-            raise TrueupError(
-                f"{shown} is a number, not a condition", "compare it, e.g. with > 0, == 1"
-            )
-
-
 def _combine(parts: Sequence[_Formula], expr: Any, shape: tuple[int, ...] | None = None) -> Any:
     leaves: Leaves = {}
     for part in parts:
@@ -421,7 +361,7 @@ def _combine(parts: Sequence[_Formula], expr: Any, shape: tuple[int, ...] | None
             "combine values that broadcast together",
         ) from None
     if expr.has(sympy.zoo, sympy.nan):
-        shown = ", ".join(_display(part.expr, part.leaves) for part in parts)
+        shown = ", ".join(_display(part) for part in parts)
         raise TrueupError(
             f"this has no finite value, whatever the noise: of {shown}",
             "check for a division by 0, or a logarithm of it",
@@ -431,23 +371,30 @@ def _combine(parts: Sequence[_Formula], expr: Any, shape: tuple[int, ...] | None
     return kind(expr, leaves, shape)
 
 
-def _lift(operand: Any) -> _Formula:
-    """Return an operand as a formula: noisy values as they are, plain numbers as known ones."""
-    if isinstance(operand, _Formula):
-        return operand
-    operand = operand[()] if isinstance(operand, np.ndarray) and not operand.ndim else operand
-    if isinstance(operand, (bool, np.bool_)):
-        return Condition(sympy.true if operand else sympy.false, {})
-    if np.ndim(operand):
-        return _known(operand)
-    return Noisy(symbolic(number(operand, "an operand")), {})
+def _lift(operand: Any, kind: type[_Formula]) -> _Formula:
+    """Return an operand as a formula, refused where it is a number and not a condition, or so."""
+    if not isinstance(operand, _Formula):
+        operand = _known(operand)
+    if not isinstance(operand, kind):
+        shown = _display(operand)
+        if kind is Noisy:
+            problem, hint = "a condition, not a number", "count with tu.where(condition, 1, 0)"
+        else:
+            problem, hint = "a number, not a condition", "compare it, e.g. with > 0, == 1"
+        raise TrueupError(f"{shown} is {problem}", hint)
+    return operand
 
 
 def _known(operand: Any) -> _Formula:
-    """Return a known array as a formula; an array of truth values as a condition."""
+    """Return a known number, array, or truth values, as a formula."""
+    operand = operand[()] if isinstance(operand, np.ndarray) and not operand.ndim else operand
+    if isinstance(operand, (bool, np.bool_)):
+        return Condition(sympy.true if operand else sympy.false, {})
+    if not np.ndim(operand):
+        return Noisy(symbolic(number(operand, "an operand")), {})
     array = np.asanyarray(operand)
-    values = column(array.astype(float) if array.dtype == bool else array, "an operand")
-    finite = np.asarray(values)[np.isfinite(np.asarray(values))]
+    values = np.asarray(column(array.astype(float) if array.dtype == bool else array, "an operand"))
+    finite = values[np.isfinite(values)]
     domain = (finite.min(), finite.max()) if finite.size else None
     known = noisy(values, Noiseless(), domain, "w")
     return known != 0 if array.dtype == bool else known
@@ -480,5 +427,5 @@ def _shown(leaves: Leaves) -> dict[sympy.Symbol, sympy.Symbol]:
     return shown
 
 
-def _display(expr: Any, leaves: Leaves) -> str:
-    return str(expr.xreplace({s: sympy.Symbol(leaf.name) for s, leaf in leaves.items()}))
+def _display(value: _Formula) -> str:
+    return str(value.expr.xreplace({s: sympy.Symbol(leaf.name) for s, leaf in value.leaves.items()}))
