@@ -428,4 +428,6 @@ def _shown(leaves: Leaves) -> dict[sympy.Symbol, sympy.Symbol]:
 
 
 def _display(value: _Formula) -> str:
-    return str(value.expr.xreplace({s: sympy.Symbol(leaf.name) for s, leaf in value.leaves.items()}))
+    return str(
+        value.expr.xreplace({s: sympy.Symbol(leaf.name) for s, leaf in value.leaves.items()})
+    )

@@ -1,4 +1,4 @@
-"""The parser against Python's own reading of the same text, and against its limits."""
+"""The parser against Python's own reading of the same text, and against its build."""
 
 import mpmath
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 import depth
 from formula.drawn import direct, points, texts, value
 from trueup.errors import FormulaError
-from trueup.formula import limits
+from trueup.formula import build
 from trueup.formula.grammar import parse
 
 q, s, n = sympy.symbols("q s n", real=True)
@@ -191,17 +191,17 @@ def test_only_text(given_instead):
 @pytest.mark.parametrize(
     ("at_most", "beyond"),
     [
-        ("1" * limits.DIGITS, "1" * (limits.DIGITS + 1)),
+        ("1" * build.DIGITS, "1" * (build.DIGITS + 1)),
         ("1e300", "1e301"),
         ("1e-300", "1e-301"),
         ("q**100", "q**100.5"),
         ("q**-100", "q**-101"),
         ("(q**100)**2", "(q**100)**2*q"),
-        ("(" * limits.DEPTH + "q" + ")" * limits.DEPTH, "(" * 61 + "q" + ")" * 61),
-        ("-" * limits.DEPTH + "q", "-" * (limits.DEPTH + 1) + "q"),
-        ("sin(" * limits.CALLS + "q" + ")" * limits.CALLS, "sin(" * 13 + "q" + ")" * 13),
+        ("(" * build.DEPTH + "q" + ")" * build.DEPTH, "(" * 61 + "q" + ")" * 61),
+        ("-" * build.DEPTH + "q", "-" * (build.DEPTH + 1) + "q"),
+        ("sin(" * build.CALLS + "q" + ")" * build.CALLS, "sin(" * 13 + "q" + ")" * 13),
         ("+".join(["q"] * 200), "+".join(["q"] * 201)),
-        ("q" + " " * (limits.CHARACTERS - 1), "q" + " " * limits.CHARACTERS),
+        ("q" + " " * (build.CHARACTERS - 1), "q" + " " * build.CHARACTERS),
         ("max(a,b,c,d,e,f,g,h)", "max(a,b,c,d,e,f,g,max(h,i))"),
         ("+".join(["max(q,1)"] * 12), "+".join(["max(q,1)"] * 13)),
         (

@@ -27,8 +27,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trueup.errors import FormulaError, TrueupError
+from trueup.formula.build import CHARACTERS
 from trueup.formula.grammar import WORD
-from trueup.formula.limits import CHARACTERS
 from trueup.formula.refusal import quoted, refusal
 from trueup.noise import Noise, SumNoise, families
 from trueup.noise.record import snake

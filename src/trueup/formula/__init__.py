@@ -7,7 +7,6 @@
     build               expressions part by part: values, conditions, and what makes one unfit
     refusal             a refusal that points at the place
     text                text: sympy to text
-    limits              how large a formula may be
 
     operations          every elementary operation once, for every target
     linear              conditions between statistics

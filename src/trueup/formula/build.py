@@ -1,14 +1,16 @@
 """Build expressions part by part: numbers, sums, products, powers, functions, conditions, cases.
 
 Powers are checked *before* sympy evaluates them and every part after it, so that neither towers of
-powers nor huge constants are ever computed.
+powers nor huge constants are ever computed. The limits keep any text, hostile ones included, far
+below half a second, and leave room for every formula a person would write.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import sympy
@@ -17,9 +19,22 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import BooleanAtom
 
 from trueup.exact import number, symbolic
-from trueup.formula import limits
-from trueup.formula.limits import is_long, parts
-from trueup.formula.operations import EXTREMA, FUNCTIONS, NAMES
+from trueup.formula.operations import FUNCTIONS, NAMES
+
+CHARACTERS = 2_000  # of the text
+DEPTH = 60  # brackets, signs, powers and calls inside one another
+CALLS = 12  # function calls inside one another, `where` not counted
+NODES = 400  # names, numbers, operators and calls together
+DIGITS = 40  # of a number literal
+DECIMAL_EXPONENT = 300  # of a number literal, 1e300
+EXPONENT = 100  # a constant one, q**100
+DEGREE = 200  # what powers and products build up, (q**50)**4
+CONSTANT_DIGITS = 400  # of an exact constant, numerator and denominator each
+CONSTANT_NODES = 16  # parts of an exact irrational constant, sqrt(2)/pi; then it becomes a float
+ROOT_DIGITS = 60  # of an exact constant under a root
+ARGUMENTS = 8  # of one min or max, min(min(a, b), c) counting as three
+EXTREMA = 12  # calls of min and max
+JOINED = 16  # comparisons joined by `and`, `or`, `not`
 
 _KNOWN = (
     *(sympy.Add, sympy.Mul, sympy.Pow, sympy.Symbol, sympy.Rational, sympy.Float),
@@ -40,6 +55,34 @@ class UnfitError(Exception):
         self.hint = hint
 
 
+# -- the size of expressions -----------------------------------------------------------------------
+
+
+def parts(expr: sympy.Basic) -> Iterator[sympy.Basic]:
+    """Yield every part of an expression, without recursion."""
+    stack = [expr]
+    while stack:
+        part = stack.pop()
+        yield part
+        stack.extend(part.args)
+
+
+def parts_of(expr: sympy.Basic, most: int) -> int:
+    """Return how many parts an expression has; more than so many count as one more.
+
+    Examples
+    --------
+    >>> parts_of(sympy.Symbol("x") + 1, 100), parts_of(sympy.Symbol("x") + 1, 1)
+    (3, 2)
+    """
+    return sum(1 for _ in islice(parts(expr), most + 1))
+
+
+def is_long(expr: sympy.Basic, most: int) -> bool:
+    """Whether an expression has more than so many parts, without counting them all."""
+    return parts_of(expr, most) > most
+
+
 # -- numbers and names -----------------------------------------------------------------------------
 
 
@@ -57,9 +100,9 @@ def literal(digits: str) -> sympy.Expr:
     (1000, 0.100000000000000)
     """
     mantissa, _, exponent = digits.lower().partition("e")
-    long = len(mantissa.replace(".", "")) > limits.DIGITS or len(exponent) > 6
-    if long or abs(int(exponent or 0)) > limits.DECIMAL_EXPONENT:
-        hint = f"use at most {limits.DIGITS} digits and exponents up to {limits.DECIMAL_EXPONENT}"
+    long = len(mantissa.replace(".", "")) > DIGITS or len(exponent) > 6
+    if long or abs(int(exponent or 0)) > DECIMAL_EXPONENT:
+        hint = f"use at most {DIGITS} digits and exponents up to {DECIMAL_EXPONENT}"
         raise UnfitError("has too many digits", hint)
     given = int(mantissa) if mantissa.isdigit() and not exponent else float(digits)
     if given == 0 and mantissa.strip("0."):
@@ -89,9 +132,9 @@ def power(base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
     """
     if not exponent.free_symbols:
         size = float(exponent)
-        if abs(size) > limits.EXPONENT:
-            reason = f"has the exponent {size:.6g}, beyond {limits.EXPONENT}"
-            raise UnfitError(reason, f"use exponents of at most {limits.EXPONENT} in size")
+        if abs(size) > EXPONENT:
+            reason = f"has the exponent {size:.6g}, beyond {EXPONENT}"
+            raise UnfitError(reason, f"use exponents of at most {EXPONENT} in size")
         _check_degree(math.ceil(degree(base) * abs(size)))
         _check_digits(base, exponent)
     elif base == 0:
@@ -143,16 +186,15 @@ def extremum(name: str, values: Sequence[sympy.Expr]) -> sympy.Expr:
     >>> extremum("max", [variable("q"), sympy.Integer(0)])
     Max(0, q)
     """
-    kind = EXTREMA[name]
-    pick: Callable[..., sympy.Expr] = min if name == "min" else max
+    kind, pick = (sympy.Min, min) if name == "min" else (sympy.Max, max)
     flat = dict.fromkeys(arg for v in values for arg in (v.args if isinstance(v, kind) else (v,)))
-    if len(flat) > limits.ARGUMENTS:
-        reason = f"has {len(flat)} arguments, more than {limits.ARGUMENTS}"
-        raise UnfitError(reason, f"give {name} at most {limits.ARGUMENTS} different arguments")
+    if len(flat) > ARGUMENTS:
+        reason = f"has {len(flat)} arguments, more than {ARGUMENTS}"
+        raise UnfitError(reason, f"give {name} at most {ARGUMENTS} different arguments")
     numbers = [arg for arg in flat if not arg.free_symbols]
     rest = [arg for arg in flat if arg.free_symbols]
     best = [pick(numbers, key=float)] if numbers else []
-    return checked(lambda *args: kind(*args, evaluate=False), *best, *rest)
+    return checked(lambda: kind(*best, *rest, evaluate=False))
 
 
 # -- conditions ------------------------------------------------------------------------------------
@@ -186,9 +228,9 @@ def choose(test: sympy.Basic, yes: sympy.Expr, no: sympy.Expr) -> sympy.Expr:
     if test in (sympy.true, sympy.false):
         return yes if test is sympy.true else no
     others = no.args if isinstance(no, sympy.Piecewise) else [(no, True)]
-    if others[0][0] == yes:
+    if others[0][0] == yes:  # sympy would make a conjunction of disjunctions of them
         test, others = sympy.Or(test, others[0][1]), others[1:]
-    return checked(sympy.Piecewise, (yes, test), *others)
+    return checked(lambda: sympy.Piecewise((yes, test), *others))
 
 
 def stable(test: sympy.Basic) -> sympy.Basic:
@@ -280,7 +322,7 @@ def checked(make: Callable[..., sympy.Expr], *args: Any) -> sympy.Expr:
         value = float(_evaluated(lambda: sympy.Float(float(expr))))
         if not math.isfinite(value):
             raise _not_a_number()
-        if is_long(expr, limits.CONSTANT_NODES - 1):  # sympy would ponder over it for minutes
+        if is_long(expr, CONSTANT_NODES - 1):  # sympy would ponder over it for minutes
             return symbolic(number(value, "number"))
     return expr
 
@@ -331,19 +373,19 @@ def degree(expr: sympy.Basic) -> int:
 
 def _check_degree(degree: int) -> None:
     """Refuse a degree beyond the limit."""
-    if degree > limits.DEGREE:
-        reason = f"has degree {degree}, beyond {limits.DEGREE}"
-        raise UnfitError(reason, f"keep powers of powers and products to degree {limits.DEGREE}")
+    if degree > DEGREE:
+        reason = f"has degree {degree}, beyond {DEGREE}"
+        raise UnfitError(reason, f"keep powers of powers and products to degree {DEGREE}")
 
 
 def _check_digits(base: sympy.Expr, exponent: sympy.Expr) -> None:
     """Refuse a power whose exact constants would get very long."""
     size = max((_digits(atom) for atom in base.atoms(sympy.Rational)), default=1)
     if not exponent.is_Integer:
-        too_long = size > limits.ROOT_DIGITS
+        too_long = size > ROOT_DIGITS
     else:
         times = abs(int(exponent)) if base.is_Rational or base.is_Mul else 1
-        too_long = size * times > limits.CONSTANT_DIGITS
+        too_long = size * times > CONSTANT_DIGITS
     if too_long:
         raise UnfitError(*_TOO_LONG)
 
@@ -352,7 +394,7 @@ def check_number(atom: sympy.Number) -> None:
     """Refuse constants beyond double precision, and endless exact ones."""
     if atom.is_Integer and abs(int(atom)) < 2**53:  # sympy's comparisons are slow
         return
-    if atom.is_Rational and _digits(atom) > limits.CONSTANT_DIGITS:
+    if atom.is_Rational and _digits(atom) > CONSTANT_DIGITS:
         raise UnfitError(*_TOO_LONG)
     if atom != 0 and not _SMALLEST < abs(atom) < _LARGEST:
         raise _not_a_number()

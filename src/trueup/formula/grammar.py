@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 import sympy
 
 from trueup.errors import FormulaError
-from trueup.formula import build, limits
+from trueup.formula import build
 from trueup.formula.build import UnfitError
 from trueup.formula.operations import CALLABLE, CHOICE, EXTREMA, RESERVED
 from trueup.formula.refusal import quoted, refusal
@@ -110,8 +110,8 @@ def written(text: str) -> Written:
     >>> written("sqrt(q)**2")
     Written(expr=q, partial=(sqrt(q),))
     """
-    if len(text) > limits.CHARACTERS:
-        problem = f"the formula has {len(text)} characters, more than {limits.CHARACTERS}"
+    if len(text) > build.CHARACTERS:
+        problem = f"the formula has {len(text)} characters, more than {build.CHARACTERS}"
         raise FormulaError(f"{problem}: {quoted(text)}", "shorten it")
     return read(text)
 
@@ -156,8 +156,8 @@ class _Reader:
             operand = not sign
             self.counts["parts"] += value not in (")", ",")
             depth += (value == "(") - (value == ")")
-            self.check(start, self.counts["parts"], limits.NODES, "parts")
-            self.check(start, depth, limits.DEPTH, "brackets inside one another")
+            self.check(start, self.counts["parts"], build.NODES, "parts")
+            self.check(start, depth, build.DEPTH, "brackets inside one another")
             if operand:
                 self.keep(kind, value, match.start("name") - 1 if kind == "name" else start)
             piece = value if sign else "_" * (match.end() - start + (kind == "name"))
@@ -219,7 +219,7 @@ class _Reader:
 
     def value(self, node: ast.expr, depth: int) -> sympy.Expr:
         """Return the value of a node, or refuse it."""
-        self.check(node.col_offset, depth, limits.DEPTH, "parts inside one another")
+        self.check(node.col_offset, depth, build.DEPTH, "parts inside one another")
         match node:
             case ast.Name():
                 return self.leaves[node.col_offset]
@@ -277,12 +277,12 @@ class _Reader:
             problem = f"{name} cannot take {count} argument{'s' if count != 1 else ''}"
             raise self.refusal(start, problem, "write where(condition, a, b), max(a, b), exp(a)")
         self.counts["inside"] += 1
-        self.check(start, self.counts["inside"], limits.CALLS, "functions inside one another")
+        self.check(start, self.counts["inside"], build.CALLS, "functions inside one another")
         values = [self.value(arg, depth) for arg in node.args]
         self.counts["inside"] -= 1
         if name in EXTREMA:
             self.counts["extrema"] += 1
-            self.check(start, self.counts["extrema"], limits.EXTREMA, "calls of min and max")
+            self.check(start, self.counts["extrema"], build.EXTREMA, "calls of min and max")
             return self.build(node, build.extremum, name, values)
         found = self.build(node, build.call, name, values[0])
         self.partial += [found] if name in _PARTIAL else []
@@ -302,7 +302,7 @@ class _Reader:
 
     def condition(self, node: ast.expr, depth: int) -> sympy.Basic:
         """Return the condition of a node, or refuse it."""
-        self.check(node.col_offset, depth, limits.DEPTH, "parts inside one another")
+        self.check(node.col_offset, depth, build.DEPTH, "parts inside one another")
         match node:
             case ast.Compare():
                 return self.comparison(node, depth)
@@ -321,13 +321,13 @@ class _Reader:
             for op, left, right in zip(node.ops, values, values[1:], strict=False)
         ]
         self.counts[_JOINED] += len(found) if len(found) > 1 else 0
-        self.check(node.col_offset, self.counts[_JOINED], limits.JOINED, _JOINED)
+        self.check(node.col_offset, self.counts[_JOINED], build.JOINED, _JOINED)
         return sympy.And(*found)
 
     def connected(self, node: ast.BoolOp, depth: int) -> sympy.Basic:
         """Return conditions joined by `and` or by `or`."""
         self.counts[_JOINED] += len(node.values)
-        self.check(node.col_offset, self.counts[_JOINED], limits.JOINED, _JOINED)
+        self.check(node.col_offset, self.counts[_JOINED], build.JOINED, _JOINED)
         conjunction = isinstance(node.op, ast.And)
         kind = sympy.And if conjunction else sympy.Or
         parts: list[sympy.Basic] = []

@@ -17,8 +17,7 @@ import sympy
 from trueup.domain import Integers, Interval
 from trueup.errors import FormulaError, TrueupError
 from trueup.exact import number, symbolic
-from trueup.formula import grammar, limits
-from trueup.formula.build import UnfitError, check_number, is_foreign
+from trueup.formula import build, grammar
 from trueup.formula.grammar import parse, written
 from trueup.formula.opaque import Table, opaque
 from trueup.formula.refusal import quoted
@@ -116,24 +115,24 @@ def admit(expr: sympy.Expr) -> sympy.Expr:
             f"a formula must be a sympy expression, got {quoted(repr(expr))}",
             "give a value; write a condition as Piecewise((1, c), (0, True))",
         )
-    if limits.is_long(expr, limits.NODES):
+    if build.is_long(expr, build.NODES):
         raise FormulaError(
             f"the expression is too large at {type(expr).__name__}",
-            f"keep it to {limits.NODES} parts, nested {limits.DEPTH} deep",
+            f"keep it to {build.NODES} parts, nested {build.DEPTH} deep",
         )
     expr = expr.replace(sympy.sign, _sign).replace(sympy.Heaviside, _step)
-    for part in limits.parts(expr):
+    for part in build.parts(expr):
         if part.is_Symbol and not (part.is_commutative and part.is_real is not False):
             raise FormulaError(f"the symbol {quoted(str(part))} is not real", "use a real symbol")
-        if is_foreign(part):
+        if build.is_foreign(part):
             hint = (
                 "use what the grammar knows: + - * / **, abs, min, max, exp, log, sin, where, ..."
             )
             raise FormulaError(f"{quoted(str(part))} is not part of the grammar", hint)
         if part.is_Number:
             try:
-                check_number(part)
-            except UnfitError as unfit:
+                build.check_number(part)
+            except build.UnfitError as unfit:
                 raise FormulaError(f"{quoted(str(part))} {unfit.reason}", unfit.hint) from None
         if isinstance(part, sympy.Piecewise) and part.args[-1][1] != sympy.true:
             problem = f"{quoted(str(part))} has no value where its conditions fail"
@@ -171,9 +170,9 @@ def _polynomial(f: Any, names: Sequence[str] | None) -> sympy.Expr:
     if isinstance(f, np.poly1d):
         f = np.polynomial.Polynomial(f.coeffs[::-1])
     coefficients = f.convert(kind=np.polynomial.Polynomial).coef
-    if len(coefficients) > limits.DEGREE + 1:
+    if len(coefficients) > build.DEGREE + 1:
         problem = f"a polynomial of degree {len(coefficients) - 1}"
-        raise FormulaError(problem, f"the limit is {limits.DEGREE}")
+        raise FormulaError(problem, f"the limit is {build.DEGREE}")
     terms = (symbolic(number(c, "coefficient")) * q**k for k, c in enumerate(coefficients))
     return sympy.Add(*terms)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import sympy
 from sympy.core.relational import Relational
 
-from trueup.formula import limits
+from trueup.formula import build
 from trueup.formula.grammar import is_word
 from trueup.formula.operations import NAMES
 
@@ -79,10 +79,10 @@ def _decimal(exponent: sympy.Expr) -> sympy.Expr:
 
 def _integer(number: int) -> str:
     """Return a natural number; the grammar reads a long one in pieces."""
-    if number < 10**limits.DIGITS:
+    if number < 10**build.DIGITS:
         return str(number)
-    high, low = divmod(number, 10 ** (limits.DIGITS - 1))
-    return f"({_integer(high)}*10**{limits.DIGITS - 1} + {low})"
+    high, low = divmod(number, 10 ** (build.DIGITS - 1))
+    return f"({_integer(high)}*10**{build.DIGITS - 1} + {low})"
 
 
 def _sum(terms: Iterable[sympy.Expr]) -> str:
@@ -134,9 +134,9 @@ def _power(base: sympy.Expr, exponent: sympy.Expr) -> tuple[str, int]:
         return _write(base)
     if exponent == sympy.S.Half:
         return _call("sqrt", [base]), _ATOM
-    if exponent.is_Number and exponent > limits.EXPONENT:
-        rest, _ = _power(base, exponent - limits.EXPONENT)
-        return f"{_power(base, sympy.Integer(limits.EXPONENT))[0]}*{rest}", _PRODUCT
+    if exponent.is_Number and exponent > build.EXPONENT:
+        rest, _ = _power(base, exponent - build.EXPONENT)
+        return f"{_power(base, sympy.Integer(build.EXPONENT))[0]}*{rest}", _PRODUCT
     return f"{_at_least(base, _ATOM)}**{_at_least(exponent, _ATOM)}", _POWER
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.limits import is_long
+from trueup.formula.build import is_long
 from trueup.formula.opaque import Opaque, Table
 from trueup.formula.substitution import real
 from trueup.formula.text import text

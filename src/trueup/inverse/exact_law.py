@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.limits import parts_of
+from trueup.formula.build import parts_of
 from trueup.inverse.component import Component
 from trueup.inverse.existence import domain_of, growing, grows_like_f, is_rough
 from trueup.inverse.expectation import (

@@ -18,7 +18,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.limits import is_long
+from trueup.formula.build import is_long
 from trueup.formula.substitution import at, decimal
 from trueup.inverse import quadrature, spectral
 from trueup.inverse.growth import growth

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.limits import is_long, parts_of
+from trueup.formula.build import is_long, parts_of
 from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at, decimal, real_at, stepped
 from trueup.formula.text import text

@@ -19,7 +19,7 @@ from itertools import product
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.limits import parts_of
+from trueup.formula.build import parts_of
 from trueup.formula.opaque import known_values
 from trueup.formula.substitution import stepped
 from trueup.formula.text import text

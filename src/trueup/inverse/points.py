@@ -14,8 +14,7 @@ from sympy.core.relational import Relational
 
 from trueup.errors import FormulaError
 from trueup.exact import symbolic
-from trueup.formula.build import UnfitError, stable
-from trueup.formula.limits import is_long
+from trueup.formula.build import UnfitError, is_long, stable
 from trueup.formula.substitution import at, decimal, real_at
 from trueup.formula.text import text
 from trueup.inverse.cells import guards

@@ -18,7 +18,7 @@ import sympy
 
 from trueup.errors import NoUnbiasedEstimator
 from trueup.exact import symbolic
-from trueup.formula.limits import is_long
+from trueup.formula.build import is_long
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse.extended import Unextended

@@ -12,7 +12,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.limits import is_long
+from trueup.formula.build import is_long
 from trueup.kernels.blocks import BLOCK, NUMPY, Block, sweep
 from trueup.kernels.calls import function
 from trueup.kernels.compiled import ROWS, Compilation

@@ -19,7 +19,7 @@ import sympy
 
 from trueup.domain import Interval
 from trueup.errors import TrueupError
-from trueup.formula.limits import is_long
+from trueup.formula.build import is_long
 from trueup.inverse.jets import derivative
 from trueup.inverse.ranges import Walk
 from trueup.inverse.smooth import breaks
