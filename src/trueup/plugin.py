@@ -70,9 +70,7 @@ class PluginBias:
             self._mean = self._mean and push_forward(self._mean, s.symbol, s.noise)
         if self._mean is not None:
             return
-        self._box = {
-            s.symbol: s.domain.integers() if s.noise.lattice else s.domain for s in statistics
-        }
+        self._box = {s.symbol: s.domain for s in statistics}
         self._rates = {
             s.symbol: (
                 max(growth(f, s.symbol, -1).rate, 0.0),

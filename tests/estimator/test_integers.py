@@ -340,11 +340,9 @@ def test_the_gain_over_the_real_line() -> None:
     for q in (1, 2, 11):
         assert whole.gain(q) == pytest.approx((whole.sd(q) / line.sd(q)) ** 2, rel=1e-9)
     assert whole.gain([1, 11]) == pytest.approx([0.2632, 0.4189], abs=1e-3)
-    assert "at n = 1 the variance is 26.3% of that of the estimator" in whole.explain()
     with pytest.raises(tu.TrueupError, match="nothing to gain"):
         line.gain(3)
     step = tu.unbiased("where(n > 3, 1, 0)", tu.Laplace(1), tu.Integers(1, 9))
-    assert "gain" not in step.explain()
     with pytest.raises(tu.NoUnbiasedEstimator, match="jump at 3"):
         step.gain(2)
 

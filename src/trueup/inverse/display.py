@@ -17,8 +17,6 @@ from trueup.inverse.on_integers import OnIntegers
 from trueup.noise.extension import LaguerreExtension
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from trueup.inverse.component import Cell, Component, Region
     from trueup.inverse.solve import Inverse
 
@@ -84,7 +82,6 @@ def explain(estimator: Any) -> str:
         rows.append(("variance", f"infinite or unknown: {inverse.infinite}"))
     else:
         rows += [("variance", line) for line in _variance_lines(inverse)]
-    rows += [("gain", line) for line in _gain(estimator)]
     otherwise = "normal approximation, estimate ± z·stderr"
     rows.append(("interval", INTERVALS.get(estimator.interval_method, otherwise)))
     if estimator._source.note:
@@ -97,26 +94,6 @@ def _variance_lines(inverse: Inverse) -> list[str]:
         return [f"{line}, unbiased" for line in _lines(inverse, "variance")]
     except TrueupError as error:
         return [error.message]
-
-
-def _gain(estimator: Any) -> Iterator[str]:
-    """Say what it is worth that a statistic is an integer, near its bound and ten further on."""
-    known = [s for s in estimator._statistics if s.domain.lattice and not s.noise.lattice]
-    if len(estimator._statistics) != 1 or not known or estimator._inverse.infinite:
-        return
-    low, high = known[0].domain.bounds
-    start = low if low is not None else high if high is not None else 0
-    inward = -10 if low is None and high is not None else 10
-    for q in (start, start + inward):
-        if q in known[0].domain:
-            try:
-                share = estimator.gain(float(q))
-            except TrueupError:  # there is no such estimator, or it is the same
-                return
-            yield (
-                f"at {known[0].symbol.name} = {q} the variance is {share:.1%} of that of the "
-                "estimator for real numbers"
-            )
 
 
 def table(rows: list[tuple[str, str]]) -> list[str]:
@@ -147,36 +124,19 @@ def _shown(component: Component, expr: sympy.Expr) -> str:
     """Write an expression, or name what is long of it."""
     if isinstance(component, OnIntegers):
         return _named(expr)
-    if isinstance(component, Extended):
-        return "; ".join(_near_and_far(component, expr))
-    return _readable(expr)
-
-
-def _near_and_far(component: Extended, expr: sympy.Expr) -> Iterator[str]:
-    """Yield the formula away from the conditions, then what is different near and beyond them."""
-    if not isinstance(expr, sympy.Piecewise):
-        yield _readable(expr) if not is_long(expr, _LONG) else "long, see the formula"
-        return
-    *near, (far, _) = expr.args
-    yield _readable(far)
-    for value, test in near:
-        what = "a table" if value.has(Opaque) else "another formula"
-        if not value.has(Opaque) and not is_long(value, _LONG):
-            what = _readable(value)
-        yield f"{what} where {text(test)}"
+    if isinstance(component, Extended) and isinstance(expr, sympy.Piecewise):
+        *near, (far, _) = expr.args
+        return "; ".join([_named(far), *(f"{_named(v)} where {text(test)}" for v, test in near)])
+    return _named(expr) if isinstance(component, Extended) else _readable(expr)
 
 
 def _named(expr: sympy.Expr) -> str:
     """Name a table, or a sum of many terms, instead of writing it out."""
     tables = [e.implementation for e in expr.atoms(Opaque) if isinstance(e.implementation, Table)]
-    spans = {(t.low, t.low + len(t.values) - 3) for t in tables}
-    if spans:
-        first, last = min(low for low, _ in spans), max(high for _, high in spans)
-        kind = "a table" if len(tables) == 1 else f"{len(tables)} tables"
-        return f"{kind} on {first}..{last}, constant beyond"
-    if is_long(expr, _LONG):
-        return "a weighted sum over neighbouring integers, see the formula"
-    return _readable(expr)
+    if tables:
+        last = max(t.low + len(t.values) - 3 for t in tables)
+        return f"a table on {min(t.low for t in tables)}..{last}, constant beyond"
+    return "long, see the formula" if is_long(expr, _LONG) else _readable(expr)
 
 
 def _readable(expr: sympy.Expr) -> str:
@@ -184,14 +144,15 @@ def _readable(expr: sympy.Expr) -> str:
     degree = max((int(e.args[0]) for e in expr.atoms(LaguerreExtension)), default=0)
     if degree > _SHORT:
         return f"a polynomial of degree {degree}, see the formula"
+    shown = _explicit(expr)
+    tree = sympy.preorder_traversal(shown)
     constants: dict[sympy.Expr, sympy.Expr] = {}
-    tree = sympy.preorder_traversal(_explicit(expr))
     for node in tree:
         if getattr(node, "is_number", False):
             tree.skip()
             if not node.is_Rational:
                 constants[node] = _six_digits(node)
-    shown = _explicit(expr).xreplace(constants)
+    shown = shown.xreplace(constants)  # which multiplies some of them
     return text(shown.xreplace({x: _six_digits(x) for x in shown.atoms(sympy.Float)}))
 
 

@@ -23,10 +23,10 @@ from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
 from trueup.inverse import signs as proof
-from trueup.inverse.cells import halfway
+from trueup.inverse.cells import Question, undecided
 from trueup.inverse.jets import derivative
 from trueup.inverse.points import without_kinks
-from trueup.inverse.ranges import Walk
+from trueup.inverse.ranges import Mask, Walk
 from trueup.kernels.blocks import evaluate
 from trueup.noise.ratio_regions import reach
 
@@ -52,9 +52,7 @@ MOST_INTEGERS = 4096
 """Points of one box that are read one by one; larger boxes are enclosed in cells."""
 
 _MOST_TURNS = 24  # a formula has two comparisons for each of them
-_MOST_PIECES = 64  # that are open at once: some leave two for each turn
-_MOST_VALUES = 1e5  # of a table, looked at one by one
-_FAR, _TINY, _HALVINGS = 1e100, 1e-12, 130  # the first 60 lead from 1e100 to 1e-15
+_NARROW = 1e-9  # cells that are left are narrower, unless there are too many
 _VALUES = 2**20  # read at once: eight megabytes
 _CELLS = 64  # of a box: they halve what interval arithmetic adds, several times
 
@@ -181,19 +179,10 @@ def slopes(f: sympy.Expr, statistics: tuple[Statistic, ...]) -> tuple[int, ...] 
     (-1,)
     """
     if f.has(Opaque):
-        return _by_values(f, *statistics) if len(statistics) == 1 else None
+        return None
     line = {s.symbol: Interval(*s.domain.bounds) for s in statistics}  # no jumps between integers
     signs = tuple(proof.monotone(f, q, line) if q in f.free_symbols else 1 for q in line)
     return signs if all(signs) else None
-
-
-def _by_values(f: sympy.Expr, statistic: Statistic) -> tuple[int] | None:
-    """Return the direction of a table, None if it has none."""
-    low, high = map(float, (statistic.domain.low, statistic.domain.high))
-    if not (statistic.domain.lattice and high - low <= _MOST_VALUES):
-        return None
-    steps = np.diff(evaluate(f, {statistic.symbol: np.arange(low, high + 1)}))
-    return (1,) if (steps >= 0).all() else (-1,) if (steps <= 0).all() else None
 
 
 class Turn(NamedTuple):
@@ -236,26 +225,24 @@ def turns(f: sympy.Expr, statistics: tuple[Statistic, ...]) -> tuple[Turn, ...] 
 
 def _pieces(f: sympy.Expr, statistic: Statistic) -> list[tuple[float, float, float]] | None:
     """Return the domain in pieces, each with the sign of the slope of f; tiny ones have NaN."""
-    symbol, domain = statistic.symbol, statistic.domain
+    symbol = statistic.symbol
     slope = derivative(without_kinks(f), symbol, 1)
-    low, high = (np.clip([float(end)], -_FAR, _FAR) for end in (domain.low, domain.high))
     found: list[tuple[float, float, float]] = []
-    for _ in range(_HALVINGS):
-        walk = Walk({symbol: (low, high)})
+
+    def check(walk: Walk) -> Mask:
+        low, high, _ = walk.range(symbol)
         least, most, _ = walk.range(slope)
-        sign = np.where(most <= 0, np.where(least >= 0, 0, -1.0), np.where(least >= 0, 1.0, np.nan))
-        sign[~walk.range(f).sure] = np.nan
-        left = np.isnan(sign) & (high - low > _TINY * np.maximum(np.abs(low), 1e-3))
-        done = ~left
-        found += zip(low[done].tolist(), high[done].tolist(), sign[done].tolist(), strict=True)
-        if not left.any():
-            return sorted(found)
-        if left.sum() > _MOST_PIECES:
-            return None
-        low, high = low[left], high[left]
-        cut = halfway(low, high)
-        low, high = np.concatenate([low, cut]), np.concatenate([cut, high])
-    return None
+        sign = np.where(least >= 0, 1.0, 0.0) - np.where(most <= 0, 1.0, 0.0)
+        known = walk.range(f).sure & ((least >= 0) | (most <= 0))
+        ends = (end[known].tolist() for end in (low, high, sign))
+        found.extend(zip(*ends, strict=True))
+        return known
+
+    line = Interval(*statistic.domain.bounds)
+    left = [cell[symbol] for cell in undecided(Question(check, {symbol: line}))]
+    if any(high - low > _NARROW * max(abs(low), 1.0) for low, high in left):
+        return None
+    return sorted([*found, *((*ends, math.nan) for ends in left)])
 
 
 def _turned(f: sympy.Expr, statistic: Statistic, low: float, high: float) -> list[Turn]:

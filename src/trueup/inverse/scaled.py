@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +17,7 @@ import sympy
 from trueup.domain import Interval
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.formula.text import text
-from trueup.inverse.existence import check, is_lattice, widest
+from trueup.inverse.existence import is_lattice, widest
 from trueup.inverse.extended import Extended
 from trueup.inverse.grids import grid
 from trueup.inverse.growth import growth
@@ -26,7 +25,7 @@ from trueup.inverse.jets import derivative
 from trueup.inverse.solve import on_the_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from trueup.inverse.component import Cell, Component, Coordinate
     from trueup.inverse.solve import Inverse, Statistic
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from trueup.noise.operator import Operator
 
 _HINT = "make one estimator per noise level, and debias the rows of each level with it"
-_TINY = Fraction(1, 10**100)  # noise so small that every growth is allowed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,16 +125,15 @@ class Scaled:
             known[name].symbol: sympy.Symbol(f"scale of {name}", positive=True) for name in names
         }
         self._noises = {
-            known[name].symbol: Rescaled(known[name].noise, self.scales[known[name].symbol])
-            for name in names
+            s.symbol: Rescaled(s.noise, self.scales[s.symbol])
+            for s in statistics
+            if s.symbol in self.scales
         }
         inverse = on_the_line(inverse, statistics, names, extension)
-        self._given = inverse.components
-        self.components = [self._replaced(c, self._noises.get) for c in inverse.components]
-        for component in self.components:
-            _check_waves(component)
+        self.infinite = inverse.infinite
+        self.components = [self._rescaled(component) for component in inverse.components]
+        self._inside = [c.value(tuple(0 for _ in c.cells)) for c in self.components]
         self._grids: dict[str, Grid] = {}
-        self._largest: dict[str, dict[str, float]] = {}
 
     def grid(self, what: str) -> Grid:
         """Return the ``value`` or the ``variance`` as a function of statistics and scales."""
@@ -144,17 +141,12 @@ class Scaled:
             raise InfiniteVariance(
                 f"the variance of the estimator of {text(self.f)} is infinite or unknown: "
                 f"{self.infinite}",
-                "the estimate is still unbiased; for a variance bound the domain",
+                "the estimate is still unbiased; for a variance bound the domain, or make the "
+                "estimator with a smaller scale",
             )
         if what not in self._grids:
             self._grids[what] = grid(self.components, self.statistics, what, self.scales)
         return self._grids[what]
-
-    @cached_property
-    def infinite(self) -> str | None:
-        """Why the variance exists at no scale, None if it does at small ones."""
-        reasons = (check(self._replaced(c, self._tiny)) for c in self._given)
-        return next((reason for reason in reasons if reason), None)
 
     def largest(self, what: str) -> dict[str, float]:
         """Return below which scale of each statistic the value, or the variance, is valid.
@@ -162,35 +154,30 @@ class Scaled:
         Under Laplace noise e^{cq} on a side where it grows has an estimator for b < 1/|c|, and that
         has a variance for b < 1/(2|c|); other functions have no such limit.
         """
-        if what not in self._largest:
-            self._largest[what] = self._found_largest(what)
-        return self._largest[what]
-
-    def _found_largest(self, what: str) -> dict[str, float]:
+        power = 2.0 if what == "variance" else 1.0
         limits = dict.fromkeys(self.names, math.inf)
-        for component in self.components:
-            for symbol, limit in self._limits(component, 2.0 if what == "variance" else 1.0):
-                limits[symbol.name] = min(limits[symbol.name], limit)
+        for name, rate, widest_scale in self._growth:
+            steepest = 1 / (power * rate) if rate > 0 else math.inf
+            limits[name] = min(limits[name], steepest, widest_scale)
         return limits
 
-    def _limits(self, component: Component, power: float) -> Iterator[tuple[sympy.Symbol, float]]:
-        inside = component.value(tuple(0 for _ in component.cells))
-        for coordinate in component.coordinates:
-            for cell in coordinate.cells:
-                if cell.symbol in self.scales:
-                    rate = max(_rates(component, coordinate, cell, inside), default=0.0)
-                    yield cell.symbol, 1 / (power * rate) if rate > 0 else math.inf
-                    yield cell.symbol, widest(component.f, coordinate)
+    @cached_property
+    def _growth(self) -> list[tuple[str, float, float]]:
+        """How fast the estimator grows along statistics, and the widest noise that keeps digits."""
+        return [
+            (
+                cell.symbol.name,
+                max(_rates(component, coordinate, cell, inside), default=0.0),
+                widest(component.f, coordinate),
+            )
+            for component, inside in zip(self.components, self._inside, strict=True)
+            for coordinate in component.coordinates
+            for cell in coordinate.cells
+            if cell.symbol in self.scales
+        ]
 
-    def _tiny(self, symbol: sympy.Symbol) -> Any:
-        noise = self._noises.get(symbol)
-        if noise is None or not noise.published:
-            return None
-        return dataclasses.replace(noise.family, scale=_TINY)  # type: ignore[call-arg]
-
-    def _replaced(self, component: Component, noise: Callable[[sympy.Symbol], Any]) -> Component:
-        """Return a component with other noises where the function gives one."""
-        domains = {s.symbol: s.domain for s in self.statistics}
+    def _rescaled(self, component: Component) -> Component:
+        """Return a component with the scales of its noises as symbols."""
         if isinstance(component, Extended):
             raise TrueupError(
                 "a noise scale per row cannot be combined with the condition "
@@ -198,43 +185,32 @@ class Scaled:
                 "scale",
                 _HINT,
             )
-
-        def replaced(cell: Cell) -> Cell:
-            other = noise(cell.symbol)
-            if other is None:
-                return cell
-            operator = other.inverse(domains[cell.symbol], self.extension)
-            if operator is None:
-                raise TrueupError(
-                    f"under {cell.noise!r} with a scale per row only polynomials can be debiased, "
-                    f"not {text(self.f)}",
-                    _HINT,
-                )
-            return dataclasses.replace(cell, operator=operator, noise=other)
-
-        coordinates = tuple(
-            dataclasses.replace(c, cells=tuple(map(replaced, c.cells)))
+        coordinates = [
+            dataclasses.replace(c, cells=tuple(map(self._cell, c.cells)))
             for c in component.coordinates
-        )
-        waves = tuple(
-            dataclasses.replace(
-                w,
-                noises=tuple(
-                    noise(s) or old for s, old in zip(w.statistics, w.noises, strict=True)
-                ),
-            )
+        ]
+        waves = [
+            dataclasses.replace(w, noises=tuple(map(self._noise, w.statistics, w.noises)))
             for w in component.waves
-        )
-        return dataclasses.replace(component, coordinates=coordinates, waves=waves)
+        ]
+        return dataclasses.replace(component, coordinates=tuple(coordinates), waves=tuple(waves))
 
+    def _noise(self, symbol: sympy.Symbol, noise: Any) -> Any:
+        return self._noises.get(symbol, noise)
 
-def _check_waves(component: Component) -> None:
-    """Refuse waves and exponentials that have no closed form in the scale."""
-    for frequencies in component.modes:
-        for wave, c in zip(component.waves, frequencies, strict=True):
-            for noise in wave.noises:
-                if isinstance(noise, Rescaled):
-                    noise.tilted(c, 0)
+    def _cell(self, cell: Cell) -> Cell:
+        noise: Any = self._noises.get(cell.symbol)
+        if noise is None:
+            return cell
+        (domain,) = (s.domain for s in self.statistics if s.symbol == cell.symbol)
+        operator = noise.inverse(domain, self.extension)
+        if operator is None:
+            raise TrueupError(
+                f"under {cell.noise!r} with a scale per row only polynomials can be debiased, not "
+                f"{text(self.f)}",
+                _HINT,
+            )
+        return dataclasses.replace(cell, operator=operator, noise=noise)
 
 
 def _rates(

@@ -13,7 +13,6 @@ from sympy.utilities.iterables import connected_components
 from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.exact import symbolic
-from trueup.formula.opaque import Opaque
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse import joint, on_integers, spectral
@@ -85,7 +84,8 @@ def invert(
     pinned = {s.symbol: symbolic(s.domain.low) for s in known.values() if s.domain.is_point}
     tied = [c.at({s.name: value for s, value in pinned.items()}) for c in tied]
     groups = [{s for s in known if s.name in c.names} for c in tied]
-    terms = connected(parted(_pinned(f, pinned), _box(known)), set(known), groups)
+    box = {symbol: s.domain for symbol, s in known.items()}
+    terms = connected(parted(_pinned(f, pinned), box), set(known), groups)
     parts = [_component(term, known, extension, tied) for term in terms]
     infinite = [reason for part in parts if (reason := _checked(part, known))]
     theorems = [t for part in parts for t in _theorems(part)]
@@ -124,31 +124,13 @@ def _checked(part: Component, known: Mapping[sympy.Symbol, Statistic]) -> str | 
     try:
         reason = check(part)
     except NoUnbiasedEstimator as error:
-        between = (known[c.symbol].domain.lattice and not c.operator.whole for c in part.cells)
-        lattice = (c.noise.lattice for c in part.cells)
-        if error.proved and any(b and not n for b, n in zip(between, lattice, strict=True)):
+        real = (c.symbol for c in part.cells if not (c.operator.whole or c.noise.lattice))
+        if error.proved and any(known[symbol].domain.lattice for symbol in real):
             raise unproved(error) from None
         raise
-    _check_bounds(part)
     if isinstance(part, Extended):
         part.check_beyond()
     return reason
-
-
-def _check_bounds(part: Component) -> None:
-    """Refuse if what one statistic's estimator is beyond a bound could not be computed."""
-    if len(part.cells) != 1 or part.f.has(Opaque) or part.f.is_rational_function():
-        return
-    for i, branch in enumerate(part.cells[0].operator.branches):
-        if branch.side != "inside" and part.value((i,)).has(sympy.nan, sympy.zoo):
-            symbol, domain = part.cells[0].symbol, part.cells[0].operator
-            bound = domain.low if branch.side == "below" else domain.high
-            raise refusal(
-                text(part.f),
-                f"its value or slope at the bound {float(bound):.6g} could not be computed",
-                f"move the bound of {symbol.name} inwards by a little",
-                proved=False,
-            )
 
 
 def on_the_line(
@@ -168,15 +150,24 @@ def on_the_line(
 
 def _pinned(f: sympy.Expr, known: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
     """Return f with the statistics that can have one value only, or refuse if it has none there."""
-    found = at(f, known) if known else f
-    if found.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo, sympy.I):
-        point = ", ".join(f"{text(symbol)} = {value}" for symbol, value in known.items())
-        raise NoUnbiasedEstimator(
-            f"no unbiased estimator of {text(f)}: it is not a finite real number at {point}, the "
-            "only value in the domain",
-            "bound the domain to where the formula is finite and real",
-        )
+    if not known:
+        return f
+    found = at(f, known)
+    point = ", ".join(f"{text(symbol)} = {value}" for symbol, value in known.items())
+    _check_real(f, found, f"at {point}, the only value in the domain")
     return found
+
+
+def _check_real(f: sympy.Expr, found: sympy.Expr, where: str) -> None:
+    """Refuse constants that are not finite and real, met where f is simplified."""
+    parts = (part for part in sympy.preorder_traversal(found) if isinstance(part, sympy.Expr))
+    if found.has(sympy.nan) or any(p.is_number and p.is_real is False for p in parts):
+        raise refusal(
+            text(f),
+            f"it is not a finite real number {where}",
+            "bound the domain to where the formula is finite and real",
+            proved=True,
+        )
 
 
 def connected(
@@ -235,11 +226,6 @@ def _component(
     return Component(f, coordinates, sums, modes)
 
 
-def _box(known: Mapping[sympy.Symbol, Statistic]) -> dict[sympy.Symbol, Interval]:
-    """Return where the true values are, for each statistic."""
-    return {s.symbol: s.domain.integers() if s.noise.lattice else s.domain for s in known.values()}
-
-
 def _settled(
     f: sympy.Expr,
     known: Mapping[sympy.Symbol, Statistic],
@@ -247,7 +233,7 @@ def _settled(
     tied: Sequence[Condition],
 ) -> sympy.Expr:
     """Return f as it is inside the domain; refuse values at single points that are no limits."""
-    box = _box(known)
+    box = {symbol: s.domain for symbol, s in known.items()}
     orders = {
         symbol: operator.order
         for symbol, s in known.items()
@@ -256,27 +242,10 @@ def _settled(
         if operator is not None and operator.order
     }
     within = inside(f, box, frozenset(orders), tied)
-    _check_constants(f, within)
+    _check_real(f, within, "in some of the domain")
     for found in single_points(f, box, orders):
         raise refusal_at(f, found, box, orders)
     return within
-
-
-def _check_constants(f: sympy.Expr, within: sympy.Expr) -> None:
-    """Refuse numbers that are not real, met where a minimum or maximum is always the same one.
-
-    Choices are left out: the branch may never be taken.
-    """
-    walk = sympy.preorder_traversal(within)
-    for part in walk:
-        if isinstance(part, sympy.Piecewise):
-            walk.skip()
-        elif isinstance(part, sympy.Expr) and part.is_number and part.is_real is False:
-            raise NoUnbiasedEstimator(
-                f"no unbiased estimator of {text(f)}: in the whole domain it has a part "
-                f"{text(part)}, which is not a finite real number",
-                "bound the domain to where the formula is finite and real",
-            )
 
 
 def _tensor(
@@ -300,10 +269,7 @@ def _tensor(
         for i in range(len(marks))
     )
     functions = tuple(h for _, h in products)
-    modes = spectral.decompose(rest.f, [w.symbol for w in rest.waves])
-    assert modes is not None  # noqa: S101  (rest is a component)
-    coordinates = (*rest.coordinates, own)
-    return OnIntegers(f, coordinates, rest.waves, modes, factors, functions)
+    return OnIntegers(f, (*rest.coordinates, own), rest.waves, rest.modes, factors, functions)
 
 
 def _cancelled(f: sympy.Expr) -> sympy.Expr:
@@ -345,13 +311,13 @@ def _check_size(f: sympy.Expr, coordinates: tuple[Coordinate, ...]) -> None:
 
 
 def _not_exponential(f: sympy.Expr, sums: tuple[Wave, ...]) -> NoUnbiasedEstimator:
-    for wave in sums:
-        if spectral.decompose(without_kinks(f), [wave.symbol]) is None:
-            break
-    noise, names = wave.noises[0], " + ".join(s.name for s in wave.statistics)
-    return NoUnbiasedEstimator(
-        f"no unbiased estimator of {text(f.xreplace({wave.symbol: sympy.Add(*wave.statistics)}))} "
-        f"was found under {noise!r}: it is not a sum of terms {names}^k·e^(c·{names})",
+    plain = without_kinks(f)
+    alone = (wave for wave in sums if spectral.decompose(plain, [wave.symbol]) is None)
+    wave = next(alone, sums[-1])
+    names = " + ".join(s.name for s in wave.statistics)
+    return refusal(
+        text(f.xreplace({wave.symbol: sympy.Add(*wave.statistics)})),
+        f"under {wave.noises[0]!r} it is not a sum of terms {names}^k·e^(c·{names})",
         "under Laplace or DiscreteLaplace noise every smooth function works; here polynomials, "
         "exponentials, sines, cosines and their products do, and nearly_unbiased(f, noise, domain, "
         "max_bias) finds the best estimator with a small bias",

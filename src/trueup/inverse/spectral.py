@@ -33,11 +33,12 @@ Complex = tuple[sympy.Expr, sympy.Expr]
 
 Modes = dict[Frequencies, Complex]
 
+_SHORT = 2  # up to this order series in exponentials stay short
+_EVALUATED = 60  # digits of longer ones
+_DIGITS = 1e-14  # a frequency is a zero of M if it is as near to one, relative to its size
 MAX_TERMS = 2_000  # pairs of terms in one product: sympy multiplies so many in a second
-_CANCELS = 1e-3  # powers of q lose more than three digits near the roots: then they are centred
 _ZERO = sympy.Integer(0)
 _NOTHING: Complex = (_ZERO, _ZERO)
-_WAVES = (sympy.sin, sympy.cos, sympy.sinh, sympy.cosh)
 
 
 def decompose(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> Modes | None:
@@ -59,10 +60,9 @@ def decompose(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> Modes | None:
 
 
 def _modes(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> Modes | None:
-    used = f.free_symbols & set(symbols)
-    if f.is_polynomial(*symbols) and (len(used) < 2 or f.is_Add):
-        polynomial = centred(f, *used) if len(used) == 1 else f
-        return {(_ZERO,) * len(symbols): (polynomial, _ZERO)}
+    few = len(f.free_symbols & set(symbols)) < 2
+    if f.is_polynomial(*symbols) and (few or f.is_Add):
+        return {(_ZERO,) * len(symbols): (f, _ZERO)}
     if f.is_Add:
         return _sum(_modes(term, symbols) for term in f.args)
     if f.is_Mul:
@@ -72,7 +72,9 @@ def _modes(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> Modes | None:
     base, exponent = f.as_base_exp()
     if base.is_number and base.is_positive:
         return _exponential(exponent * sympy.log(base), symbols)
-    if isinstance(f, _WAVES):
+    if isinstance(f, (sympy.sinh, sympy.cosh)):
+        return _modes(f.rewrite(sympy.exp), symbols)
+    if isinstance(f, (sympy.sin, sympy.cos)):
         return _wave(f, symbols)
     return None
 
@@ -84,19 +86,14 @@ def _exponential(exponent: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> Modes
 
 
 def _wave(f: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> Modes | None:
-    """Return sin, cos, sinh or cosh of c·s + r as two modes."""
+    """Return sin or cos of c·s + r as two modes: sin x is cos(x − π/2)."""
     found = _linear(f.args[0], symbols)
     if found is None:
         return None
-    c, r = found
-    if isinstance(f, (sympy.sin, sympy.cos)):
-        c = tuple(sympy.I * x for x in c)
-        re, im = sympy.cos(r) / 2, sympy.sin(r) / 2
-        ahead, back = ((im, -re), (im, re)) if isinstance(f, sympy.sin) else ((re, im), (re, -im))
-    else:
-        sign = -1 if isinstance(f, sympy.sinh) else 1
-        ahead, back = (sympy.exp(r) / 2, _ZERO), (sign * sympy.exp(-r) / 2, _ZERO)
-    return _sum([{c: ahead}, {tuple(-x for x in c): back}])
+    c, r = (tuple(sympy.I * x for x in found[0]), found[1])
+    r = r - sympy.pi / 2 if isinstance(f, sympy.sin) else r
+    re, im = sympy.cos(r) / 2, sympy.sin(r) / 2
+    return _sum([{c: (re, im)}, {tuple(-x for x in c): (re, -im)}])
 
 
 def _linear(
@@ -154,33 +151,6 @@ def _only(
     return expr if expr.is_Rational else names.setdefault(expr, sympy.Dummy(real=True))
 
 
-def centred(polynomial: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr:
-    """Write a polynomial in powers of the distance from the mean of its roots, if it saves digits.
-
-    Powers of q cancel near roots that lie together far from 0: (q − 100)⁶ expanded has terms of
-    size 10¹², and no digit of its value at 97 is left in double precision.
-
-    Examples
-    --------
-    >>> s = sympy.Symbol("s", real=True)
-    >>> centred(s**2 - 200 * s + 10001, s), centred(s**2 - 2 * s, s)
-    ((s - 100)**2 + 1, s**2 - 2*s)
-    """
-    if polynomial.free_symbols != {symbol}:
-        return polynomial
-    poly = sympy.Poly(polynomial, symbol)
-    n = poly.degree()
-    centre = sympy.cancel(-poly.nth(n - 1) / (n * poly.LC())) if n > 1 else _ZERO
-    if not centre.is_Rational or not centre:
-        return poly.as_expr()
-    moved = poly.compose(sympy.Poly(symbol + centre, symbol))
-    lower = [(k, abs(float(c / poly.LC()))) for (k,), c in moved.terms() if k < n]
-    radius = max((c ** (1 / (n - k)) for k, c in lower), default=0.0)
-    if (radius / abs(float(centre))) ** n > _CANCELS:
-        return poly.as_expr()
-    return sympy.Add(*(c * (symbol - centre) ** k for (k,), c in moved.terms()))
-
-
 @lru_cache(maxsize=512)
 def reciprocal(noise: Noise, c: sympy.Expr, order: int) -> tuple[sympy.Expr, ...]:
     """Return νⱼ(c)/j!, j = 0..order: the coefficients of 1/M(c + t).
@@ -193,12 +163,7 @@ def reciprocal(noise: Noise, c: sympy.Expr, order: int) -> tuple[sympy.Expr, ...
     """
     moments = _moments(noise, c, order)
     found = map(sympy.sympify, (1 / Series.of_moments(moments)).coefficients)
-    return tuple(v if v.is_real else sympy.Add(*_parts(v)) for v in found)
-
-
-def _parts(value: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
-    re, im = value.as_real_imag()
-    return re, sympy.I * im
+    return tuple(v if v.is_real else v.expand(complex=True) for v in found)
 
 
 def _moments(noise: Noise, c: sympy.Expr, order: int) -> list[sympy.Expr]:
@@ -218,18 +183,9 @@ def _moments(noise: Noise, c: sympy.Expr, order: int) -> list[sympy.Expr]:
             "use another frequency or another noise",
             proved=False,
         )
-    if not (c.is_real or sympy.re(c).is_zero):  # growing waves: exact complex numbers only clutter
-        m = [value.evalf(30) for value in m]
-    elif order > _SHORT and not m[0].free_symbols and (m[order] / m[0]).has(sympy.exp):
-        m = [value.evalf(60) for value in m]
-    return m[: order + 1]
-
-
-_SHORT = 2
-"""Up to this order series in exponentials stay short; of a higher order they have 60 digits."""
-
-_DIGITS = 1e-14
-"""How near a frequency has to be to a zero of M, relative to its size, to be taken for it."""
+    grows = not (c.is_real or sympy.re(c).is_zero)  # a wave: exact complex numbers only clutter
+    long = order > _SHORT and not m[0].free_symbols and (m[order] / m[0]).has(sympy.exp)
+    return [value.evalf(_EVALUATED) if grows or long else value for value in m[: order + 1]]
 
 
 def realise(modes: dict[Frequencies, Complex], symbols: Sequence[sympy.Symbol]) -> sympy.Expr:

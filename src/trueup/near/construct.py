@@ -348,6 +348,7 @@ def unbiased(question: Question) -> Solution | None:
 
 def _estimator(question: Question, domain: Interval) -> tuple[Curve, Curve] | None:
     """Return value and variance, None if they are not constant beyond the bounds."""
+    domain = domain.integers() if question.noise.lattice else domain
     inverse = invert(question.f, [Statistic(question.symbol, question.noise, domain)])
     if inverse.infinite:
         raise InfiniteVariance(
