@@ -54,7 +54,6 @@ EXTRAS = {
 }
 COMMANDS = {  # what a user of the command line reads
     "tables": "debias in.csv out.csv m=1/n --noise n=laplace(2) --domain n>=1",
-    "spark": "debias in.csv out.csv m=1/n --noise n=laplace(2) --domain n>=1 --engine spark",
     "explorer": "explore",
 }
 FRAME = """

@@ -8,6 +8,7 @@ import pytest
 from extras import missing
 from trueup.cli import COMMANDS, build_parser
 from trueup.cli.completion import commands
+from trueup.files.formats import FORMATS
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -23,8 +24,8 @@ def test_everything_is_in_the_script(shell, run):
 def test_commands_are_read_from_the_parser():
     found = {c.name: c for c in commands(build_parser())}
     assert tuple(found) == COMMANDS
-    engine = next(o for o in found["debias"].options if o.name == "--engine")
-    assert engine.choices == ("duckdb", "spark")
+    decimal = next(o for o in found["debias"].options if o.name == "--decimal")
+    assert decimal.choices == (".", ",")
     assert found["completion"].words == ("bash", "zsh", "fish")
     force = next(o for o in found["debias"].options if o.name == "--force")
     assert not force.takes_value
@@ -44,9 +45,9 @@ def test_the_shell_reads_it(shell, run, tmp_path):
     ("words", "expected"),
     [
         (["trueup", "de"], {"debias"}),
-        (["trueup", "debias", "--en"], {"--engine"}),
-        (["trueup", "debias", "--engine", ""], {"duckdb", "spark"}),
-        (["trueup", "debias", "--engine", "s"], {"spark"}),
+        (["trueup", "debias", "--compr"], {"--compression"}),
+        (["trueup", "debias", "--from", ""], {*FORMATS}),
+        (["trueup", "debias", "--from", "p"], {"parquet"}),
         (["trueup", "completion", "z"], {"zsh"}),
         (["trueup", "debias", "--spec", ""], set()),  # file names, by the shell's default
     ],

@@ -347,18 +347,6 @@ def test_appending_to_a_redirected_file(cells, tmp_path):
 # -- what else it says -----------------------------------------------------------------------------
 
 
-def test_dry_run_shows_sql_and_writes_nothing(cells, tmp_path, debias):
-    out = tmp_path / "out.csv"
-    done = debias(cells, out, "--dry-run")
-    assert done.code == 0
-    assert [p.name for p in tmp_path.iterdir()] == ["cells.csv"]
-    duckdb.connect().execute(done.out)  # it is the statement that would be run
-    by_hand = out.read_bytes()
-    out.unlink()
-    assert debias(cells, out).code == 0
-    assert out.read_bytes() == by_hand
-
-
 def test_no_bar_in_a_pipe_and_quiet(cells, tmp_path, debias):
     done = debias(cells, tmp_path / "out.csv")
     assert "[" not in done.err

@@ -152,19 +152,17 @@ def test_a_closed_pipe_is_141_and_quiet(form, large):
 HOLD = """
 import sys
 from trueup.files.targets import Target
-target = Target(sys.argv[1], None, force=False, folder=len(sys.argv) > 2).__enter__()
-if target.folder:
-    target.part.mkdir()
+target = Target(sys.argv[1], None, force=False).__enter__()
 target.spill.mkdir()
 print(target.part.name, flush=True)
 sys.stdin.read()
 """
 
 
-def hold(out, *more):
+def hold(out):
     """Start a run that writes to a file and never ends; return it, and the name of its part."""
     run = subprocess.Popen(  # noqa: S603  (our own code)
-        [sys.executable, "-c", HOLD, str(out), *more],
+        [sys.executable, "-c", HOLD, str(out)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         encoding="utf-8",
@@ -179,7 +177,7 @@ def kill(*runs):
 
 
 def test_only_leftovers_of_dead_runs_are_removed(tmp_path):
-    dead = [hold(tmp_path / "out.csv"), hold(tmp_path / "folder", "folder")]
+    dead = [hold(tmp_path / "out.csv"), hold(tmp_path / "other.csv")]
     kill(*(run for run, _ in dead))
     (alive, part) = hold(tmp_path / "out.csv")
     assert not any((tmp_path / name).exists() for _, name in dead)  # it tidied up
@@ -221,64 +219,6 @@ def test_names_as_long_as_the_disk_takes(tmp_path, cells, debias):
     out = tmp_path / f"{'é' * 120}.csv"
     assert debias(cells, out).code == 0
     assert out.exists()
-
-
-# Forks one run after the other; each is killed before its next step of renaming or removing.
-STEPS = """
-import json, os, sys
-from pathlib import Path
-from trueup.files import targets
-out, how = Path(sys.argv[1]), sys.argv[2]
-if how == "by steps":
-    targets.exchanged = lambda one, other: False
-
-def replace(moment):
-    count = 0
-    def counted(original):
-        def step(*args, **options):
-            nonlocal count
-            count += 1
-            if count == moment:
-                os.kill(os.getpid(), 9)
-            return original(*args, **options)
-        return step
-    with targets.Target(str(out), None, force=True, folder=True) as target:
-        target.part.mkdir()
-        (target.part / "data").write_text("new")
-        Path.rename = counted(Path.rename)
-        targets.exchanged = counted(targets.exchanged)
-        targets._remove = counted(targets._remove)
-        target.commit()
-
-seen = []
-for moment in range(1, 20):
-    out.mkdir(exist_ok=True)
-    (out / "data").write_text("old")
-    pid = os.fork()
-    if pid == 0:
-        replace(moment)
-        os._exit(0)
-    killed = os.WIFSIGNALED(os.waitpid(pid, 0)[1])
-    there = (out / "data").exists()
-    targets.remove_leftovers(out.parent)  # what the next run does first
-    names = [p.name for p in out.parent.iterdir()]
-    seen.append([killed, there, (out / "data").read_text(), names])
-    if not killed:
-        break
-print(json.dumps(seen))
-"""
-
-
-@pytest.mark.parametrize("how", ["at once", "by steps"])
-def test_a_folder_is_replaced_or_stays(how, tmp_path):
-    command = [sys.executable, "-c", STEPS, str(tmp_path / "out"), how]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)  # noqa: S603
-    killed, there, found, names = zip(*json.loads(done.stdout), strict=True)
-    assert killed == (*[True] * (len(killed) - 1), False)
-    assert set(found) == {"old", "new"}
-    assert [*found] == sorted(found, reverse=True)  # the old one until the new one is in its place
-    assert set(map(tuple, names)) == {("out",)}
-    assert all(there) or how == "by steps"
 
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, cells, debias, monkeypatch):

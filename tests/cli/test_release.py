@@ -102,17 +102,6 @@ def test_the_report_is_a_page_of_its_own(here, run):
     assert not (here / "u.csv").exists()
 
 
-def test_spark_adds_up_the_same(here, run):
-    from backends.engines import spark_session
-
-    spark_session()
-    asked = ("--spec", "plan.toml", "--seed", 3, "--quiet", "--by", "state")
-    for engine in ("duckdb", "spark"):
-        done = run("release", "people.csv", f"{engine}.csv", *asked, "--engine", engine)
-        assert (done.code, done.err) == (0, "")
-    assert (here / "spark.csv").read_text() == (here / "duckdb.csv").read_text()
-
-
 def test_planning_touches_no_data(here, run):
     (here / "people.csv").unlink()
     done = run("release", "people.csv", "t.csv", "--spec", "plan.toml", "--plan", "--sizes", "9,99")

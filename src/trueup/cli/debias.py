@@ -38,7 +38,6 @@ examples:
       --spec release.toml
   trueup debias cells.parquet - "mean = s/n" --spec release.toml --total --by state
   zcat cells.csv.gz | trueup debias - - "mean = s/n" --spec release.toml | head
-  trueup debias cells.parquet out.parquet "mean = s/n" --spec release.toml --dry-run
 """
 
 
@@ -108,15 +107,8 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def _add_running(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("running")
     group.add_argument(
-        "--engine",
-        choices=("duckdb", "spark"),
-        default="duckdb",
-        help="duckdb (embedded, the default) or spark (IN and OUT are folders or files it reads)",
+        "--memory", metavar="SIZE", help="what DuckDB may take (default: 512MB, more if IN is wide)"
     )
-    group.add_argument(
-        "--memory", metavar="SIZE", help="what duckdb may take (default: 512MB, more if IN is wide)"
-    )
-    group.add_argument("--dry-run", action="store_true", help="show the SQL and write nothing")
     group.add_argument("--quiet", action="store_true", help="no summary")
 
 
@@ -125,6 +117,7 @@ def run(args: argparse.Namespace) -> int:
     from trueup.cli import WrongUsage
     from trueup.cli.hints import told
     from trueup.cli.sidecar import read_release
+    from trueup.files.job import run_job
 
     release = read_release(args, args.formulas)
     release.check_table(args.input)
@@ -148,10 +141,6 @@ def run(args: argparse.Namespace) -> int:
             "add --total, or --ratio",
         )
     job = read_job(args, release)
-    if args.engine == "spark":
-        from trueup.files.spark import run_spark as run_job
-    else:
-        from trueup.files.job import run_job
     lines = [told(line) for line in run_job(job)]
     print("\n".join(lines), file=sys.stderr, end="\n" * bool(lines))
     return 0

@@ -96,9 +96,6 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--seed", type=int, metavar="N", help="only simulate: the table is not private"
     )
-    group.add_argument(
-        "--engine", choices=("duckdb", "spark"), default="duckdb", help="what adds up; duckdb"
-    )
     add_formats(group)
     group.add_argument("--force", action="store_true", help="replace OUT and its sidecar")
     group.add_argument(
@@ -126,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
     from trueup.microdata.writing import Release
 
     asked = read_plan(args)
-    data = Files(args.input, args.source_format, args.delimiter, args.hive, args.engine)
+    data = Files(args.input, args.source_format, args.delimiter, args.hive)
     release = Release(
         data,
         args.output,

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from trueup.errors import BoundWarning, InfiniteVariance, TrueupError
 from trueup.files import formats, targets
-from trueup.files.duck import Duck, copy, enough, installed
+from trueup.files.duck import Duck, enough, installed
 from trueup.files.faults import FULL, translated
 from trueup.files.kinds import check_kinds
-from trueup.files.paths import exact
 from trueup.files.query import Statement, quote
 from trueup.files.scans import guessed, parquet, reading, types
 from trueup.files.sources import found, opened
@@ -64,7 +63,6 @@ class Job:
     memory: str | None = None
     totals: Totals | None = None
     force: bool = False
-    dry_run: bool = False
     quiet: bool = False
     watch: Callable[[float], None] | None = None
 
@@ -120,7 +118,7 @@ def run_job(job: Job) -> list[str]:
         form = _target_format(job, source)
         formats.check_compression(form, job.compression)
         check_kinds(source, source.columns if job.totals is None else job.totals.by, form)
-        if job.dry_run or job.to_pipe:
+        if job.to_pipe:
             with tempfile.TemporaryDirectory(prefix="trueup-") as folder:
                 return _Run(job, requests, source, form, None, Path(folder) / "spill").lines()
         with targets.Target(job.output, form, force=job.force) as target:
@@ -165,11 +163,10 @@ def counted(rows: int, groups: int) -> str:
 
 def _target_format(job: Job, source: Source) -> Format:
     if not job.to_pipe:
-        force = job.force or job.dry_run  # which writes nothing
-        return targets.check(job.output, job.target_format, source, force=force, folder=False)
+        return targets.check(job.output, job.target_format, source, force=job.force)
     usual = source.format.name if source.format.is_text else "csv"
     form = formats.Format(job.target_format or usual)
-    if not form.is_text and sys.stdout.isatty() and not job.dry_run:
+    if not form.is_text and sys.stdout.isatty():
         raise TrueupError(
             f"{form.name} is not for a terminal", "name a file, redirect, or add --to csv"
         )
@@ -234,11 +231,6 @@ class _Run:
         job, duck = self.job, self.duck
         if job.totals is not None and job.totals.ratio:
             return self._write_ratios(statement, job.totals)
-        if job.dry_run:
-            query = statement.query(job.totals)
-            out = job.output if job.to_pipe else exact(Path(job.output))
-            print(copy(query, out, self.form, job.compression) + ";")
-            return []
         query, rows = statement.query(job.totals), 0
         if job.totals:
             query, rows = self._computed(query, statement, job.totals)
@@ -259,9 +251,6 @@ class _Run:
         """Write ratios of sums: the engine adds up, the ratios of its groups are computed here."""
         job, duck = self.job, self.duck
         query = statement.cells(totals.by)
-        if job.dry_run:
-            print(query + ";")
-            return []
         count = f"COUNT(*), COUNT(*) FILTER (WHERE {statement.incomplete()})"
         rows, missing = (int(n) for n in duck.ask(f"SELECT {count} FROM (\n{query}\n)")[0])
         job.check_missing(missing, rows - missing)

@@ -77,8 +77,6 @@ class Statement:
         Texts that mean that a number is missing.
     others
         Further columns that are read as numbers.
-    dialect
-        ``duckdb`` or ``spark``.
     decimal
         The sign before the decimals of numbers that are text: a point or a comma.
     """
@@ -89,12 +87,7 @@ class Statement:
     casts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     nulls: Sequence[str] = ()
     others: Sequence[str] = ()
-    dialect: str = "duckdb"
     decimal: str = "."
-
-    def quote(self, name: str) -> str:
-        """Return an identifier."""
-        return quote(name, self.dialect)
 
     @cached_property
     def written(self) -> dict[str, tuple[Request, str]]:
@@ -142,14 +135,14 @@ class Statement:
 
     def _known(self, column: str) -> str:
         """Return a column of text with decimal points, NULL where a number is missing."""
-        text = self.quote(column)
+        text = quote(column)
         number = with_points(text, self.decimal)
-        return f"CASE WHEN {is_known(text, self.nulls, self.dialect)} THEN {number} END"
+        return f"CASE WHEN {is_known(text, self.nulls)} THEN {number} END"
 
     def double(self, column: str) -> str:
         """Return a column as a double; text that is no number stops the query."""
         text = self.types[column] == "VARCHAR"
-        return f"CAST({self._known(column) if text else self.quote(column)} AS DOUBLE)"
+        return f"CAST({self._known(column) if text else quote(column)} AS DOUBLE)"
 
     def checks(self) -> list[Check]:
         """Return what must not be, in the order in which to look for it."""
@@ -160,7 +153,7 @@ class Statement:
             if self.types[c] == "VARCHAR"
         ]
         found += [
-            Check(c, "broken", self._broken(self.double(c)))
+            Check(c, "broken", _broken(self.double(c)))
             for c, whole in self.whole.items()
             if whole and self.types[c] not in _WHOLE
         ]
@@ -169,11 +162,8 @@ class Statement:
         ]
         return found + [Check(c, t, self._bad_cast(c)) for c, t in self.casts.items()]
 
-    def _broken(self, x: str) -> str:
-        return f"{x} <> {'RINT' if self.dialect == 'spark' else 'FLOOR'}({x})"
-
     def _bad_cast(self, column: str) -> str:
-        text = with_points(self.quote(column), self.decimal)
+        text = with_points(quote(column), self.decimal)
         return misfit(text, self.casts[column], self.nulls)
 
     def conversions(self) -> list[dict[str, str]]:
@@ -182,18 +172,13 @@ class Statement:
         broken = {c.column for c in self.checks() if c.kind == "broken"}
         raw, checked = {}, {}
         for column, alias in named:
-            x = self.quote(f"{alias}_read")
+            x = quote(f"{alias}_read")
             if alias in self.scales.values():
-                checked[alias] = self._stopped(_bad_scale(x, self.limits[column]), x)
+                checked[alias] = _stopped(_bad_scale(x, self.limits[column]), x)
             elif column in broken:
-                checked[alias] = self._stopped(self._broken(x), x)
+                checked[alias] = _stopped(_broken(x), x)
             raw[f"{alias}_read" if alias in checked else alias] = self.double(column)
         return [layer for layer in (raw, checked) if layer]
-
-    def _stopped(self, bad: str, value: str) -> str:
-        """Return a value, or stop the query where it cannot be."""
-        stop = "RAISE_ERROR" if self.dialect == "spark" else "ERROR"
-        return f"CASE WHEN {bad} THEN {stop}({literal(MARK)}) ELSE {value} END"
 
     # -- the query ---------------------------------------------------------------------------------
 
@@ -203,7 +188,7 @@ class Statement:
         scales = {s: self.scales[c] for s, c in request.scales.items()}
         try:
             return dataclasses.replace(request, columns=columns, scales=scales).sql(
-                self.dialect, output
+                "duckdb", output
             )
         except TrueupError as error:
             without = "leave out --interval" if output in ENDS else "add --no-stderr"
@@ -219,17 +204,14 @@ class Statement:
         """Return the columns of the source, converted where they are."""
         casts = {}
         for column, kind in self.casts.items():
-            value = f"TRY_CAST({with_points(self.quote(column), self.decimal)} AS {kind})"
-            value = self._stopped(self._bad_cast(column), value)
-            casts[column] = f"{value} AS {self.quote(column)}"
-        return [casts.get(name, self.quote(name)) for name in self.types]
+            value = f"TRY_CAST({with_points(quote(column), self.decimal)} AS {kind})"
+            value = _stopped(self._bad_cast(column), value)
+            casts[column] = f"{value} AS {quote(column)}"
+        return [casts.get(name, quote(name)) for name in self.types]
 
     def over(self, expressions: Mapping[str, str], kept: Iterable[str] = ()) -> str:
         """Return a query for expressions in the helper columns, after columns that are kept."""
-        layers: list[dict[str, str]] = []
-        final = dict(expressions)
-        if self.dialect == "duckdb":  # in Spark 1/0 is an error outside of its CASE
-            layers, final = layered(expressions, f"{self.prefix}p")
+        layers, final = layered(expressions, f"{self.prefix}p")
         steps = [("source", f"SELECT * FROM {self.source}")]
         for layer in (*self.conversions(), *layers):
             listed = self._listed(layer)
@@ -239,7 +221,7 @@ class Statement:
         return f"WITH {parts}\nSELECT\n  {columns}\nFROM {steps[-1][0]}"
 
     def _listed(self, columns: Mapping[str, str], between: str = ",\n    ") -> str:
-        return between.join(f"{sql} AS {self.quote(name)}" for name, sql in columns.items())
+        return between.join(f"{sql} AS {quote(name)}" for name, sql in columns.items())
 
     def query(self, totals: Totals | None = None) -> str:
         """Return the query for all columns and the new ones, or for totals."""
@@ -248,9 +230,8 @@ class Statement:
         p, weight = self.prefix, "CAST(1 AS DOUBLE)"
         rows = {f"{p}{o}_{r.name}": self.output(r, o) for r, o in totals.summed(self.requests)}
         rows[f"{p}w"] = weight if totals.weights is None else self.double(totals.weights)
-        over = self.over(rows, map(self.quote, totals.by))
-        add = "SUM" if self.dialect == "spark" else "FSUM"  # FSUM makes good what rounding loses
-        return totals.sql(over, self.requests, p, self.quote, add)
+        over = self.over(rows, map(quote, totals.by))
+        return totals.sql(over, self.requests, p, quote)
 
     @property
     def named(self) -> tuple[dict[str, str], dict[str, str]]:
@@ -263,12 +244,12 @@ class Statement:
     def cells(self, by: Iterable[str] = ()) -> str:
         """Return the query for the numbers and scales alone, beside keys."""
         helpers = (*self.numbers.values(), *self.scales.values())
-        return self.over({name: self.quote(name) for name in helpers}, map(self.quote, by))
+        return self.over({name: quote(name) for name in helpers}, map(quote, by))
 
     def incomplete(self) -> str:
         """Return the condition that a row of the cells misses a number."""
         helpers = (*self.numbers.values(), *self.scales.values())
-        return " OR ".join(f"{self.quote(name)} IS NULL" for name in helpers)
+        return " OR ".join(f"{quote(name)} IS NULL" for name in helpers)
 
     @property
     def missing(self) -> str:
@@ -276,14 +257,23 @@ class Statement:
         return f"{self.prefix}missing"
 
 
+def _broken(x: str) -> str:
+    return f"{x} <> FLOOR({x})"
+
+
+def _stopped(bad: str, value: str) -> str:
+    """Return a value, or stop the query where it cannot be."""
+    return f"CASE WHEN {bad} THEN ERROR({literal(MARK)}) ELSE {value} END"
+
+
 def _bad_scale(b: str, limit: float) -> str:
     most = "'Infinity'" if math.isinf(limit) else f"'{limit!r}'"
     return f"COALESCE({b} <= 0 OR {b} >= CAST({most} AS DOUBLE), TRUE)"
 
 
-def is_known(text: str, nulls: Sequence[str], dialect: str = "duckdb") -> str:
+def is_known(text: str, nulls: Sequence[str]) -> str:
     """Return the condition that a column of text holds something."""
-    missing = ", ".join(literal(null, dialect) for null in ("", *nulls))
+    missing = ", ".join(literal(null) for null in ("", *nulls))
     return f"TRIM({text}) NOT IN ({missing})"
 
 

@@ -22,9 +22,7 @@ Layers = list[dict[str, str]]
 _PRODUCTS = {"2", "3", "4"}  # powers that are rounded as well as POWER's, by at most three products
 
 
-def layered(
-    expressions: Mapping[str, str], prefix: str, dialect: str = "duckdb"
-) -> tuple[Layers, dict[str, str]]:
+def layered(expressions: Mapping[str, str], prefix: str) -> tuple[Layers, dict[str, str]]:
     """Return layers of shared parts, and the expressions in terms of them.
 
     Parameters
@@ -45,15 +43,15 @@ def layered(
     >>> layered({"a": "1 / POWER(x + 1e0, 2)"}, "p")
     ([{'p1': 'x + 1e0'}], {'a': '1 / (("p1") * ("p1"))'})
     """
-    return _Sharing(prefix, dialect).divide(expressions)
+    return _Sharing(prefix).divide(expressions)
 
 
 class _Sharing:
     """Parts by their structure: equal structure is one part, with one number."""
 
-    def __init__(self, prefix: str, dialect: str) -> None:
+    def __init__(self, prefix: str) -> None:
         self.sqlglot = optional("sqlglot", "tables", "writing SQL")
-        self.prefix, self.dialect = prefix, dialect
+        self.prefix = prefix
         exp = self.sqlglot.exp
         self.leaves = (exp.Column, exp.Literal, exp.DataType, exp.Boolean, exp.Null)
         self.safe = (
@@ -72,7 +70,7 @@ class _Sharing:
         exp = self.sqlglot.exp
         trees = {
             name: exp.Paren(
-                this=self.sqlglot.parse_one(sql, dialect=self.dialect).transform(self.multiplied)
+                this=self.sqlglot.parse_one(sql, dialect="duckdb").transform(self.multiplied)
             )
             for name, sql in expressions.items()
         }
@@ -83,7 +81,7 @@ class _Sharing:
         self.shared = {part for part, times in uses.items() if times > 1}
         for tree in trees.values():
             self.rewrite(tree)
-        return self.layers, {name: tree.this.sql(self.dialect) for name, tree in trees.items()}
+        return self.layers, {name: tree.this.sql("duckdb") for name, tree in trees.items()}
 
     def multiplied(self, node: Any) -> Any:
         """Return a small power as a product, anything else as it is."""
@@ -106,7 +104,7 @@ class _Sharing:
     def number(self, node: Any) -> tuple[int, bool]:
         """Return the number of a part, and whether it can be computed for every row."""
         if isinstance(node, self.leaves):
-            key, safe = node.sql(self.dialect), True
+            key, safe = node.sql("duckdb"), True
         else:
             found = [(child.arg_key, *self.number(child)) for child in self.children(node)]
             flags = tuple((k, v) for k, v in node.args.items() if isinstance(v, (bool, str)))
@@ -150,6 +148,6 @@ class _Sharing:
             layer = self.rewrite(node)
             self.layers += [{}] * (layer == len(self.layers))
             name = f"{self.prefix}{len(self.placed) + 1}"
-            self.layers[layer][name] = node.sql(self.dialect)
+            self.layers[layer][name] = node.sql("duckdb")
             self.placed[part] = name, layer
         return self.placed[part]

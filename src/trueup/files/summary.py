@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from trueup.files.query import quote
 from trueup.near.estimator import NearlyUnbiased
 from trueup.tables.bounds import SAMPLE, bounds_of
 from trueup.tables.empty import empties_of
@@ -45,16 +46,15 @@ class Tally:
     def sql(self) -> str:
         """Return the query: one row of counts and sums."""
         inner = self.statement.over(self._columns())
-        quote = self.statement.quote
         counts = ",\n  ".join(f"{sql} AS {quote(name)}" for name, sql in self._counts().items())
         return f"SELECT\n  {counts}\nFROM (\n{inner}\n)"
 
     def _columns(self) -> dict[str, str]:
         """Return what is counted, row by row."""
-        s, quote = self.statement, self.statement.quote
+        s = self.statement
         columns = {alias: quote(alias) for alias in (*s.numbers.values(), *s.scales.values())}
         if self.rows > SAMPLE:
-            columns[f"{s.prefix}chance"] = "RAND()" if s.dialect == "spark" else "RANDOM()"
+            columns[f"{s.prefix}chance"] = "RANDOM()"
         for name, (request, output) in s.written.items():
             if output not in _COUNTED:
                 continue
@@ -68,7 +68,7 @@ class Tally:
         return empties_of(self.statement.requests)
 
     def _counts(self) -> dict[str, str]:
-        counts, quote = {"rows": "COUNT(*)"}, self.statement.quote
+        counts = {"rows": "COUNT(*)"}
         for i, bound in enumerate(bounds_of(self.statement.requests)):
             counts |= {f"{name} {i}": sql for name, sql in self._looked_at(bound).items()}
         for i, empty in enumerate(self._empties):
@@ -85,7 +85,7 @@ class Tally:
 
     def _looked_at(self, bound: Bound) -> dict[str, str]:
         """Return what is asked of a bounded column: counts, the farthest value, a sample."""
-        s, quote = self.statement, self.statement.quote
+        s = self.statement
         x, sign, most = quote(s.numbers[bound.column]), "<", "MIN"
         if bound.side > 0:
             sign, most = ">", "MAX"
@@ -103,16 +103,14 @@ class Tally:
     def _helper(self, column: str) -> str:
         """Return the helper column of a column that is read, quoted."""
         s = self.statement
-        return s.quote({**s.scales, **s.numbers}[column])
+        return quote({**s.scales, **s.numbers}[column])
 
     def _gathered(self, column: str, chosen: list[str]) -> str:
         """Return the list of a column's values at a sample of the rows that are chosen."""
-        s, gather = self.statement, "LIST"
-        if s.dialect == "spark":
-            gather = "COLLECT_LIST"
+        s = self.statement
         if self.rows > SAMPLE:
-            chosen = [*chosen, f"{s.quote(f'{s.prefix}chance')} < {SAMPLE / self.rows!r}"]
-        return f"{gather}({column}) FILTER (WHERE {' AND '.join(chosen)})"
+            chosen = [*chosen, f"{quote(f'{s.prefix}chance')} < {SAMPLE / self.rows!r}"]
+        return f"LIST({column}) FILTER (WHERE {' AND '.join(chosen)})"
 
     def read(self, row: tuple[Any, ...]) -> Summary:
         """Return the summary that a row of counts makes."""

@@ -9,7 +9,6 @@ leaves its part behind, unlocked; the next run that writes to the folder removes
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import secrets
@@ -35,26 +34,23 @@ if TYPE_CHECKING:
 _MARK = "trueup"
 _SYNC_EVERY = 0.5
 _SHOWN = 30  # characters of the output's name: 255 bytes must do for all of the part's name
-_HERE = -100  # AT_FDCWD of Linux
-_EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 _FORCE = "choose another name, or add --force to replace it"
 
 
 class Target:
-    """A file or a folder that appears under its name when :meth:`commit` has been called."""
+    """A file that appears under its name when :meth:`commit` has been called."""
 
-    def __init__(self, text: str, form: Format, *, force: bool, folder: bool = False) -> None:
+    def __init__(self, text: str, form: Format, *, force: bool) -> None:
         self.path = Path(text)
         self.format = form
-        self.force, self.folder = force, folder
+        self.force = force
         self.placed = False
 
     def __enter__(self) -> Self:
         remove_leftovers(self.path.parent)
         self._lock, name = _claimed(self.path)
         self.part, self.spill, self.old = (_beside(name, end) for end in _ENDS)
-        if not self.folder:
-            self.part.open("xb").close()
+        self.part.open("xb").close()
         self._stop = threading.Event()
         self._syncing = threading.Thread(target=self._sync, daemon=True)
         self._syncing.start()
@@ -77,11 +73,8 @@ class Target:
         """Put the output in its place, on the disk."""
         self._stop.set()
         self._syncing.join()
-        for file in [self.part] if not self.folder else self.part.rglob("*"):
-            _flush(file)
-        if self.folder:
-            self._rename_folder()
-        elif self.force:
+        _flush(self.part)
+        if self.force:
             self.part.replace(self.path)
         else:
             self._link()
@@ -116,39 +109,19 @@ class Target:
                 raise _exists(self.path) from None
             self.part.replace(self.path)
 
-    def _rename_folder(self) -> None:
-        """Put a folder in its place; the old one leaves it in the same step, if that can be."""
-        if not os.path.lexists(self.path):
-            self.part.rename(self.path)
-        elif not self.force:
-            raise _exists(self.path)
-        elif not exchanged(self.part, self.path):
-            self._rename_by_steps()
-
-    def _rename_by_steps(self) -> None:
-        """Put the old folder aside first; a run that is killed then is put right by the next."""
-        self.path.rename(self.old)
-        try:
-            self.part.rename(self.path)
-        except BaseException:
-            self.old.rename(self.path)
-            raise
-        _remove(self.old)
-
     def _sync(self) -> None:
         """Write to the disk while rows are still coming, so that the end does not wait for it."""
         while not self._stop.wait(_SYNC_EVERY):
             with contextlib.suppress(OSError):
-                if self.part.is_file():
-                    _flush(self.part)
+                _flush(self.part)
 
 
-def check(text: str, given: str | None, source: Source, *, force: bool, folder: bool) -> Format:
+def check(text: str, given: str | None, source: Source, *, force: bool) -> Format:
     """Return the format of the output, or say why it cannot be written there."""
     path = Path(text)
-    if path.is_dir() and not folder:
+    if path.is_dir():
         raise TrueupError(f"{path} is a folder", f"name a file in it, e.g. {path / 'out.parquet'}")
-    form = formats.Format(given or "parquet") if folder else formats.named(given, path, "--to")
+    form = formats.named(given, path, "--to")
     if not path.parent.is_dir():
         raise TrueupError(f"there is no folder {path.parent}", f"make it: mkdir -p {path.parent}")
     if any(same(path, file) for file in source.files) or same(path, Path(source.name)):
@@ -157,24 +130,11 @@ def check(text: str, given: str | None, source: Source, *, force: bool, folder: 
         )
     if path.is_symlink() and not path.exists():
         raise TrueupError(f"{path} is a link to nothing", "remove the link, or name a file")
-    if path.exists() and not folder and not path.is_file():
+    if path.exists() and not path.is_file():
         raise TrueupError(f"{path} is not a file", f"use - to write to a pipe: - > {path}")
     if path.exists() and not force:
         raise _exists(path)
     return form
-
-
-def exchanged(one: Path, other: Path) -> bool:
-    """Exchange two names in one step, so that neither is ever absent; False where it cannot be."""
-    names = os.fsencode(one), os.fsencode(other)
-    with contextlib.suppress(AttributeError, OSError):  # an old C library has no such function
-        libc = ctypes.CDLL(None)
-        if sys.platform == "linux":
-            done = libc.renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE)
-            return bool(done == 0)
-        if sys.platform == "darwin":
-            return bool(libc.renamex_np(*names, _EXCHANGE) == 0)
-    return False
 
 
 def _exists(path: Path) -> TrueupError:

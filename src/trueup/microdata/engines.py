@@ -45,7 +45,6 @@ class Files(NamedTuple):
     format: str | None = None
     delimiter: str | None = None
     hive: bool = False
-    engine: str = "duckdb"
 
 
 _KEYS, _ROWS = "trueup_public_keys", "trueup_rows"
@@ -64,13 +63,6 @@ def totals(
     select = partial(Selection, reading, secret=secret)
     if isinstance(data, (str, Path)):
         data = Files(str(data))
-    if isinstance(data, Files) and data.engine == "spark":
-        from trueup.files.spark import spark_frame
-
-        read = spark_frame(data.path, data.format, data.delimiter, hive=data.hive)
-        with read as (known, frame):
-            select = partial(select, text_numbers=known.format.is_text, in_order=simulated)
-            return _of_spark(frame, select, keys)
     if isinstance(data, Files):
         return _of_files(data, select, keys)
     if dependencies.is_duckdb_relation(data):

@@ -119,11 +119,9 @@ class Release:
                 "name it, e.g. table.csv",
             )
         source = _source(self.data)
-        form = targets.check(
-            self.output, self.target_format, source, force=self.force, folder=False
-        )
+        form = targets.check(self.output, self.target_format, source, force=self.force)
         for path in self._texts:
-            targets.check(str(path), "csv", source, force=self.force, folder=False)
+            targets.check(str(path), "csv", source, force=self.force)
         places = [Path(self.output), *self._texts]
         if len({os.path.realpath(p) for p in places}) < len(places):
             raise TrueupError(

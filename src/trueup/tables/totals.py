@@ -56,25 +56,24 @@ class Totals:
         requests: Sequence[Request],
         prefix: str,
         quote: Callable[[str], str],
-        add: str = "SUM",
     ) -> str:
         """Return the query over rows that hold what is summed, and the weight.
 
         They are called by ``prefix``, as ``_value_pay``, ``_variance_pay`` and ``_w``; the last
-        column, ``_missing``, has the number of rows left out. ``add`` is what adds in the engine.
+        column, ``_missing``, has the number of rows left out. FSUM makes good what rounding loses.
         """
         sums = [quote(f"{prefix}{output}_{r.name}") for r, output in self.summed(requests)]
         weight = quote(f"{prefix}w")
         known = " AND ".join(f"{name} IS NOT NULL" for name in [*sums, weight])
         kept = f"FILTER (WHERE {known})"
-        over = f"NULLIF({add}({weight}) {kept}, 0)" if self.average else "1"
+        over = f"NULLIF(FSUM({weight}) {kept}, 0)" if self.average else "1"
         keys = [quote(name) for name in self.by]
         columns = [*keys, f"COUNT(*) {kept} AS {quote(ROWS)}"]
         for r in requests:
             value, spread = quote(f"{prefix}value_{r.name}"), quote(f"{prefix}variance_{r.name}")
-            spread = f"COALESCE({add}({weight} * {weight} * {spread}) {kept}, 0) / POW({over}, 2)"
+            spread = f"COALESCE(FSUM({weight} * {weight} * {spread}) {kept}, 0) / POW({over}, 2)"
             results = {
-                "value": f"COALESCE({add}({weight} * {value}) {kept}, 0) / {over}",
+                "value": f"COALESCE(FSUM({weight} * {value}) {kept}, 0) / {over}",
                 "stderr": f"CASE WHEN {spread} >= 0 THEN SQRT({spread}) END",
                 "variance": spread,
             }
