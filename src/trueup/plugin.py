@@ -71,12 +71,8 @@ class PluginBias:
         if self._mean is not None:
             return
         self._box = {s.symbol: s.domain for s in statistics}
-        self._rates = {
-            s.symbol: (
-                max(growth(f, s.symbol, -1).rate, 0.0),
-                max(growth(f, s.symbol, 1).rate, 0.0),
-            )
-            for s in statistics
+        self._growths = {
+            s.symbol: (growth(f, s.symbol, -1), growth(f, s.symbol, 1)) for s in statistics
         }
         self._seen: dict[tuple[sympy.Symbol, int], list[Trouble]] = {}
         self._exists = all(_carried(f, s) for s in statistics) and not any(
@@ -105,14 +101,15 @@ class PluginBias:
             return math.nan
         cells = [Cell(s.symbol, _PLAIN, s.noise) for s in self._statistics]
         points = {s.symbol: tuple(t.point for t in found) for s in self._statistics}
-        mean = Expectation(lambda _: f, cells, {}, self._rates, points).at(truth)
+        mean = Expectation(lambda _: f, cells, {}, self._growths, points).at(truth)
         return mean - value_at(f, truth) if math.isfinite(mean) else math.nan
 
     def _near(self, s: Statistic, q: float) -> list[Trouble]:
         """Return what happens to f within reach of the noise, looked up by windows of its width."""
         if s.noise.lattice:
             return []
-        left, right = reach(s.noise, self._rates[s.symbol])
+        below, above = self._growths[s.symbol]
+        left, right = reach(s.noise, -1, below, math.inf), reach(s.noise, 1, above, math.inf)
         width = left + right
         k = math.floor(q / width)
         if (s.symbol, k) not in self._seen:

@@ -16,7 +16,7 @@ from trueup.inverse.quadrature import unit_cells
 def test_what_jumps_at_integers_is_integrated_by_the_first_rule(b: float) -> None:
     """∫ tanh²((x − ⌊x⌋ − ½)/b) dP over [−3, 4], cell by cell in 30 digits."""
     q, start, stop = 0.3, -3, 4
-    rule = unit_cells(tu.Laplace(b), q, (start, stop), 0.0, 0, 0.0)
+    rule = unit_cells(tu.Laplace(b), q, (start, stop), 0.0, 0)
     height = np.tanh((rule.nodes - np.floor(rule.nodes) - 0.5) / b) ** 2
     with mpmath.workdps(30):
         exact = mpmath.mpf(0)

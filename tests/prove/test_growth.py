@@ -47,9 +47,9 @@ def test_what_never_ends_is_found(monkeypatch):
 
 
 def test_the_count_of_work_refuses_an_sd_before_it_is_begun(monkeypatch):
-    names = "abcd"
+    names = "abcde"
     est = tu.unbiased(
-        "1/(a + b + c + d)",
+        "1/(a + 2*b + 3*c + 4*d + 5*e)",
         dict.fromkeys(names, tu.DiscreteLaplace(2)),
         dict.fromkeys(names, (1, None)),
     )
