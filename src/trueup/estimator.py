@@ -23,8 +23,8 @@ from trueup.inputs import (
     at_truth,
     broadcast,
     check_extension,
-    helpful_conditions,
     read_arguments,
+    unhelpful,
     used_conditions,
     values_of,
     with_convention,
@@ -41,6 +41,9 @@ from trueup.noise.record import from_record, to_record
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+
+_UNREADABLE = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 
 
 def unbiased(
@@ -122,12 +125,14 @@ class Estimator:
         """Return the estimator as a sum of components."""
         checked = check_extension(extension, self._statistics)
         f, empty = self._source.expr, self._recipe[-1] is not None
-        tied = helpful_conditions(f, self._tied, self._statistics, empty=empty)
-        found, left = invert_within(f, self._statistics, checked, tied)
-        for unused in left:
+        reasons = {c: unhelpful(f, c, self._statistics, empty=empty) for c in self._tied}
+        helpful = [c for c, reason in reasons.items() if not reason]
+        found, left = invert_within(f, self._statistics, checked, helpful)
+        unused = {str(c): reason for c, reason in reasons.items() if reason}
+        unused |= {", ".join(map(str, error.tied)): error.reason for error in left}
+        for condition, reason in unused.items():
             warnings.warn(
-                f"the condition {', '.join(map(str, unused.tied))} is not used by the estimate: "
-                f"{unused.reason}",
+                f"the condition {condition} is not used by the estimate: {reason}",
                 BoundWarning,
                 stacklevel=4,  # unbiased() is called by the user
             )
@@ -541,14 +546,7 @@ class Estimator:
             return cls(formula, noise, domain, record["extension"])
         except TrueupError:
             raise
-        except (
-            LookupError,
-            TypeError,
-            AttributeError,
-            ValueError,
-            ArithmeticError,
-            RecursionError,
-        ) as error:
+        except _UNREADABLE as error:
             raise TrueupError(
                 f"not an estimator in JSON: {error!r}", "give what to_json() wrote"
             ) from None

@@ -14,9 +14,7 @@ from trueup.errors import TrueupError
 Exact = int | Fraction | float
 """A parameter: exact where it was given exactly."""
 
-_BITS = 4_000  # of numerator and denominator: doubles need 1,100, and nothing is gained by more
-_DECADES = 400  # a double lies between 1e-324 and 1e309
-_LARGEST = Fraction(1.7e308)
+_DIGITS = 1_000  # of an exact number: doubles need 310, and nothing is gained by more
 
 
 def number(value: object, name: str, *, positive: bool = False, infinite: bool = False) -> Exact:
@@ -71,41 +69,35 @@ def read_exact(text: str) -> Exact:
 def _start(value: object) -> str:
     """Return the beginning of a number; Python refuses to write out very long ones."""
     try:
-        shown = repr(value)
+        return f"{value!r:.40}"
     except ValueError:
         return "a number of thousands of digits"
-    return shown if len(shown) <= 40 else f"{shown[:40]}…"
 
 
 def _read(value: object) -> Exact | None:
-    """Return the exact form of a number of any kind, None for anything else."""
-    exact = _fraction(value)
-    if exact is not None:
-        return exact.numerator if exact.denominator == 1 else exact
+    """Return the exact form of a number, None for anything else; overflow beyond doubles."""
+    if isinstance(value, sympy.Rational):
+        value = Fraction(int(value.p), int(value.q))
     if isinstance(value, bool) or not isinstance(value, (Real, Decimal, sympy.Expr)):
         return None
     try:
         real = float(value)
     except (TypeError, ValueError):
         return None
-    return int(real) if real.is_integer() and abs(real) < 2**53 else real
-
-
-def _fraction(value: object) -> Fraction | None:
-    """Return an exact number, None for others; overflow where no double comes near it."""
-    if isinstance(value, sympy.Rational):
-        value = Fraction(int(value.p), int(value.q))
     if isinstance(value, Decimal) and value.is_finite():
-        size = abs(value.adjusted()) if value else 0
-        if size > _DECADES or len(value.as_tuple().digits) > _BITS // 4:
+        if math.isinf(real) or len(value.as_tuple().digits) > _DIGITS:
             raise OverflowError
-        found = Fraction(value)
-    elif isinstance(value, Rational) and not isinstance(value, bool):
-        found = Fraction(int(value.numerator), int(value.denominator))
-    else:
-        return None
-    bits = max(found.numerator.bit_length(), found.denominator.bit_length())
-    if bits > _BITS or abs(found) > _LARGEST or (found and not float(found)):
+    elif not isinstance(value, Rational):
+        return int(real) if real.is_integer() and abs(real) < 2**53 else real
+    if value and not real:
+        raise OverflowError
+    exact = Fraction(value) if isinstance(value, Decimal) else _fraction(value)
+    return exact.numerator if exact.denominator == 1 else exact
+
+
+def _fraction(value: Rational) -> Fraction:
+    found = Fraction(int(value.numerator), int(value.denominator))
+    if found.denominator.bit_length() > 4 * _DIGITS:
         raise OverflowError
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import reprlib
 import warnings
 from collections.abc import Mapping
 from decimal import Decimal
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 NUMBER = (float, int, np.floating)
 _HUGE = 2**1000
+_INTEGERS = "say that the statistic is an integer: domain=Integers(low, high), for Laplace noise"
 
 
 def by_statistic(value: Any, what: str) -> Mapping[str, Any]:
@@ -50,18 +52,14 @@ def by_statistic(value: Any, what: str) -> Mapping[str, Any]:
 
 def values_of(names: Sequence[str], x: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
     """Return the values passed to a call, in the order of the statistics."""
-    if len(x) == 1 and not named and len(names) == 1:
+    if len(x) == len(names) == 1 and not named:
         return [column(x[0], names[0])]
-    if x:
-        raise TrueupError(
-            f"{len(x)} values without names for {len(names)} statistics ({', '.join(names)})",
-            f"pass them by name: {', '.join(f'{n}=...' for n in names)}",
-        )
     missing, unknown = sorted({*names} - {*named}), sorted({*named} - {*names})
-    if missing or unknown:
+    if x or missing or unknown:
         problem = f"missing {', '.join(missing)}" if missing else f"unknown {', '.join(unknown)}"
         raise TrueupError(
-            f"{problem}: the statistics are {', '.join(names) or 'none'}",
+            f"{f'{len(x)} values without names' if x else problem}: the statistics are "
+            f"{', '.join(names) or 'none'}",
             f"call with {', '.join(f'{n}=...' for n in names)}",
         )
     _check_indexes(named)
@@ -91,16 +89,15 @@ def column(value: Any, name: str) -> Any:
     if not isinstance(value, (np.ndarray, np.generic, list, tuple, str)):
         _check_table(value, name)
     if isinstance(value, np.ma.MaskedArray):
-        hidden = int(np.ma.getmaskarray(value).sum())
+        hidden = np.ma.getmaskarray(value).sum()
         raise TrueupError(
             f"{name} is a masked array, of which {hidden} entries are masked",
             "fill or compress them: pass x.filled(nan) or x.compressed()",
         )
     array = _numbers(value)
     if array.dtype.kind not in "iuf":
-        shown = repr(value) if len(repr(value)) < 60 else f"{repr(value)[:57]}..."
         raise TrueupError(
-            f"{name} must be a number or an array of numbers, got {shown}",
+            f"{name} must be a number or an array of numbers, got {reprlib.repr(value)}",
             "pass floats, integers, or arrays of them",
         )
     if isinstance(value, np.generic):
@@ -109,15 +106,14 @@ def column(value: Any, name: str) -> Any:
 
 
 def _numbers(value: Any) -> NDArray[Any]:
-    """Return a value as an array; one of another kind than numbers where it has none."""
-    try:
+    """Return a value as an array, of another kind than numbers if it is none; NA becomes NaN."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
         array: NDArray[Any] = np.asarray("" if value is None else value)
-    except ValueError:
-        return np.array("")
-    if array.dtype.kind == "O" and not any(isinstance(v, (str, bytes)) for v in array.flat):
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            return _without_na(array).astype(float)
-    return array
+        if array.dtype.kind != "O" or any(isinstance(v, (str, bytes)) for v in array.flat):
+            return array
+        missing = np.array([type(v).__name__ == "NAType" for v in array.flat], bool)
+        return np.where(missing.reshape(array.shape), np.nan, array).astype(float)
+    return np.array("")
 
 
 def _check_table(value: Any, name: str) -> None:
@@ -136,14 +132,8 @@ def _check_table(value: Any, name: str) -> None:
         if not (series.dtype.is_numeric() or str(series.dtype) in ("Object", "Unknown")):
             raise TrueupError(
                 f"the column {series.name!r} given for {name} holds {series.dtype}, not numbers",
-                f"name a column of numbers: {name}=frame[...], or convert {series.name!r} first",
+                f"name a column of numbers: {name}=frame[...]",
             )
-
-
-def _without_na(array: NDArray[Any]) -> NDArray[Any]:
-    """Return objects with NaN for what pandas calls NA."""
-    missing = np.array([type(v).__name__ == "NAType" for v in array.ravel()], bool)
-    return np.where(missing.reshape(array.shape), np.nan, array)
 
 
 def at_truth(
@@ -194,30 +184,29 @@ def read_arguments(
     f: object, noise: object, domain: object, derivatives: Any = None
 ) -> tuple[source.Source, tuple[Statistic, ...], tuple[Condition, ...]]:
     """Return the formula, its statistics, and the conditions between them, all checked."""
-    several = {} if isinstance(noise, Noise) else _noises(noise)
+    several = None if isinstance(noise, Noise) else _noises(noise)
     if isinstance(f, (list, tuple, np.ndarray)):  # values from the lower bound on
         first = Interval.read(domain).low
         f = {first + i: value for i, value in enumerate(f)}
-    src = source.read(f, tuple(several) or None, derivatives)
+    src = source.read(f, tuple(several or ()) or None, derivatives)
     used = sorted(s.name for s in src.expr.free_symbols)
-    if isinstance(noise, Noise):
-        if len(used) > 1:
-            given = ", ".join(f"{n!r}: {noise!r}" for n in used)
-            raise TrueupError(
-                f"the formula has {len(used)} statistics ({', '.join(used)}) but one noise",
-                f"give one noise for each: noise={{{given}}}",
-            )
-        several = {used[0] if used else source.DEFAULT: noise}
-    unknown = ", ".join(name for name in used if name not in several)
+    if several is None and len(used) > 1:
+        given = ", ".join(f"{n!r}: {noise!r}" for n in used)
+        raise TrueupError(
+            f"the formula has {len(used)} statistics ({', '.join(used)}) but one noise",
+            f"give one noise for each: noise={{{given}}}",
+        )
+    noises = _noises({used[0] if used else source.DEFAULT: noise}) if several is None else several
+    unknown = ", ".join(name for name in used if name not in noises)
     if unknown:
         raise TrueupError(
             f"no noise is given for {unknown} in {text(src.expr)}",
-            f"noise is known for {', '.join(several)}; add the missing ones",
+            f"noise is known for {', '.join(noises)}; add the missing ones",
         )
-    box, tied = read_known(domain, several)
+    box, tied = read_known(domain, noises)
     statistics = (
         _statistic(name, law, box.get(name, Interval()), src)
-        for name, law in several.items()
+        for name, law in noises.items()
         if name in used or not used
     )
     return src, tuple(statistics), tied
@@ -273,31 +262,23 @@ def _noises(noise: object) -> dict[str, Noise]:
 
 
 def _statistic(name: str, noise: Noise, domain: Interval, src: source.Source) -> Statistic:
-    if noise.lattice:
-        domain = domain.integers()
+    domain = domain.integers() if noise.lattice else domain
     whole = noise.lattice or (domain.lattice and noise.many_points == "cells")
+    if not whole and src.domain is not None:
+        raise TrueupError(
+            f"a table has values on the integers only, but {noise!r} is continuous",
+            f"use integer noise, e.g. DiscreteLaplace(scale), or {_INTEGERS}",
+        )
     if src.domain is not None:
-        domain = _within_table(domain, src.domain, noise, whole)
+        table, domain = src.domain, src.domain if domain.bounds == (None, None) else domain
+        if domain.low < table.low or domain.high > table.high:
+            raise TrueupError(
+                f"the table covers {table} but the domain is {domain}",
+                "extend the table, or narrow the domain",
+            )
     elif src.note:
         _check_function(src.expr, domain, noise, whole)
     return Statistic(sympy.Symbol(name, real=True), noise, domain)
-
-
-def _within_table(domain: Interval, table: Interval, noise: Noise, whole: bool) -> Interval:
-    if not whole:
-        raise TrueupError(
-            f"a table has values on the integers only, but {noise!r} is continuous",
-            "use integer noise, e.g. DiscreteLaplace(scale), give a formula, or say that the "
-            "statistic is an integer: domain=Integers(low, high), for Laplace noise",
-        )
-    if domain.bounds == (None, None):
-        return table
-    if domain.low < table.low or domain.high > table.high:
-        raise TrueupError(
-            f"the table covers {table} but the domain is {domain}",
-            "extend the table, or narrow the domain",
-        )
-    return domain
 
 
 def _check_function(f: sympy.Expr, domain: Interval, noise: Noise, whole: bool) -> None:
@@ -312,8 +293,7 @@ def _check_function(f: sympy.Expr, domain: Interval, noise: Noise, whole: bool) 
             "derivative",
             "write a function of several statistics as a formula"
             if len(f.free_symbols) > 1
-            else "give derivatives=(f1, f2), write the function as a formula, or say that the "
-            "statistic is an integer: domain=Integers(low, high), for Laplace noise",
+            else f"give derivatives=(f1, f2), write the function as a formula, or {_INTEGERS}",
         )
     spread = 0.0
     with contextlib.suppress(TrueupError):
@@ -342,44 +322,30 @@ def used_conditions(
     names = {s.symbol.name for s in statistics}
     for condition in tied:
         if not condition.names <= names:
-            missing = ", ".join(sorted(condition.names - names))
             warnings.warn(
                 f"the condition {condition} is used only for the bounds that follow from it: the "
-                f"formula does not read {missing}",
+                f"formula does not read {', '.join(sorted(condition.names - names))}",
                 BoundWarning,
                 stacklevel=4,  # unbiased() is called by the user
             )
     return tuple(c for c in tied if c.names <= names)
 
 
-def helpful_conditions(
-    f: sympy.Expr, tied: Sequence[Condition], statistics: Sequence[Statistic], *, empty: bool
-) -> tuple[Condition, ...]:
-    """Return the conditions that lower the variance of an estimator; say which others do not.
+def unhelpful(
+    f: sympy.Expr, condition: Condition, statistics: Sequence[Statistic], *, empty: bool
+) -> str:
+    """Return why a condition would not lower the variance of an estimator, "" if it does.
 
     Beyond a slanted bound f is bent, which is made for quotients: a polynomial needs no bending,
     and where n may be 0 only s ≤ n on the integers bends it in the right way.
     """
-    found = []
-    for condition in tied:
-        own = [s for s in statistics if s.symbol.name in condition.names]
-        fits = {abs(c) for _, c in condition.terms} == {1} and all(s.noise.lattice for s in own)
-        reason = ""
-        if len({c > 0 for _, c in condition.terms}) == 1:
-            pass  # a corner
-        elif f.is_polynomial(*(s.symbol for s in own)):
-            reason = "it would raise the variance of a polynomial"
-        elif empty and not fits:
-            reason = "with empty= only s <= n between integers helps"
-        if reason:
-            warnings.warn(
-                f"the condition {condition} is not used by the estimate: {reason}",
-                BoundWarning,
-                stacklevel=5,  # unbiased() is called by the user
-            )
-        else:
-            found.append(condition)
-    return tuple(found)
+    own = [s for s in statistics if s.symbol.name in condition.names]
+    fits = {abs(c) for _, c in condition.terms} == {1} and all(s.noise.lattice for s in own)
+    if len({c > 0 for _, c in condition.terms}) == 1:  # a corner
+        return ""
+    if f.is_polynomial(*(s.symbol for s in own)):
+        return "it would raise the variance of a polynomial"
+    return "with empty= only s <= n between integers helps" if empty and not fits else ""
 
 
 def with_convention(
@@ -389,26 +355,26 @@ def with_convention(
     tied: Sequence[Condition] = (),
 ) -> source.Source:
     """Return a formula with a value for empty cells, where its denominator is 0."""
-    value = symbolic(number(empty, "empty"))
+    value, shown = symbolic(number(empty, "empty")), text(src.expr)
     found = denominators(src.expr)
     if not found:
         raise TrueupError(
-            f"{text(src.expr)} divides by nothing, so no cell is empty for it",
+            f"{shown} divides by nothing, so no cell is empty for it",
             "leave empty out, or give a quotient such as 's/n'",
         )
     integers = {s.symbol for s in statistics if s.noise.lattice}
     box = {s.symbol.name: s.domain for s in statistics}
     for d in found:
+        meaning = f"empty={empty!r} is what {shown} is where {text(d)} = 0"
         if not d.free_symbols <= integers:
             raise TrueupError(
-                f"empty={empty!r} says what {text(src.expr)} is where {text(d)} = 0, which needs "
-                "integer noise: under continuous noise an estimate cannot jump there",
+                f"{meaning}, which needs integer noise: under continuous noise an estimate cannot "
+                "jump there",
                 f"use DiscreteLaplace noise, or bound {text(d)} away from 0",
             )
         if excludes(d, box, tied):
             raise TrueupError(
-                f"empty={empty!r} is what {text(src.expr)} is where {text(d)} = 0, but the stated "
-                "bounds exclude that",
+                f"{meaning}, but the stated bounds exclude that",
                 f"let the bounds reach 0, e.g. {text(d)} >= 0, or leave empty out",
             )
     expr = by_convention(src.expr, value)

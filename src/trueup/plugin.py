@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from trueup.domain import Interval
 from trueup.inputs import at_truth, read_arguments
 from trueup.inverse.component import Cell
 from trueup.inverse.expectation import Expectation, push_forward
@@ -74,12 +73,14 @@ class PluginBias:
         self._growths = {
             s.symbol: (growth(f, s.symbol, -1), growth(f, s.symbol, 1)) for s in statistics
         }
-        self._seen: dict[tuple[sympy.Symbol, int], list[Trouble]] = {}
+        self._troubles = {
+            s: [] if s.noise.lattice else breaks(f, s.symbol, self._box) for s in statistics
+        }
         self._exists = all(_carried(f, s) for s in statistics) and not any(
-            t.kind is not Kind.UNDECIDED and _is_fatal(t)
-            for s in statistics
-            if not s.noise.lattice and math.isinf(float(s.noise.quantile(0)))  # it gets everywhere
-            for t in breaks(f, s.symbol, self._box)
+            _is_fatal(t)
+            for s, found in self._troubles.items()
+            for t in found
+            if t.kind is Kind.UNDECIDED or math.isinf(float(s.noise.quantile(0)))  # anywhere
         )
 
     def __call__(self, *q: ArrayLike, **statistics: ArrayLike) -> Any:
@@ -105,18 +106,10 @@ class PluginBias:
         return mean - value_at(f, truth) if math.isfinite(mean) else math.nan
 
     def _near(self, s: Statistic, q: float) -> list[Trouble]:
-        """Return what happens to f within reach of the noise, looked up by windows of its width."""
-        if s.noise.lattice:
-            return []
+        """Return what happens to f within reach of the noise."""
         below, above = self._growths[s.symbol]
         left, right = reach(s.noise, -1, below, math.inf), reach(s.noise, 1, above, math.inf)
-        width = left + right
-        k = math.floor(q / width)
-        if (s.symbol, k) not in self._seen:
-            near = Interval(k * width - left, (k + 1) * width + right)
-            box = self._box | {s.symbol: near}
-            self._seen[s.symbol, k] = breaks(self._source.expr, s.symbol, box)
-        return [t for t in self._seen[s.symbol, k] if q - left <= t.point <= q + right]
+        return [t for t in self._troubles[s] if q - left <= t.point <= q + right]
 
 
 def _carried(f: sympy.Expr, s: Statistic) -> bool:

@@ -13,7 +13,7 @@ import itertools
 import math
 import operator
 import uuid
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -218,51 +218,25 @@ class Noisy(_Formula):
     @property
     def estimator(self) -> Estimator:
         """The estimator behind the estimate, for a formula in which no entry occurs twice."""
-        return _estimator(self.expr, self.leaves)
+        shown = _shown(self.leaves)
+        noises = tuple((shown[s].name, leaf.noise) for s, leaf in self.leaves.items())
+        domains = tuple((shown[s].name, leaf.domain) for s, leaf in self.leaves.items())
+        return _estimator(self.expr.xreplace(shown), noises, domains)
 
     def _each(self, ask: Callable[[Estimator, Mapping[str, Any]], Any]) -> Any:
-        """Return what the estimator says, entry by entry where entries of one object meet."""
-        shape = self.shape
-        out = np.empty(shape)
-        for rows, expr in self._coincidences():
-            leaves = {s: leaf for s, leaf in self.leaves.items() if s in expr.free_symbols}
-            shown = _shown(leaves)
-            columns: dict[str, Any] = {
-                shown[s].name: np.broadcast_to(leaf.values, shape)[rows]
-                if shape
-                else leaf.values[()]
-                for s, leaf in leaves.items()
-            }
-            out[rows] = ask(_estimator(expr, leaves), columns or {DEFAULT: 0.0})
-        return out if shape else float(out)
-
-    def _coincidences(self) -> Iterator[tuple[Any, sympy.Expr]]:
-        """Yield sets of rows with the formula that holds there.
+        """Return what the estimator says, entry by entry where entries of one object meet.
 
         Two leaves of one object, say ``n`` and ``n[0]``, are the same statistic in some rows and
         independent ones in the others.
         """
-        pairs = [
-            (a, b)
-            for a, b in itertools.combinations(self.leaves, 2)
-            if self.leaves[a].origin == self.leaves[b].origin
-        ]
-        if not pairs:
-            yield (..., self.expr)
-            return
-        shape = self.shape
-        same = np.stack(
-            [
-                np.broadcast_to(self.leaves[a].index == self.leaves[b].index, shape).ravel()
-                for a, b in pairs
-            ]
-        )
-        for pattern in np.unique(same, axis=1).T:
-            rows = (same == pattern[:, None]).all(axis=0).reshape(shape)
-            expr = self.expr
-            for (a, b), equal in zip(pairs, pattern, strict=True):
-                expr = expr.xreplace({b: a}) if equal else expr
-            yield (rows if shape else ...), expr
+        if self.shape and len({leaf.origin for leaf in self.leaves.values()}) < len(self.leaves):
+            entries = [self[i]._each(ask) for i in np.ndindex(self.shape)]
+            return np.array(entries).reshape(self.shape)
+        shown = _shown(self.leaves)
+        x: dict[str, Any] = {shown[s].name: leaf.values for s, leaf in self.leaves.items()}
+        x = x if self.shape else {name: float(value) for name, value in x.items()}
+        found = ask(self.estimator, x or {DEFAULT: 0.0})
+        return np.broadcast_to(found, self.shape).copy() if self.shape else float(found)
 
     # -- containers --------------------------------------------------------------------------------
 
@@ -407,12 +381,13 @@ def _twin(leaf: _Leaf, index: NDArray[np.intp]) -> sympy.Symbol:
     return sympy.Symbol(name, real=True)
 
 
-def _estimator(expr: sympy.Expr, leaves: Leaves) -> Estimator:
-    shown = _shown(leaves)
-    noise = {shown[s].name: leaf.noise for s, leaf in leaves.items()}
-    domain = {shown[s].name: leaf.domain for s, leaf in leaves.items()}
-    source = Source(expr.xreplace(shown), None)
-    return Estimator(source, noise or {DEFAULT: Noiseless()}, domain)
+@lru_cache(maxsize=256)  # entries of an array mostly have the same formula
+def _estimator(
+    expr: sympy.Expr,
+    noises: tuple[tuple[str, Noise], ...],
+    domains: tuple[tuple[str, Interval], ...],
+) -> Estimator:
+    return Estimator(Source(expr, None), dict(noises) or {DEFAULT: Noiseless()}, dict(domains))
 
 
 def _shown(leaves: Leaves) -> dict[sympy.Symbol, sympy.Symbol]:

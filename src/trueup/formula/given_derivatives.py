@@ -33,48 +33,44 @@ def check(implementations: Sequence[Callable[..., Any]], domain: Interval, unit:
     with np.errstate(all="ignore"):
         for order, (f, slope) in enumerate(pairwise(implementations)):
             for a, b in pairwise(_edges(domain, unit)):
-                panel = _Panel(f, slope, a, b)
-                suspect = _SUSPECT * panel.size
-                if panel.excess <= suspect:
-                    continue
-                place = panel.narrowed(suspect / 2)
-                if place.excess > max(_DIFFERENT * place.change, suspect / 8):
+                place = _contradiction(f, slope, a, b)
+                if place:
+                    start, end = (_at(f, x) for x in place)
                     raise TrueupError(
                         f"derivatives[{order}] does not explain f{order * chr(39)}, which goes "
-                        f"from {place.start:.6g} to {place.end:.6g} at {place.a:g}, a change of "
-                        f"{place.integral + 0.0:.6g} by the derivative",
+                        f"from {start:.6g} to {end:.6g} at {place[0]:g}, beyond {place[1]:g}",
                         "give derivatives=(f1, f2), the first and the second derivative of f; a "
                         "function that jumps, or has a kink, has none there",
                     )
 
 
-class _Panel:
-    """f(b) − f(a) beside ∫ f′ from a to b."""
+def _contradiction(
+    f: Callable[..., Any], slope: Callable[..., Any], a: float, b: float
+) -> tuple[float, float] | None:
+    """Return the small part of [a, b] that contradicts most, None if rounding explains it."""
+    excess, change = _compared(f, slope, a, b)
+    suspect = _SUSPECT * (abs(_at(f, a)) + abs(_at(f, b)) + change)
+    if excess <= suspect:
+        return None
+    for _ in range(_HALVINGS):
+        middle = (a + b) / 2
+        if excess <= suspect / 2 or not a < middle < b:
+            break
+        halves = [(*_compared(f, slope, *half), *half) for half in ((a, middle), (middle, b))]
+        excess, change, a, b = max(halves)
+    return (a, b) if excess > max(_DIFFERENT * change, suspect / 8) else None
 
-    def __init__(
-        self, f: Callable[..., Any], slope: Callable[..., Any], a: float, b: float
-    ) -> None:
-        self.f, self.slope, self.a, self.b = f, slope, a, b
-        self.start, self.end = _at(f, a), _at(f, b)
-        self.integral, error = scipy.integrate.quad(
-            lambda x: _at(slope, x), a, b, epsabs=0, epsrel=1e-9, limit=_PIECES, full_output=1
-        )[:2]
-        gap = abs(self.end - self.start - self.integral) - _DOUBT * error
-        self.excess = gap if math.isfinite(gap) else 0.0
-        self.change = abs(self.end - self.start) + abs(self.integral)
-        self.size = abs(self.start) + abs(self.end) + abs(self.integral)
 
-    def narrowed(self, least: float) -> _Panel:
-        """Return the small part that contradicts most, by more than rounding may."""
-        panel = self
-        for _ in range(_HALVINGS):
-            middle = (panel.a + panel.b) / 2
-            if panel.excess <= least or not panel.a < middle < panel.b:
-                break
-            ends = (panel.a, middle), (middle, panel.b)
-            halves = [_Panel(self.f, self.slope, a, b) for a, b in ends]
-            panel = max(halves, key=lambda half: half.excess)
-        return panel
+def _compared(
+    f: Callable[..., Any], slope: Callable[..., Any], a: float, b: float
+) -> tuple[float, float]:
+    """Return by how much f(b) − f(a) and ∫ f′ differ beyond doubt, and the size of both."""
+    integral, error = scipy.integrate.quad(
+        lambda x: _at(slope, x), a, b, epsabs=0, epsrel=1e-9, limit=_PIECES, full_output=1
+    )[:2]
+    change = _at(f, b) - _at(f, a)
+    excess = abs(change - integral) - _DOUBT * error
+    return excess if math.isfinite(excess) else 0.0, abs(change) + abs(integral)
 
 
 def _edges(domain: Interval, unit: float) -> list[float]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 from trueup.errors import FormulaError
 
 WINDOW = 60
@@ -24,9 +22,9 @@ def refusal(text: str, position: int, problem: str, hint: str) -> FormulaError:
     shown = text[start : start + WINDOW]
     before = "…" if start else ""
     after = "…" if start + WINDOW < len(text) else ""
-    indent = sum(map(_width, before + shown[: position - start]))
     line = before + "".join(map(_visible, shown)) + after
-    message = f"{problem} at character {position + 1}\n  {line}\n  {' ' * indent}^"
+    indent = " " * (len(before) + position - start)
+    message = f"{problem} at character {position + 1}\n  {line}\n  {indent}^"
     return FormulaError(message, hint)
 
 
@@ -45,10 +43,3 @@ def quoted(text: str, length: int = 40) -> str:
 def _visible(character: str) -> str:
     """Return the character, or a stand-in where it cannot be shown on a line."""
     return character if character.isprintable() else "�"
-
-
-def _width(character: str) -> int:
-    """Return how many columns a terminal gives the character."""
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -33,6 +33,11 @@ _HINT = (
     "or a table {k: value} on the integers"
 )
 
+_KNOWN = (
+    "use real symbols and what the grammar knows: + - * / **, abs, min, max, exp, log, sin, ...; "
+    "end a Piecewise with (value, True)"
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Source:
@@ -108,7 +113,7 @@ def admit(expr: sympy.Expr) -> sympy.Expr:
     >>> admit(sympy.gamma(sympy.Symbol("q")))
     Traceback (most recent call last):
     trueup.errors.FormulaError: 'gamma(q)' is not part of the grammar
-    Hint: use what the grammar knows: ...
+    Hint: use real symbols and what the grammar knows: ...
     """
     if not isinstance(expr, sympy.Expr):
         raise FormulaError(
@@ -122,22 +127,26 @@ def admit(expr: sympy.Expr) -> sympy.Expr:
         )
     expr = expr.replace(sympy.sign, _sign).replace(sympy.Heaviside, _step)
     for part in build.parts(expr):
-        if part.is_Symbol and not (part.is_commutative and part.is_real is not False):
-            raise FormulaError(f"the symbol {quoted(str(part))} is not real", "use a real symbol")
-        if build.is_foreign(part):
-            hint = (
-                "use what the grammar knows: + - * / **, abs, min, max, exp, log, sin, where, ..."
-            )
-            raise FormulaError(f"{quoted(str(part))} is not part of the grammar", hint)
-        if part.is_Number:
-            try:
-                build.check_number(part)
-            except build.UnfitError as unfit:
-                raise FormulaError(f"{quoted(str(part))} {unfit.reason}", unfit.hint) from None
-        if isinstance(part, sympy.Piecewise) and part.args[-1][1] != sympy.true:
-            problem = f"{quoted(str(part))} has no value where its conditions fail"
-            raise FormulaError(problem, "end it with (value, True)")
+        problem = _problem(part)
+        if problem:
+            raise FormulaError(f"{quoted(str(part))} {problem}", _KNOWN)
     return grammar.read(text(expr)).expr
+
+
+def _problem(part: sympy.Basic) -> str:
+    """Return why a part cannot be read, "" if it can."""
+    if part.is_Symbol and not (part.is_commutative and part.is_real is not False):
+        return "is not real"
+    if build.is_foreign(part):
+        return "is not part of the grammar"
+    if isinstance(part, sympy.Piecewise) and part.args[-1][1] != sympy.true:
+        return "has no value where its conditions fail"
+    try:
+        if part.is_Number:
+            build.check_number(part)
+    except build.UnfitError as unfit:
+        return unfit.reason
+    return ""
 
 
 def _sign(a: sympy.Expr) -> sympy.Expr:

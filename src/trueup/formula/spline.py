@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,6 @@ class Spline:
     def __init__(self, start: float, width: float, coefficients: npt.ArrayLike) -> None:
         self.start, self.width = float(start), float(width)
         self.coefficients: Floats = np.array(coefficients, dtype=float, ndmin=2)
-        self._rows: list[list[float]] = self.coefficients[:, ::-1].tolist()
 
     @property
     def edges(self) -> Floats:
@@ -43,28 +41,17 @@ class Spline:
     @property
     def is_table(self) -> bool:
         """Whether it is a table of values on the integers."""
-        return len(self._rows[0]) == 1
+        return len(self.coefficients[0]) == 1
 
     def __call__(self, x: Any) -> Any:
         """Return the value at x, a number or an array."""
-        if isinstance(x, float):
-            return self._number(x)
-        y = np.clip((np.asarray(x, float) - self.start) / self.width, 0.0, len(self._rows))
-        piece = np.minimum(y, len(self._rows) - 1.0).astype(np.intp)
+        last = len(self.coefficients) - 1.0
+        y = np.clip((np.asarray(x, float) - self.start) / self.width, 0.0, last + 1)
+        piece = np.minimum(np.nan_to_num(y), last).astype(np.intp)
         t, total = y - piece, np.zeros(y.shape)
         for column in self.coefficients.T[::-1]:
             total = total * t + column[piece]
-        return total
-
-    def _number(self, x: float) -> float:
-        if x != x:
-            return math.nan
-        y = min(max((x - self.start) / self.width, 0.0), float(len(self._rows)))
-        piece = min(int(y), len(self._rows) - 1)
-        t, total = y - piece, 0.0
-        for coefficient in self._rows[piece]:
-            total = total * t + coefficient
-        return total
+        return total if total.shape else float(total)
 
     def derivative(self, order: int) -> Spline:
         """Return a derivative; beyond the ends it is 0 only if it vanishes there.
@@ -93,13 +80,12 @@ class Spline:
         if not self.is_table:
             inside = sympy.Max(inside, edges[0]) if sides != "above" else inside
             inside = sympy.Min(inside, edges[-1]) if sides != "below" else inside
-        leaves = [self._piece(i, inside - sympy.Float(edges[i])) for i in range(len(self._rows))]
+        leaves = [self._piece(i, inside - sympy.Float(edge)) for i, edge in enumerate(edges[:-1])]
         return _tree(x, leaves, edges[1:-1])
 
     def _piece(self, i: int, from_edge: sympy.Expr) -> sympy.Expr:
         total: sympy.Expr = sympy.S.Zero
-        powers = range(len(self._rows[i]) - 1, -1, -1)
-        for power, coefficient in zip(powers, self._rows[i], strict=True):
+        for power, coefficient in reversed([*enumerate(self.coefficients[i].tolist())]):
             total = total * from_edge + sympy.Float(coefficient / self.width**power)
         return total
 
