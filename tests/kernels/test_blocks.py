@@ -133,21 +133,6 @@ def test_every_block_is_filled_once_by_several_threads(monkeypatch) -> None:
     assert sorted(first for _, first in seen) == list(range(0, 100_001, 100))
 
 
-def test_without_threads_it_is_done_alone(monkeypatch) -> None:
-    def refuses(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuses)
-    monkeypatch.setenv("TRUEUP_THREADS", "4")
-    values = np.arange(200_000.0)
-
-    def run(inputs: list[np.ndarray], outs: list[np.ndarray]) -> None:
-        outs[0][...] = inputs[0]
-
-    (out,) = sweep(run, [values], 1, np.dtype(float), 10_000)
-    np.testing.assert_array_equal(out, values)
-
-
 def test_the_number_of_threads_can_be_set(monkeypatch) -> None:
     monkeypatch.setenv("TRUEUP_THREADS", "3")
     assert cores() == 3

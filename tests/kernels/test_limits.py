@@ -48,8 +48,7 @@ def plain(tape: Any, given: Limits, x: np.ndarray) -> np.ndarray:
     """Return a tape in NumPy's doubles, NaN beyond its limits."""
 
     def exp(a: Any) -> Any:
-        beyond = np.where(a < -given.exponent, 0.0 if given.vanishing else np.nan, np.nan)
-        return np.where(np.abs(a) <= given.exponent, np.exp(a), beyond)
+        return np.where((a if given.vanishing else np.abs(a)) <= given.exponent, np.exp(a), np.nan)
 
     ops = {name: row.ufunc for name, row in OPERATIONS.items()}
     ops |= {"const": lambda c: c, "truth": lambda c: c, "where": np.where, "exp": exp}
@@ -95,8 +94,8 @@ def test_everyday_formulas_have_wide_limits(text: str) -> None:
 
 
 def test_what_grows_fast_ends_early() -> None:
-    assert limits(lower([Q**400], [Q]), (ANYWHERE,)).inputs == 5.0
-    assert limits(lower([sympy.Integer(2) ** Q], [Q]), (ANYWHERE,)).inputs == 900.0
+    assert limits(lower([Q**400], [Q]), (ANYWHERE,)).inputs == 2
+    assert limits(lower([sympy.Integer(2) ** Q], [Q]), (ANYWHERE,)).inputs == 500
     assert limits(lower([(1 + sympy.exp(Q)) ** 90], [Q]), (ANYWHERE,)).exponent == 6
 
 

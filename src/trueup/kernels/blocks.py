@@ -5,10 +5,9 @@ Arrays of every dtype and layout come in; nothing is copied but blocks.
 
 from __future__ import annotations
 
-import itertools
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -29,7 +28,8 @@ BLOCK = 32_768
 
 _MANY = 100_000  # rows from which it pays to use several threads
 _MOST_THREADS = 16
-_DOUBLE = np.dtype(float)
+_SHARES = 8  # of each thread: a slow one leaves some to the others
+_WALK: Any = ["external_loop", "buffered", "ranged", "delay_bufalloc", "zerosize_ok"]
 
 
 # -- operations ------------------------------------------------------------------------------------
@@ -69,11 +69,16 @@ def _call(function: Callable[..., Any], *args: Any) -> Block:
     return found
 
 
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    """Choose; what holds in every row costs no pass."""
+    return a if np.all(condition) else np.where(condition, a, b)
+
+
 NUMPY: dict[str, Callable[..., Any]] = {
     **{name: row.ufunc for name, row in OPERATIONS.items()},
     "const": float,
     "truth": bool,
-    "where": np.where,
+    "where": _where,
     "laguerre": clenshaw,
     "call": _call,
 }
@@ -139,79 +144,32 @@ def sweep(
     [array([0., 2., 4., 6., 8.], dtype=float32)]
     """
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    turned = len(shape) > 1 and all(a.flags.f_contiguous for a in arrays if a.size > 1)
-    if turned and all(a.shape == shape for a in arrays if a.size > 1):
-        arrays, shape = [a.T for a in arrays], shape[::-1]
-    else:
-        turned = False
-    results = [np.empty(shape, dtype) for _ in range(outputs)]
-    flat = [_flat(a, shape) for a in arrays]
-    targets = [r.reshape(-1) for r in results]
+    full = [a for a in arrays if a.size > 1]
+    by_columns = len(shape) > 1 and full != [] and all(a.flags.f_contiguous for a in full)
+    results = [np.empty(shape, dtype, "F" if by_columns else "C") for _ in range(outputs)]
+    every = [*arrays, *results]
+    roles = ["readonly"] * len(arrays) + ["writeonly"] * outputs
+    flags: Any = [[role, "contig", "aligned"] for role in roles]
+
+    def work(ends: tuple[int, int]) -> None:
+        doubles = [np.dtype(float)] * len(every)
+        walk: Any = np.nditer(every, _WALK, flags, doubles, casting="unsafe", buffersize=rows)
+        with np.errstate(all="ignore"), walk as blocks:
+            blocks.iterrange = ends
+            blocks.reset()
+            for block in blocks:
+                fill(list(block[: len(arrays)]), list(block[len(arrays) :]))
+
     size = results[0].size
-    if not all(a.dtype == _DOUBLE and a.flags.c_contiguous for a in (*flat, *targets)):
-        rows = min(rows, BLOCK)  # what passes through buffers has to stay in the cache
-
-    def work(first: int) -> None:
-        last = min(first + rows, size)
-        columns = [_column(a, first, last) for a in flat]
-        wanted = [t[first:last] for t in targets]
-        outs = wanted if dtype == _DOUBLE else [np.empty(last - first) for _ in wanted]
-        fill(columns, outs)
-        for target, out in zip(wanted, outs, strict=True):
-            if target is not out:
-                target[...] = out
-
-    _each(work, range(0, size, rows), cores() if size >= _MANY else 1)
-    return [r.T for r in results] if turned else results
-
-
-def _flat(array: Block, shape: tuple[int, ...]) -> Block:
-    """Return an array in one dimension; single numbers stay single."""
-    if array.size == 1:
-        return array.reshape(())
-    return np.broadcast_to(array, shape).reshape(-1)
-
-
-def _column(array: Block, first: int, last: int) -> Block:
-    """Return rows as contiguous doubles."""
-    if array.ndim == 0:
-        return np.full(last - first, array, float)
-    return np.require(array[first:last], _DOUBLE, ["C", "A"])
-
-
-def _each(fill: Callable[[int], None], starts: range, threads: int) -> None:
-    """Fill every block, on so many threads; the first block's failure is raised."""
-    todo, lock = iter(starts), threading.Lock()
-    failures: list[tuple[int, Exception]] = []
-
-    def work() -> None:
-        with np.errstate(all="ignore"):
-            while True:
-                with lock:
-                    first = next(todo, None) if not failures else None
-                if first is None:
-                    return
-                try:
-                    fill(first)
-                except Exception as error:  # raised again in the calling thread
-                    failures.append((first, error))
-
-    helpers = [threading.Thread(target=work) for _ in range(min(threads, len(starts)) - 1)]
-    started = list(itertools.takewhile(_starts, helpers))
-    work()
-    for helper in started:
-        helper.join()
-    if failures:
-        raise min(failures, key=lambda failure: failure[0])[1]
-
-
-def _starts(thread: threading.Thread) -> bool:
-    """Start a thread; tell whether the system had one to spare."""
-    try:
-        thread.start()
-    except RuntimeError:
-        return False
-    return True
+    threads = cores() if size >= _MANY else 1
+    share = rows * max(1, -(-size // (rows * threads * _SHARES)))
+    shares = [(first, min(first + share, size)) for first in range(0, size, share)]
+    if threads == 1:
+        list(map(work, shares))
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, shares))
+    return results
 
 
 def cores() -> int:

@@ -31,8 +31,8 @@ READY = 2_048
 """Rows of an array from which a loop that is compiled is used."""
 NEW = 8_000_000
 """Rows seen so far from which it is compiled: that takes about as long as NumPy for so many."""
-ROWS = 524_288
-"""Rows of one column that fill a huge page of memory."""
+ROWS = 131_072
+"""Rows at a time, which need not stay in the cache."""
 
 _MOST_STEPS = 1200  # which numba compiles in a few seconds
 _MOST_REGIONS = 27  # three statistics, each below, inside and above its bounds
@@ -83,7 +83,7 @@ def _finite(new: Emitter, inputs: Sequence[int], grid: Grid) -> int:
         for term in part.factors
     ]
     total = new.fold("add", terms)
-    total = new.within(total, _MOST, total)
+    total = new.within(new.emit("abs", total), _MOST, total)
     nan = new.emit("const", data=math.nan)
     for i in sorted(grid.unread):
         total = new.emit("where", new.emit("eq", inputs[i], inputs[i]), total, nan)

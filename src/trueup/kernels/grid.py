@@ -16,7 +16,7 @@ from trueup.formula.build import is_long
 from trueup.kernels.blocks import BLOCK, NUMPY, Block, sweep
 from trueup.kernels.calls import function
 from trueup.kernels.compiled import ROWS, Compilation
-from trueup.kernels.limits import Range, bounded, guarded, limits
+from trueup.kernels.limits import Range, guarded, limits
 from trueup.kernels.tape import Emitter, Tape, is_total, lower, run
 
 Region = tuple[int, ...]
@@ -208,12 +208,11 @@ class _Cells:
         self.tapes: dict[Region, Tape] = {}
 
     def tape(self, region: Region) -> Tape:
-        """Return the tape of all parts on a region, NaN beyond the limit of exponents."""
+        """Return the tape of all parts on a region, NaN beyond its limits."""
         if region not in self.tapes:
             new, pieces = Emitter(), [part.piece(region) for part in self.parts]
             inputs = [new.emit("input", data=i) for i in range(len(self.first.reads))]
-            tapes = [bounded(p.tape, p.limits) for p in pieces]
-            outputs = [new.splice(tape, inputs)[0] for tape in tapes]
+            outputs = [new.splice(p.guarded, inputs)[0] for p in pieces]
             self.tapes[region] = Tape(self.first.symbols, tuple(new.steps), tuple(outputs))
         return self.tapes[region]
 
@@ -228,21 +227,10 @@ class _Cells:
             rest = np.delete(np.arange(rows), np.concatenate([some for _, some in outside]))
         outs = [np.empty(rows) for _ in self.parts]
         for region, some in [(self.first.inside, rest), *outside]:
-            for out, values in zip(outs, self._run(region, [c[some] for c in own]), strict=True):
+            found = run(self.tape(region), [c[some] for c in own], NUMPY)
+            for out, values in zip(outs, found, strict=True):
                 out[some] = values
         return outs
-
-    def _run(self, region: Region, own: Sequence[Block]) -> Iterator[Any]:
-        found = run(self.tape(region), own, NUMPY)
-        sizes = [max(c.max(initial=0.0), -c.min(initial=0.0)) for c in own]
-        for part, values in zip(self.parts, found, strict=True):
-            most, tiny = part.piece(region).limits.inputs, part.piece(region).limits.tiny
-            for i, (c, size) in enumerate(zip(own, sizes, strict=True)):
-                if not size <= most:
-                    values = np.where(np.abs(c) <= most, values, np.nan)
-                if i in tiny:
-                    values = np.where((np.abs(c) >= 1 / most) | (c == 0), values, np.nan)
-            yield values
 
     def _outside(self, columns: Sequence[Block]) -> Iterator[tuple[Region, Block]]:
         """Yield every region that occurs, other than the inside, with its rows."""

@@ -7,21 +7,20 @@ for with |a| beyond ``exponent``, the answer is NaN (NULL in SQL).
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from trueup.formula.opaque import Table
 from trueup.formula.operations import COMPARISONS, CONNECTIVES
 from trueup.kernels.tape import Emitter, Tape, run
 
-_INPUTS = [(i % 9 + 1) * 10.0 ** (i // 9) for i in range(901)]  # 1, 2, …, 9, 10, 20, …, 1e100
+_INPUTS = (1e100, 1e60, 1e40, 1e30, 1e25, 1e20, 1e15, 1e12, 1e9, 1e6, 1e4, 1e3, 500, 200, 50, 10, 2)
 _BESIDE_EXPONENTIAL = (1e15, 1e9, 1e6, 1e4)  # beyond 2⁵³ a double holds no fraction
-_EXPONENTS = range(1, 691)  # e^±690 is 1e±300
-_WIDE = 230  # e^±230 is 1e±100: a wider exponent is not worth a smaller limit of inputs
+_LEAST = -690.0  # e^−690 is 1e-300
+_WIDE = (690, 460, 345, 230)
+_NARROW = (115, 46, 15, 6)  # not worth a smaller limit of inputs
 _DOUBLES = 300.0  # decades within which a double has all its digits: 1e±308, with room to round
-_LOST = 100.0  # decades that an underflow counts as: its error, 1e-308, grows to 1e-108 at most
 _SMALL = 16.0  # decades below 1 of a function near its zero: rounding leaves no less but 0
 _ANGLE = 15.0  # decades up to which sin and cos know where in its period a number is
 _LN_10 = math.log(10)
@@ -40,7 +39,7 @@ class Limits(NamedTuple):
     exponent
         The largest |a| for which e^a, sinh a and cosh a are computed.
     vanishing
-        Whether e^a counts as 0 for a below −``exponent``: nothing is divided by it.
+        Whether e^a is computed for every a below, and is 0 from −690 on: nothing is divided by it.
     tiny
         The inputs of which |x| below 1/``inputs`` is beyond the limit, too, unless x = 0:
         something is divided by them, and the result may be infinite there.
@@ -53,8 +52,17 @@ class Limits(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def limits(tape: Tape, ranges: tuple[Range, ...]) -> Limits:
+def limits(tape: Tape, ranges: tuple[Range, ...], *, floors: bool = False) -> Limits:
     """Return the limits of a tape whose inputs lie in given ranges.
+
+    Parameters
+    ----------
+    tape
+        The formulas.
+    ranges
+        Where each input lies.
+    floors
+        Whether no step may underflow even if that does no harm: some SQL engines stop there.
 
     Examples
     --------
@@ -67,32 +75,27 @@ def limits(tape: Tape, ranges: tuple[Range, ...]) -> Limits:
     690
     """
     near = [i for i, (low, high) in enumerate(ranges) if low <= 0 <= high]
-    for tiny in map(frozenset[int], [(), *((i,) for i in near), near]):
-        found = _searched(tape, partial(_fits, tape, ranges, tiny))
-        if found.inputs:
-            return found._replace(tiny=tiny)
+    exponential = any(step.op in _EXPONENTIAL for step in tape.steps)
+    for tiny in map(frozenset[int], [near] if floors else [(), *((i,) for i in near), near]):
+        for candidate in _candidates(exponential, vanishing=not floors):
+            found = candidate._replace(tiny=tiny)
+            if _fits(tape, ranges, found):
+                return found
     return Limits(0.0, 0.0)
 
 
-def _searched(tape: Tape, fits: Callable[..., bool]) -> Limits:
-    """Return the largest limits that fit."""
-    if not any(step.op in _EXPONENTIAL for step in tape.steps):
-        return Limits(_largest(_INPUTS, partial(fits, 0.0)))
-    found = Limits(0.0, 0.0)
+def _candidates(exponential: bool, vanishing: bool) -> Iterator[Limits]:
+    """Yield limits from the widest to the narrowest."""
+    if not exponential:
+        yield from map(Limits, _INPUTS)
+        return
     for inputs in _BESIDE_EXPONENTIAL:
-        exponent = _largest(_EXPONENTS, partial(fits, inputs=inputs))
-        if exponent > found.exponent:
-            found = Limits(inputs, exponent)
-        if exponent >= _WIDE:
-            break
-    vanishing = found.inputs > 0 and fits(found.exponent, found.inputs, vanishing=True)
-    return found._replace(vanishing=vanishing)
-
-
-def _largest(sizes: Sequence[float], fits: Callable[[float], bool]) -> float:
-    """Return the largest of ascending sizes that fits, 0 if none does."""
-    place = bisect_left(sizes, True, key=lambda size: not fits(size))
-    return sizes[place - 1] if place else 0.0
+        for exponent in _WIDE:
+            if vanishing:
+                yield Limits(inputs, exponent, vanishing=True)
+            yield Limits(inputs, exponent)
+    for exponent in _NARROW:
+        yield from (Limits(inputs, exponent) for inputs in _BESIDE_EXPONENTIAL)
 
 
 def guarded(tape: Tape, given: Limits) -> Tape:
@@ -109,32 +112,36 @@ def guarded(tape: Tape, given: Limits) -> Tape:
     tape = bounded(tape, given)
     new = Emitter(tape.steps)
     (result,) = tape.outputs
-    for x in range(len(tape.inputs)):
-        register = new.emit("input", data=x)
-        result = new.within(register, given.inputs, result)
-        if x in given.tiny:
-            least, zero = (new.emit("const", data=c) for c in (1 / given.inputs, 0.0))
-            seen = new.emit("ge", new.emit("abs", register), least)
-            fits = new.emit("or", seen, new.emit("eq", register, zero))
-            result = new.emit("where", fits, result, new.emit("const", data=math.nan))
+    for i in range(len(tape.inputs)):
+        x = new.emit("input", data=i)
+        size = new.emit("abs", x)
+        result = new.within(size, given.inputs, result)
+        if i in given.tiny:
+            least, zero, nan = (
+                new.emit("const", data=c) for c in (1 / given.inputs, 0.0, math.nan)
+            )
+            fits = new.emit("or", new.emit("ge", size, least), new.emit("eq", x, zero))
+            result = new.emit("where", fits, result, nan)
     return Tape(tape.inputs, tuple(new.steps), (result,))
 
 
 def bounded(tape: Tape, given: Limits) -> Tape:
     """Return a tape that is NaN, or 0 if it vanishes, where an exponent is beyond its limit."""
-    if math.isinf(given.exponent):
-        return tape
     new, places = Emitter(), list[int]()
     for op, args, data in tape.steps:
         register = new.emit(op, *(places[a] for a in args), data=data)
         if op in _EXPONENTIAL:
-            register = new.within(places[args[0]], float(given.exponent), register)
-        if op == "exp" and given.vanishing:
-            least, zero = (new.emit("const", data=x) for x in (-float(given.exponent), 0.0))
-            below = new.emit("lt", places[args[0]], least)
-            register = new.emit("where", below, zero, register)
+            exponent, vanishes = places[args[0]], op == "exp" and given.vanishing
+            size = exponent if vanishes else new.emit("abs", exponent)
+            register = new.within(size, float(given.exponent), register)
+            if vanishes:
+                least, zero = (new.emit("const", data=c) for c in (_LEAST, 0.0))
+                register = new.emit("where", new.emit("lt", exponent, least), zero, register)
         places.append(register)
     return Tape(tape.inputs, tuple(new.steps), tuple(places[o] for o in tape.outputs))
+
+
+# -- how large and how small steps can get ---------------------------------------------------------
 
 
 class _Size(NamedTuple):
@@ -148,53 +155,43 @@ class _Size(NamedTuple):
 _UNIT = _Size(0.0, 0.0, positive=True)
 
 
-def _fits(
-    tape: Tape,
-    ranges: Sequence[Range],
-    tiny: frozenset[int],
-    exponent: float,
-    inputs: float,
-    *,
-    vanishing: bool = False,
-) -> bool:
-    """Whether every step is in range. Divisors count as 0 only where the formula is undefined.
+def _fits(tape: Tape, ranges: Sequence[Range], given: Limits) -> bool:
+    """Whether no step leaves the range of doubles within the limits.
 
-    ``tiny`` are the inputs that are at least 1/``inputs`` in size unless they are 0.
+    What is divided by is 0 only where the formula is undefined.
     """
-    most = math.log10(inputs)
-    given = [
-        _input(low, high, most, most if i in tiny else math.inf)
-        for i, (low, high) in enumerate(ranges)
-    ]
+    most = math.log10(given.inputs)
+    inputs = []
+    for i, (low, high) in enumerate(ranges):
+        least = max(low, -high)
+        nearest = most if i in given.tiny else math.inf
+        inputs.append(_Size(most, -math.log10(least) if least > 0 else nearest, low >= 0))
 
     def exp(a: _Size) -> _Size:
-        reach = min(exponent, 10 ** min(a.up, 3.0)) / _LN_10
-        if vanishing:
-            return _Size(max(reach, _LOST), math.inf, positive=True)
-        return _Size(reach, reach, positive=True)
+        reach = min(given.exponent, 10 ** min(a.up, 3.0)) / _LN_10
+        return _Size(reach, math.inf if given.vanishing else reach, positive=True)
 
-    own = {"exp": exp, "cosh": exp, "sinh": lambda a: _Size(exp(a).up, max(exp(a).up, a.down))}
+    def sinh(a: _Size) -> _Size:
+        return _Size(exp(a).up, max(exp(a).up, a.down))
+
+    own = {"exp": exp, "cosh": exp, "sinh": sinh}
     try:
-        run(tape, given, {op: partial(_in_range, size) for op, size in (_SIZES | own).items()})
-    except _OutOfRangeError:
+        run(tape, inputs, {op: _in_range(size) for op, size in (_SIZES | own).items()})
+    except OverflowError:
         return False
     return True
 
 
-class _OutOfRangeError(Exception):
-    """A step may leave the range of doubles."""
+def _in_range(size: Callable[..., _Size]) -> Callable[..., _Size]:
+    """Return a rule that raises where numbers are too large, or too small but for 0."""
 
+    def checked(*args: Any) -> _Size:
+        found = size(*args)
+        if found.up > _DOUBLES or _DOUBLES < found.down < math.inf:
+            raise OverflowError
+        return found
 
-def _in_range(size: Callable[..., _Size], *args: Any) -> _Size:
-    found = size(*args)
-    if found.up > _DOUBLES:
-        raise _OutOfRangeError
-    return found
-
-
-def _input(low: float, high: float, most: float, near: float) -> _Size:
-    least = max(low, -high)
-    return _Size(most, -math.log10(least) if least > 0 else near, low >= 0)
+    return checked
 
 
 def _const(c: float) -> _Size:
@@ -212,13 +209,8 @@ def _union(a: _Size, b: _Size) -> _Size:
     return _Size(max(a.up, b.up), max(a.down, b.down), a.positive and b.positive)
 
 
-def _factor(a: _Size) -> float:
-    return max(a.up, _LOST) if _DOUBLES < a.down < math.inf else a.up
-
-
 def _mul(a: _Size, b: _Size) -> _Size:
-    up = 2 * a.up if a is b else _factor(a) + _factor(b)
-    return _Size(up, a.down + b.down, a is b or (a.positive and b.positive))
+    return _Size(a.up + b.up, a.down + b.down, a is b or (a.positive and b.positive))
 
 
 def _pow(a: _Size, b: _Size) -> _Size:
@@ -227,21 +219,20 @@ def _pow(a: _Size, b: _Size) -> _Size:
 
 
 def _log(a: _Size) -> _Size:
-    if a.down > _DOUBLES:
-        raise _OutOfRangeError
-    return _Size(math.log10(max(abs(a.up), abs(a.down), 1) * _LN_10), _SMALL)
+    if math.isinf(a.down):
+        raise OverflowError
+    return _Size(math.log10(max(abs(a.up), a.down, 1) * _LN_10), _SMALL)
 
 
 def _wave(a: _Size) -> _Size:
     if a.up > _ANGLE:
-        raise _OutOfRangeError
+        raise OverflowError
     return _Size(_ANGLE, max(a.down, _SMALL))
 
 
 def _laguerre(series: Sequence[float], t: _Size) -> _Size:
     powers = (len(series) - 1) * (max(t.up, 0.0) + 0.31)  # |Lagₙ(t)| ≤ (2t)ⁿ for t ≥ 1
-    most = min(powers, 10 ** min(t.up, 4.0) / 4)  # and at most e^{t/2}
-    return _Size(most + math.log10(sum(map(abs, series)) or 1.0), 4 * _SMALL)
+    return _Size(powers + math.log10(sum(map(abs, series)) or 1.0), 4 * _SMALL)
 
 
 def _call(function: Any, *_: _Size) -> _Size:

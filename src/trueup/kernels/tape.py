@@ -131,8 +131,8 @@ class Emitter:
         return reduce(lambda total, register: self.emit(op, total, register), registers)
 
     def within(self, x: int, most: float, value: int) -> int:
-        """Return the register of a value where |x| is at most a number, else NaN."""
-        fits = self.emit("le", self.emit("abs", x), self.emit("const", data=most))
+        """Return the register of a value where x is at most a number, else NaN."""
+        fits = self.emit("le", x, self.emit("const", data=most))
         return self.emit("where", fits, value, self.emit("const", data=math.nan))
 
     def splice(self, tape: Tape, inputs: Sequence[int]) -> list[int]:
