@@ -7,8 +7,9 @@ for with |a| beyond ``exponent``, the answer is NaN (NULL in SQL).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from trueup.formula.opaque import Table
@@ -17,9 +18,9 @@ from trueup.kernels.tape import Emitter, Tape, run
 
 _INPUTS = (1e100, 1e60, 1e40, 1e30, 1e25, 1e20, 1e15, 1e12, 1e9, 1e6, 1e4, 1e3, 500, 200, 50, 10, 2)
 _BESIDE_EXPONENTIAL = (1e15, 1e9, 1e6, 1e4)  # beyond 2⁵³ a double holds no fraction
-_LEAST = -690.0  # e^−690 is 1e-300
-_WIDE = (690, 460, 345, 230)
-_NARROW = (115, 46, 15, 6)  # not worth a smaller limit of inputs
+_EXPONENTS = range(690, 0, -1)  # e^±690 is 1e±300
+_WIDE = 230  # e^±230 is 1e±100: a wider exponent is not worth a smaller limit of inputs
+_LEAST = -690.0  # below which e^a counts as 0 where nothing is divided by it
 _DOUBLES = 300.0  # decades within which a double has all its digits: 1e±308, with room to round
 _SMALL = 16.0  # decades below 1 of a function near its zero: rounding leaves no less but 0
 _ANGLE = 15.0  # decades up to which sin and cos know where in its period a number is
@@ -75,27 +76,35 @@ def limits(tape: Tape, ranges: tuple[Range, ...], *, floors: bool = False) -> Li
     690
     """
     near = [i for i, (low, high) in enumerate(ranges) if low <= 0 <= high]
-    exponential = any(step.op in _EXPONENTIAL for step in tape.steps)
+    may_vanish = not floors and any(step.op == "exp" for step in tape.steps)
     for tiny in map(frozenset[int], [near] if floors else [(), *((i,) for i in near), near]):
-        for candidate in _candidates(exponential, vanishing=not floors):
-            found = candidate._replace(tiny=tiny)
-            if _fits(tape, ranges, found):
+        for vanishing in (True, False) if may_vanish else (False,):
+            start = Limits(0.0, math.inf, vanishing, tiny)
+            found = _widest(tape, partial(_fits, tape, ranges), start)
+            if found.inputs and (found.exponent >= _WIDE or not vanishing):
                 return found
     return Limits(0.0, 0.0)
 
 
-def _candidates(exponential: bool, vanishing: bool) -> Iterator[Limits]:
-    """Yield limits from the widest to the narrowest."""
-    if not exponential:
-        yield from map(Limits, _INPUTS)
-        return
-    for inputs in _BESIDE_EXPONENTIAL:
-        for exponent in _WIDE:
-            if vanishing:
-                yield Limits(inputs, exponent, vanishing=True)
-            yield Limits(inputs, exponent)
-    for exponent in _NARROW:
-        yield from (Limits(inputs, exponent) for inputs in _BESIDE_EXPONENTIAL)
+def _widest(tape: Tape, fits: Callable[[Limits], bool], given: Limits) -> Limits:
+    """Return the widest limits that fit, 0 if none do."""
+    if not any(step.op in _EXPONENTIAL for step in tape.steps):
+        inputs = _largest([given._replace(inputs=x) for x in _INPUTS], fits)
+        return inputs or given
+    found = given._replace(exponent=0.0)
+    for x in _BESIDE_EXPONENTIAL:
+        wide = _largest([given._replace(inputs=x, exponent=a) for a in _EXPONENTS], fits)
+        if wide and wide.exponent > found.exponent:
+            found = wide
+        if found.exponent >= _WIDE:
+            break
+    return found
+
+
+def _largest(limits: Sequence[Limits], fits: Callable[[Limits], bool]) -> Limits | None:
+    """Return the first that fits: what fits is followed by what does."""
+    place = bisect_left(limits, True, key=fits)
+    return limits[place] if place < len(limits) else None
 
 
 def guarded(tape: Tape, given: Limits) -> Tape:
