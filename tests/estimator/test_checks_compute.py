@@ -12,7 +12,7 @@ import depth
 import oracle
 import trueup as tu
 from trueup.inverse import spectral
-from trueup.inverse.least_norm import NearBound
+from trueup.inverse.lattice_inverse import Solved
 from trueup.inverse.on_values import Rows, Stencil
 from trueup.noise import deconvolution
 from trueup.noise.operator import IDENTITY
@@ -127,13 +127,13 @@ def test_a_broken_reciprocal_shows_its_bias(monkeypatch, case, broken):
 
 BY_VALUES = {
     "laplace on integers": ("1/n", tu.Laplace(2), tu.Integers(1, 40), 3, (Stencil, Rows)),
-    "rounded laplace": ("1/n", tu.RoundedLaplace(2), (1, None), 3, (Stencil, NearBound)),
+    "rounded laplace": ("1/n", tu.RoundedLaplace(2), (1, None), 3, (Stencil, Solved)),
     "least norm": (
         "1/n",
         tu.Mass({-1: 0.1, 0: 0.8, 1: 0.1}),
         tu.Integers(1, 9),
         3,
-        (NearBound,),
+        (Solved,),
     ),
 }
 

@@ -14,7 +14,6 @@ import scipy.optimize
 import scipy.sparse
 
 import trueup as tu
-from trueup.inverse.holes import Axis, inverted
 from trueup.mechanisms import GroupMean, GroupShare, OptimalRelease
 from trueup.mechanisms.corner import _punctured
 from trueup.mechanisms.many_counts import ManyCounts
@@ -529,9 +528,17 @@ def test_the_far_rule_across_a_slanted_bound():
         return right + a * f(s - 1, n) + b * (f(s, n + 1) - a * f(s - 1, n + 1))
 
     assert f(4, 3) == Fraction(157, 120)
-    axes = [Axis(a, None, None), Axis(b, 1, None)]
-    assert inverted(lambda y: f(*y), axes, (4, 3)) == Fraction(1, 12)
-    assert inverted(lambda y: f(*y), axes, (5, 3)) == Fraction(169, 420)
+
+    def inverted(s: int, n: int) -> Fraction:
+        """T[f] away from the bounds: 1 + 2λ at the point, −λ at each neighbour."""
+        weights = [{0: (1 + r * r) / (1 - r) ** 2, 1: -r / (1 - r) ** 2} for r in (a, b)]
+        steps = product((-1, 0, 1), repeat=2)
+        return sum(
+            (weights[0][abs(i)] * weights[1][abs(j)] * f(s + i, n + j) for i, j in steps),
+            Fraction(0),
+        )
+
+    assert (inverted(4, 3), inverted(5, 3)) == (Fraction(1, 12), Fraction(169, 420))
 
 
 SLANTED = {  # epsilon of both, n: sd at s = 0, ½n, n

@@ -1,29 +1,49 @@
-"""Two statistics under Laplace noise, tied by a condition: the estimator beyond it is a sum.
+"""Two statistics tied by a condition, one or both under Laplace noise: beyond it, and the law.
 
 With σᵢ = ±1 for holes below or above along statistic i, and W = Π(1 − σᵢbᵢDᵢ) f, the extension that
 is best far from the bound, and C³ across it, has W = u(x₁) + v(x₂) beyond it: value and slopes of W
 on the line determine u and v. The estimator is Π(1 + σᵢbᵢDᵢ) W, and W itself at a bound of the box
 on the side of the holes. The corner a + b ≥ L and the slanted bound s ≤ n are the two cases of it.
+
+Such an estimator breaks along the line of the condition, so in its law the integral over one
+statistic breaks at a point that depends on the other.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import sympy
 
+from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator
 from trueup.exact import symbolic
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse.component import Region
-from trueup.inverse.extended import Extended, Unextended, first_that_holds
+from trueup.inverse.expectation import TooLargeError
+from trueup.inverse.extended import Extended, Unextended, first_that_holds, worked_out
+from trueup.inverse.grids import grid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
     from trueup.inverse.component import Cell
     from trueup.inverse.joint import Joint
+    from trueup.kernels.grid import Grid
+
+    Floats = NDArray[np.float64]
+    Truth = Mapping[sympy.Symbol, float]
+
+_REACH = 42.0  # scales: e⁻⁴² is below what is left of doubles
+_FINEST = 2.0**-4  # of a scale: the panel beside a break; each further one is twice as wide
+_PANELS = 24  # at the least: fourteen nodes get e^{−x} right to the last digit on such a panel
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(14)
 
 
 def component(joint: Joint) -> Additive:
@@ -35,7 +55,7 @@ def component(joint: Joint) -> Additive:
         problem = "other than two statistics"
     elif not joint.f.is_rational_function(*joint.symbols):
         problem = "a function that is no quotient of polynomials"
-    elif _is_narrow(joint):
+    elif any(_is_narrow(joint, name) for name, _ in joint.tied[0].terms):
         problem = "bounds on the other side that lie beyond the condition"
     if problem:
         raise NoUnbiasedEstimator(
@@ -44,36 +64,20 @@ def component(joint: Joint) -> Additive:
             "use DiscreteLaplace noise, or leave the condition out",
             proved=False,
         )
-    plain = {(): (joint.f, sympy.Integer(0))}
     theorem = (
         f"Laplace noises tied by {joint.tied[0]}: beyond it the estimator is a function of "
         f"{joint.symbols[0]} plus one of {joint.symbols[1]}, best for true values far from it"
     )
-    return Additive(
-        joint.f,
-        joint.coordinates,
-        (),
-        plain,
-        tied=joint.tied,
-        theorem=theorem,
-    )
+    own = joint.plain(joint.f)
+    return Additive(own.f, own.coordinates, (), own.modes, tied=joint.tied, theorem=theorem)
 
 
-def _is_narrow(joint: Joint) -> bool:
+def _is_narrow(joint: Joint, name: str) -> bool:
     """Whether a bound of the box on the side away from the holes is beyond the condition."""
-    condition = joint.tied[0]
-    for name, c in condition.terms:
-        domain = joint.statistics[name].domain
-        end = symbolic(domain.high if c > 0 else domain.low)
-        if end.is_finite:
-            others = {n: k for n, k in condition.terms if n != name}
-            ends = {n: joint.statistics[n].domain for n in others}
-            least = sum(
-                k * symbolic(ends[n].low if k > 0 else ends[n].high) for n, k in others.items()
-            )
-            if not c * end + least >= condition.low:
-                return True
-    return False
+    condition, (low, high) = joint.tied[0], joint.statistics[name].domain.bounds
+    end = high if dict(condition.terms)[name] > 0 else low
+    box = {s.symbol.name: s.domain for s in joint.own} | {name: Interval(end, end)}
+    return end is not None and bool(condition.least(box) < 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,15 +85,15 @@ class Additive(Extended):
     """A component of two statistics under Laplace noise that a condition ties."""
 
     def _chosen(self, region: Region, what: str) -> sympy.Expr:
-        place = self.place(region)
-        named = {symbol.name: value for symbol, value in place.items()}
+        named = {symbol.name: value for symbol, value in self.place(region).items()}
         beyond = self.tied[0].excess(named) < 0
-        if beyond == sympy.false or self._is_opposite(region):
-            return getattr(self.main, what)(region)
-        value = self.beyond(region)
-        if what == "variance":
-            value = value**2 - self._square.beyond(region)
-        return first_that_holds([(value, beyond)], lambda: getattr(self.main, what)(region))
+        cases = []
+        if beyond != sympy.false and not self._is_opposite(region):
+            value = self.beyond(region)
+            if what == "variance":
+                value = value**2 - self._square.beyond(region)
+            cases.append((value, beyond))
+        return first_that_holds(cases, lambda: worked_out(self.main, what, region))
 
     def beyond(self, region: Region) -> sympy.Expr:
         """Return g where the published point does not fulfil the condition."""
@@ -112,9 +116,8 @@ class Additive(Extended):
         for cell in self.cells:
             w = w - self._sign(cell.symbol) * _scale(cell) * w.diff(cell.symbol)
         first, second = (cell.symbol for cell in self.cells)
-        terms = {first.name: first, second.name: second}
-        (on_line,) = sympy.solve(self.tied[0].excess(terms), second)
-        (back,) = sympy.solve(self.tied[0].excess(terms), first)
+        line = self.tied[0].excess({first.name: first, second.name: second})
+        (on_line,), (back,) = sympy.solve(line, second), sympy.solve(line, first)
         slope = sympy.together(_exact(w.diff(first).xreplace({second: on_line})))
         _, factors = sympy.factor_list(sympy.fraction(slope)[1], first)
         u = sympy.nan
@@ -173,3 +176,79 @@ def _between(low: sympy.Expr, high: sympy.Expr) -> sympy.Expr:
 def _exact(expr: sympy.Expr) -> sympy.Expr:
     """Return an expression with fractions for its decimals: integrals of polynomials need them."""
     return expr.xreplace({x: sympy.Rational(repr(float(x))) for x in expr.atoms(sympy.Float)})
+
+
+class TiedLaw:
+    """Mean and variance of an extended component of two statistics at true values."""
+
+    def __init__(self, component: Extended) -> None:
+        if len(component.cells) != 2:
+            raise TooLargeError.over(len(component.cells))
+        self.component = component
+        # the integers outside: the sum over them needs no breaks
+        self.outer, self.inner = sorted(component.cells, key=lambda c: not c.noise.lattice)
+
+    @cached_property
+    def _grid(self) -> Grid:
+        return grid([self.component], self.component.cells, "value")
+
+    def moments(self, truth: Truth, centre: float) -> tuple[float, float]:
+        """Return E (g − c) + c and the variance, computed around c."""
+        first = second = 0.0
+        outer, inner = self.outer, self.inner
+        marks = [truth[inner.symbol], *_ends(inner)]
+        crossings = [y for x in marks for y in self._crossing(outer, inner, x)]
+        for x, weight in zip(*_rule(outer, truth, crossings), strict=True):
+            y, weights = _rule(inner, truth, self._crossing(inner, outer, x))
+            g = self._values({outer.symbol: np.full(len(y), x), inner.symbol: y}) - centre
+            first += weight * float(weights @ g)
+            second += weight * float(weights @ g**2)
+        return centre + first, second - first**2
+
+    def _values(self, columns: Mapping[sympy.Symbol, Floats]) -> Floats:
+        ordered = [columns[c.symbol] for c in self.component.cells]
+        out = np.empty(len(ordered[0]))
+        with np.errstate(all="ignore"):
+            self._grid.block(ordered, out)
+        return out
+
+    def _crossing(self, unknown: Cell, known: Cell, value: float) -> list[float]:
+        """Return where the estimator breaks along one statistic, given the other.
+
+        That one is clamped to its bounds; where it is an integer its neighbours are read too.
+        """
+        clamped = min(max(value, float(known.operator.low)), float(known.operator.high))
+        steps = (-1.0, 0.0, 1.0) if known.noise.lattice else (0.0,)
+        found = []
+        for condition in self.component.tied:
+            terms = {name: float(c) for name, c in condition.terms}
+            for step in steps:
+                rest = float(condition.low) - terms[known.symbol.name] * (clamped + step)
+                found.append(rest / terms[unknown.symbol.name])
+        return found
+
+
+def _ends(cell: Cell) -> list[float]:
+    return [float(end) for end in cell.operator.starts if np.isfinite(float(end))]
+
+
+def _rule(cell: Cell, truth: Truth, breaks: Iterable[float]) -> tuple[Floats, Floats]:
+    """Return nodes, and weights times the density of the published value.
+
+    Panels shrink towards everything at which the law or the estimator breaks.
+    """
+    q, scale = truth[cell.symbol], float(cell.noise.unit)
+    noise: Any = cell.noise
+    low, high = q - _REACH * scale, q + _REACH * scale
+    if noise.lattice:
+        x = np.arange(np.ceil(low), np.floor(high) + 1)
+        return x, np.asarray(noise.pmf(x - q))
+    finest = min([_FINEST * scale, *(abs(e) / 2 for e in _ends(cell) if e)])  # a pole may be at 0
+    steps = finest * np.cumsum(2.0 ** np.arange(np.ceil(np.log2(2 * _REACH * scale / finest))))
+    marks = np.array([q, *_ends(cell), *breaks])[:, None]
+    panels = [np.linspace(low, high, _PANELS), marks, marks + steps, marks - steps]
+    edges = np.unique(np.clip(np.concatenate([p.ravel() for p in panels]), low, high))
+    half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
+    x = (middle[:, None] + half[:, None] * _NODES).ravel()
+    weights = (half[:, None] * _WEIGHTS).ravel()
+    return x, weights * np.asarray(noise.pdf(x - q))

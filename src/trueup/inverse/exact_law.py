@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.inverse.additive import TiedLaw
 from trueup.inverse.component import Component
 from trueup.inverse.existence import domain_of, growing, grows_like_f, is_rough
 from trueup.inverse.expectation import Expectation, Settled, TooLargeError, exactly
@@ -18,7 +19,6 @@ from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.on_values import OnValues
 from trueup.inverse.points import Trouble
 from trueup.inverse.smooth import breaks
-from trueup.inverse.tied_law import TiedLaw
 from trueup.kernels.blocks import value_at
 
 if TYPE_CHECKING:

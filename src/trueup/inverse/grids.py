@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def grid(
     components: Sequence[Component],
-    statistics: Sequence[Statistic],
+    statistics: Sequence[Statistic | Cell],
     what: str,
     scales: Mapping[sympy.Symbol, sympy.Symbol] | None = None,
 ) -> Grid:

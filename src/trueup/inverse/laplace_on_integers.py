@@ -12,10 +12,10 @@ which is unbiased at every integer for any function e; with z = 1/(2b), κ = cot
 
     2(κ² + β)·e(q) + (β − κ²)·(e(q+1) + e(q−1)) = −κ(β − 1)·(f(q+1) − f(q−1)),
 
-that is e(q) = −A·Σ_{m≥1} r^{m−1}·(f(q+m) − f(q−m)) with r = (κ − √β)/(κ + √β), −0.268 < r < 0,
-and A = (β−1)κ/(κ+√β)². Beyond a bound all x have the same likelihood up to a factor: there g is the
-constant f(L) + e(L), or f(U) − e(U). The prior is flat and weighs the bounds 1/(1 − e^{−1/b}) fold,
-which makes the mixing weights the same in all cells; then at L the equation is
+so that the weights of neighbours in e fall like powers of r = (κ − √β)/(κ + √β), −0.268 < r < 0.
+Beyond a bound all x have the same likelihood up to a factor: there g is the constant f(L) + e(L),
+or f(U) − e(U). The prior is flat and weighs the bounds 1/(1 − e^{−1/b}) fold, which makes the
+mixing weights the same in all cells; then at L the equation is
 (κ² + β + 2κ)·e(L) + (β − κ²)·e(L+1) = −κ(β − 1)·(f(L+1) − f(L)). No derivative of f is needed.
 """
 
@@ -34,8 +34,6 @@ from trueup.noise.operator import Branch, Operator, Side, X
 from trueup.noise.series import digits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from trueup.domain import Interval
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-18
-"""The share of a neighbour in e that is left out: the next ones add up to less than a rounding."""
+"""The weight of a neighbour that is left out: the next ones add up to less than a rounding."""
 _DIGITS = 80  # sinh z − gd z loses twelve at scale 1e4
 _MARGIN = 0.1  # by which f has to grow more slowly than the weights fall
 
@@ -58,39 +56,52 @@ _THEOREM = (
 
 
 class Constants(NamedTuple):
-    """The numbers β, κ, r and A of the closed form."""
+    """The numbers β and κ of the closed form."""
 
     beta: float
     kappa: float
-    ratio: float
-    height: float
 
     @property
     def fall(self) -> float:
-        """How fast the weights of neighbours fall."""
-        return -math.log(abs(self.ratio)) if self.ratio else 700.0
+        """How fast the weights of neighbours fall, −log|r|."""
+        root = math.sqrt(self.beta)
+        ratio = abs(self.kappa - root) / (self.kappa + root)
+        return -math.log(ratio) if ratio else 700.0
 
     def depth(self, rate: float) -> int:
         """Return how many neighbours matter on either side for f that grows like e^{rate·|x|}."""
-        size = math.log(max(self.height * self.beta, 1.0)) - math.log(NEGLIGIBLE)
+        first = self.beta * (self.beta - 1) * self.kappa / (self.kappa + math.sqrt(self.beta)) ** 2
+        size = math.log(max(first, 1.0)) - math.log(NEGLIGIBLE)
         return max(2, 1 + math.ceil(size / (self.fall - rate)))
+
+    def rows(self, size: int) -> tuple[Floats, Floats]:
+        """Return the weights of ½s and ½βt: the constant below, the cells, the constant above."""
+        f, square = np.eye(size), self.kappa**2
+        system = 2 * (square + self.beta) * np.eye(size)
+        system += (self.beta - square) * (np.eye(size, k=1) + np.eye(size, k=-1))
+        system[[0, -1], [0, -1]] = square + self.beta + 2 * self.kappa
+        ahead, behind = np.vstack([f[1:], f[-1:]]), np.vstack([f[:1], f[:-1]])
+        e = np.linalg.solve(system, -self.kappa * (self.beta - 1) * (ahead - behind))
+        mean = (f[:-1] + f[1:] + self.kappa * np.diff(e, axis=0)) / 2
+        slope = self.beta * (self.kappa * np.diff(f, axis=0) + e[:-1] + e[1:]) / 2
+        nothing = np.zeros((1, size))
+        ends = f[:1] + e[:1], f[-1:] - e[-1:]
+        return np.vstack([ends[0], mean, ends[1]]), np.vstack([nothing, slope, nothing])
 
 
 def constants(b: Exact) -> Constants:
-    """Return β, κ, r and A, with all their digits.
+    """Return β and κ, with all their digits.
 
     Examples
     --------
     >>> [round(c, 6) for c in constants(0.2)]
-    [1.303022, 1.013567, -0.059364, 0.066131]
+    [1.303022, 1.013567]
     """
     with mpmath.workdps(_DIGITS):
         z = 1 / (2 * digits_of(b))
         height = mpmath.sinh(z)
         beta = height / (height - 2 * mpmath.atan(mpmath.tanh(z / 2)))
-        kappa, root = mpmath.coth(z), mpmath.sqrt(beta)
-        ratio, scale = (kappa - root) / (kappa + root), (beta - 1) * kappa / (kappa + root) ** 2
-        return Constants(*map(float, (beta, kappa, ratio, scale)))
+        return Constants(float(beta), float(mpmath.coth(z)))
 
 
 def settles(noise: Noise, domain: Interval, rate: float) -> bool:
@@ -106,74 +117,55 @@ def _is_short(domain: Interval, c: Constants) -> bool:
 def operator(noise: Noise, domain: Interval, rate: float = 0.0) -> Operator:
     """Return the inverse on the integers, for f that grows like e^{rate·|x|} at most."""
     c, b = constants(noise.unit), symbolic(noise.unit)
-    squares = 2 * rate < c.fall - _MARGIN
-    depth = c.depth(2 * rate if squares else rate)
     low, high = domain.bounds
     ends = symbolic(domain.low), symbolic(domain.high)
-    edges = [-sympy.oo, sympy.oo]
-    floor, ceiling = sympy.floor(X), -sympy.floor(-X)
-    if _is_short(domain, c):
-        first, rows = int(domain.low), _rows(c, int(domain.high - domain.low) + 1)
+    floor = sympy.floor(X)
+    if low is not None and high is not None and _is_short(domain, c):
+        first, last, rows = int(low), int(high), c.rows(int(high - low) + 1)
         short = (
             _table("inside", floor, b, first, first - 1, rows),
-            _table("below", None, b, first, first - 1, [r[:1] for r in rows]),
-            _table("above", None, b, first, int(domain.high), [r[-1:] for r in rows]),
+            _table("below", None, b, first, first - 1, (rows[0][:1],)),
+            _table("above", None, b, first, last, (rows[0][-1:],)),
         )
         return Operator(short, _THEOREM, *ends, edges=ends, jumps=0.0)
-    rows = _rows(c, 3 * depth)  # the far end of the window does not matter near the bound
-    weights = _neighbours(c, depth)
+    squares = 2 * rate < c.fall - _MARGIN
+    depth = c.depth(2 * rate if squares else rate)
+    size = 4 * depth  # neither end matters in the middle, nor the far end near the bound
+    mean, slope = c.rows(size)
+    middle = 2 * depth  # the row of the cell behind f(middle − 1)
+    weights = {
+        j: (mean[middle, middle - 1 + j], slope[middle, middle - 1 + j])
+        for j in range(-depth, depth + 2)
+        if j
+    }
+    edges = [-sympy.oo, sympy.oo]
     branches: list[Branch] = [
         Stencil("inside", floor, {}, shapes=_shapes(floor, b), weights=weights, squares=squares)
     ]
     if low is not None:  # x = L, where clamped releases have an atom, counts as below
-        near = [r[: depth + 1] for r in rows]
-        branches.append(_table("below", ceiling - 1, b, int(low), int(low) - 1, near))
+        near = mean[: depth + 1], slope[: depth + 1]
+        branches.append(_table("below", -sympy.floor(-X) - 1, b, int(low), int(low) - 1, near))
         edges[0] = sympy.Integer(int(low) + depth)
     if high is not None:
-        start, near = int(high) - 3 * depth + 1, [r[-depth - 1 :] for r in rows]
+        near, start = (mean[-depth - 1 :], slope[-depth - 1 :]), int(high) - size + 1
         branches.append(_table("above", floor, b, start, int(high) - depth, near))
         edges[1] = sympy.Integer(int(high) - depth)
     return Operator(tuple(branches), _THEOREM, *ends, edges=(edges[0], edges[1]), jumps=0.0)
 
 
 def _table(
-    side: Side, k: sympy.Expr | None, b: sympy.Expr, start: int, first: int, rows: Sequence[Floats]
+    side: Side,
+    k: sympy.Expr | None,
+    b: sympy.Expr,
+    start: int,
+    first: int,
+    rows: tuple[Floats, ...],
 ) -> Rows:
     """Return rows of weights for k from ``first`` on, which read f from ``start`` on."""
     truths = start + np.arange(float(rows[0].shape[1]))
     shapes = (ONE,) if k is None else _shapes(k, b)
-    weights = tuple(rows[: len(shapes)])
-    return Rows(side, k, {}, shapes=shapes, first=first, truths=truths, weights=weights)
+    return Rows(side, k, {}, shapes=shapes, first=first, truths=truths, weights=rows)
 
 
 def _shapes(k: sympy.Expr, b: sympy.Expr) -> tuple[sympy.Expr, ...]:
     return ONE, sympy.tanh((X - k - sympy.Rational(1, 2)) / b)
-
-
-def _neighbours(c: Constants, depth: int) -> dict[int, tuple[float, ...]]:
-    """Return ½s and ½βt far from the bounds, as weights of f(k + j)."""
-
-    def share(m: int) -> float:
-        """Return the coefficient of f(q + m) in e(q)."""
-        return math.copysign(1.0, -m) * c.height * c.ratio ** (abs(m) - 1) if m else 0.0
-
-    weights: dict[int, tuple[float, ...]] = {}
-    for j in (*range(-depth, 0), *range(1, depth + 2)):
-        mean = (j == 1) + c.kappa * (share(j - 1) - share(j))
-        slope = c.beta * (c.kappa * (j == 1) + share(j) + share(j - 1))
-        weights[j] = (mean / 2, slope / 2)
-    return weights
-
-
-def _rows(c: Constants, size: int) -> tuple[Floats, Floats]:
-    """Return the weights of ½s and ½βt: the constant below, the cells, the constant above."""
-    f, square = np.eye(size), c.kappa**2
-    system = 2 * (square + c.beta) * np.eye(size)
-    system += (c.beta - square) * (np.eye(size, k=1) + np.eye(size, k=-1))
-    system[[0, -1], [0, -1]] = square + c.beta + 2 * c.kappa
-    ahead, behind = np.vstack([f[1:], f[-1:]]), np.vstack([f[:1], f[:-1]])
-    e = np.linalg.solve(system, -c.kappa * (c.beta - 1) * (ahead - behind))
-    mean = (f[:-1] + f[1:] + c.kappa * np.diff(e, axis=0)) / 2
-    slope = c.beta * (c.kappa * np.diff(f, axis=0) + e[:-1] + e[1:]) / 2
-    nothing = np.zeros((1, size))
-    return np.vstack([f[:1] + e[:1], mean, f[-1:] - e[-1:]]), np.vstack([nothing, slope, nothing])

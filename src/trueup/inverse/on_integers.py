@@ -21,7 +21,6 @@ from trueup.formula.text import text
 from trueup.inverse import laplace_on_integers, lattice_inverse, spectral
 from trueup.inverse.component import Cell, Component, Coordinate
 from trueup.inverse.growth import growth
-from trueup.inverse.least_norm import Solved
 from trueup.inverse.on_values import OnValues
 from trueup.inverse.separation import Products, separated
 
@@ -81,10 +80,9 @@ class OnIntegers(Component):
     @property
     def facts(self) -> list[str]:
         """What is to be said of the estimator beyond the theorem."""
-        branch, symbol = self.cells[-1].operator.branches[0], self.cells[-1].symbol
-        if not isinstance(branch, Solved):
-            return self.factors[0].facts
-        own = [branch.facts(h, symbol) for h in self.functions if h.free_symbols]
+        last = self.cells[-1]
+        first = self._branch((0,) * len(self.cells))
+        own = [fact for h in self.functions for fact in first.facts(h, last.symbol)]
         return own + self.factors[0].facts
 
     @cached_property
@@ -134,30 +132,33 @@ def chosen(
     statistic; under rounded Laplace noise, bounds are worth it for those too.
     """
     for s in used:
-        products = None
-        known = s.domain.lattice and extension == "optimal"
-        if s.noise.many_points == "cells":
-            if known and _LEAST <= s.noise.unit <= _MOST:
-                products = separated(f, s.symbol)
-                if products is not None and laplace_on_integers.settles(
-                    s.noise, s.domain, _rates(products, s)[0]
-                ):
-                    return s, products
-            _check_slopes(f, s)
-        elif not s.noise.lattice:
-            if known and s.noise.inverse(s.domain) is not None and not f.is_polynomial(s.symbol):
-                products = separated(f, s.symbol)
-            if products is not None and _rounds(products, s):
-                return s, products
-        elif s.noise.inverse(s.domain, extension) is None:
+        products, plain = None, s.noise.inverse(s.domain, extension)
+        if s.noise.lattice:
             bounded = s.noise.many_points == "echoes" and s.domain.bounds != (None, None)
-            if not bounded and spectral.decompose(f, [s.symbol]) is not None:
+            exponential = not bounded and spectral.decompose(f, [s.symbol]) is not None
+            if plain is not None or exponential:
                 continue
             products = separated(f, s.symbol)
             if products is None:
                 raise _inseparable(f, s)
             return s, products
+        if s.domain.lattice and extension == "optimal" and plain is not None:
+            products = separated(f, s.symbol)
+        if products is not None and _is_read_at_integers(f, s, products):
+            return s, products
+        if s.noise.many_points == "cells":
+            _check_slopes(f, s)
     return None
+
+
+def _is_read_at_integers(f: sympy.Expr, s: Statistic, products: Products) -> bool:
+    """Whether continuous noise on an integer has an inverse that reads f at integers."""
+    rate = _rates(products, s)[0]
+    if s.noise.many_points == "cells":
+        within = _LEAST <= s.noise.unit <= _MOST
+        return within and laplace_on_integers.settles(s.noise, s.domain, rate)
+    usable = not f.is_polynomial(s.symbol) and rate == 0  # the table of masses has an end
+    return usable and lattice_inverse.weights(lattice_inverse.rounded(s.noise)) is not None
 
 
 def operator(s: Statistic, products: Products) -> Operator:
@@ -186,12 +187,6 @@ def operator(s: Statistic, products: Products) -> Operator:
         "nearly_unbiased(f, noise, domain, max_bias=...)",
         proved=False,
     )
-
-
-def _rounds(products: Products, s: Statistic) -> bool:
-    """Whether the noise can be rounded: the table of masses that follows has an end."""
-    usable = lattice_inverse.weights(lattice_inverse.rounded(s.noise)) is not None
-    return usable and _rates(products, s)[0] == 0
 
 
 def coordinate(s: Statistic, products: Products) -> Coordinate:

@@ -21,7 +21,7 @@ from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.formula.opaque import Opaque
 from trueup.inverse.jets import derivative
-from trueup.inverse.least_norm import prior_name
+from trueup.inverse.lattice_inverse import prior_name
 from trueup.inverse.signs import inside
 from trueup.inverse.smooth import breaks
 from trueup.kernels.blocks import evaluate
