@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,7 +29,7 @@ from trueup.noise.ratio_regions import reach, region
 from trueup.noise.sum import weighted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -173,45 +173,57 @@ class Quotient:
             number(form[0]) + sum(number(c) * v for c, v in zip(form[1:], x, strict=True))
             for form in (self.top, self.bottom)
         )
+
+        def noise(tail: float) -> Offsets:
+            return Offsets(along, region(along[0].noise, along[1].noise, tail), target)
+
         error = 1 - level
-        tail = error * (1 - BOX * self.boxed) / 2
-        noise = Offsets(along, region(along[0].noise, along[1].noise, tail), target)
-        low, high = noise.believed(a, b, self.range, self.sign)
-        if self.boxed:
-            least, most = self._box(a, b, along, error * BOX / 4, target)
-            low, high = (target.least(target.most(end, least), most) for end in (low, high))
-        low, high = (limited(end, *self.range, target) for end in (low, high))
+        low, high = self.between((a, b), error, noise, partial(_reach, along, target))
         if self.empty is not None:
-            likely = number(self.sign) * b <= self._most_of_none(along, error, target)
+            ends = _reach(along, target, 1, error / sum(bool(d.bottom) for d in along))
+            likely = b <= ends[1] if self.sign > 0 else b >= ends[0]  # as B = 0 is published
             value = number(self.empty)
             low = target.least(low, target.case(likely, value, target.far))
             high = target.most(high, target.case(likely, value, -target.far))
         return number(self.shift) + low, number(self.shift) + high
 
-    def _most_of_none(self, along: Sequence[Direction], error: float, target: Target) -> Any:
-        """Return what |B| is published as, at most, where it is 0."""
-        noisy = [(d.noise, d.factor, self.sign * d.bottom) for d in along if d.bottom]
-        ends = [(max(c * e for e in reach(z, error / len(noisy))), f) for z, f, c in noisy]
-        return sum(target.number(end) * factor for end, factor in ends)
-
-    def _box(
-        self, a: Any, b: Any, along: Sequence[Direction], tail: float, target: Target
+    def between(
+        self,
+        sums: tuple[Any, Any],
+        error: float,
+        noise: Callable[[float], Offsets],
+        reached: Callable[[int, float], Pair],
+        cells: int = 1,
     ) -> tuple[Any, Any]:
-        """Return the least and the largest ratio on a box around A and B, cut by the domain."""
-        spans = []
-        for side, value in enumerate((a, b)):
-            low = high = value
-            for d in along:
-                weight = d.bottom if side else d.top
-                moved = [-weight * end for end in reach(d.noise, tail)]
-                low = low + target.number(min(moved)) * d.factor
-                high = high + target.number(max(moved)) * d.factor
-            spans.append([limited(end, *self.known[side], target) for end in (low, high)])
-        (least, most), ends = spans[0], spans[1][:: self.sign]
-        near, far = (end * self.sign for end in ends)
-        if self.sign < 0:
-            least, most = -most, -least
-        return target.least(least / near, least / far), target.most(most / near, most / far)
+        """Return the ends for A′/B, or for a ratio of sums over cells, from published sums.
+
+        ``noise`` gives a region of the noise of both, ``reached`` the ends of that of one of them.
+        """
+        offsets = noise(error * (1 - BOX * self.boxed) / 2)
+        target = offsets.target
+        low, high = offsets.believed(*sums, self.range, self.sign)
+        if self.boxed:
+            spans = []
+            for side, value in enumerate(sums):
+                known = [cells * end for end in self.known[side]]
+                ends = (value - end for end in reversed(reached(side, error * BOX / 4)))
+                spans.append([limited(end, known[0], known[1], target) for end in ends])
+            small, large = spans[0][:: self.sign]
+            least = target.least(*(small / b for b in spans[1]))
+            most = target.most(*(large / b for b in spans[1]))
+            low, high = (target.least(target.most(end, least), most) for end in (low, high))
+        low, high = (limited(end, *self.range, target) for end in (low, high))
+        return low, high
+
+
+def _reach(along: Sequence[Direction], target: Target, side: int, tail: float) -> tuple[Any, Any]:
+    """Return the ends of the noise of A, or of B: of each direction beyond with a probability."""
+    low = high = target.number(0.0)
+    for d in along:
+        moved = [(d.bottom if side else d.top) * end for end in reach(d.noise, tail)]
+        low = low + target.number(min(moved)) * d.factor
+        high = high + target.number(max(moved)) * d.factor
+    return low, high
 
 
 @dataclasses.dataclass(frozen=True)

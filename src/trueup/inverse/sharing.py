@@ -22,19 +22,19 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.text import text
-from trueup.inverse.component import Component, Wave
+from trueup.inverse import spectral
+from trueup.inverse.component import Cell, Component, Coordinate
 from trueup.inverse.extended import Extended
 from trueup.inverse.grids import bounds_of, reads_of
-from trueup.inverse.jets import compose, on_product, tensor
+from trueup.inverse.jets import compose, derivative, on_product, tensor
 from trueup.inverse.on_integers import OnIntegers
-from trueup.inverse.spectral import reciprocal
 from trueup.kernels.grid import Grid
-from trueup.noise.operator import IDENTITY, X
+from trueup.noise.operator import IDENTITY, Branch, Operator, X
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from trueup.inverse.component import Cell, Coordinate, Region
+    from trueup.inverse.component import Region, Wave
     from trueup.inverse.jets import Keys
     from trueup.inverse.solve import Statistic
     from trueup.noise.operator import Key, Taps
@@ -44,20 +44,8 @@ _ONE = sympy.Integer(1)
 
 
 @dataclasses.dataclass(frozen=True)
-class _SharedWave(Wave):
-    """A wave some of whose statistics are shared: those are left to one functional."""
-
-    shared: frozenset[sympy.Symbol]
-    functional: Key
-
-    def taps(self, c: sympy.Expr, order: int) -> Taps:
-        own = [n for s, n in zip(self.statistics, self.noises, strict=True) if s not in self.shared]
-        found = compose([{self.functional: _ONE}, *(_series(n, c, order) for n in own)])
-        return {k: w for k, w in found.items() if k[0] <= order and w != 0}
-
-
-def _series(noise: Any, c: sympy.Expr, order: int) -> Taps:
-    return {(j, 0): w for j, w in enumerate(reciprocal(noise, c, order))}
+class _Differentiated(Component):
+    """A component that reads derivatives of f, under noise on the integers too."""
 
 
 class Sharing:
@@ -80,12 +68,11 @@ class Sharing:
         statistics: Sequence[Statistic],
         scales: Mapping[sympy.Symbol, sympy.Symbol] | None = None,
     ) -> None:
-        self.component, self.shared = component, shared & set(component.statistics)
+        self.shared = shared & set(component.statistics)
+        self.component = component = _with_cells(component, self.shared)
         self.statistics, self.scales = statistics, dict(scales or {})
         self._cells = tuple(c for c in component.cells if c.symbol in self.shared)
         self._coordinates = [c for c in component.coordinates if self._of(c)]
-        self._waves = [w for w in component.waves if self.shared & set(w.statistics)]
-        self._degrees = [self._degree(w) for w in self._waves]
         self._forms: dict[Region, dict[Pair, sympy.Expr]] = {}
 
     @property
@@ -118,22 +105,10 @@ class Sharing:
     def _of(self, coordinate: Coordinate) -> list[Cell]:
         return [cell for cell in coordinate.cells if cell.symbol in self.shared]
 
-    def _degree(self, wave: Wave) -> int:
-        """Return the degree of f in a shared wave; refuse what is no polynomial in it."""
-        place = self.component.waves.index(wave)
-        if any(c[place] != 0 for c in self.component.modes):
-            names = " + ".join(s.name for s in wave.statistics)
-            raise TrueupError(
-                f"cells that share {names} under {wave.noises[0]!r} have a covariance in closed "
-                f"form only if the formula is a polynomial in {names}",
-                "make totals of rows that do not share it, or sum the cells in one formula",
-            )
-        return max(self.component.degrees(mode)[place] for mode in self.component.modes.values())
-
     def _form(self, region: Region) -> dict[Pair, sympy.Expr]:
         """Return T⊗T − T∘(product) where the shared numbers lie in a region."""
         if region not in self._forms:
-            weights = tensor([*self._cell_taps(region), *self._wave_taps()])
+            weights = tensor(self._taps(region))
             form: dict[Pair, sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
             for (k1, w1), (k2, w2) in product(weights.items(), repeat=2):
                 form[k1, k2] += w1 * w2
@@ -145,7 +120,7 @@ class Sharing:
             }
         return self._forms[region]
 
-    def _cell_taps(self, region: Region) -> list[Taps]:
+    def _taps(self, region: Region) -> list[Taps]:
         branches = iter(region)
         return [
             compose(
@@ -156,41 +131,24 @@ class Sharing:
             for coordinate in self._coordinates
         ]
 
-    def _wave_taps(self) -> list[Taps]:
-        zero, found = sympy.Integer(0), []
-        for wave, degree in zip(self._waves, self._degrees, strict=True):
-            shared = [
-                n for s, n in zip(wave.statistics, wave.noises, strict=True) if s in self.shared
-            ]
-            found.append(compose(_series(n, zero, 2 * degree) for n in shared))
-        return found
-
     def _matters(self, pair: Pair) -> bool:
         """Whether both functionals leave something of f: derivatives beyond its degree do not."""
-        first = len(self._coordinates)
         return all(
-            key[0] <= degree
+            derivative(self.component.f, c.symbol, order) != 0
             for keys in pair
-            for key, degree in zip(keys[first:], self._degrees, strict=True)
+            for c, (order, _) in zip(self._coordinates, keys, strict=True)
         )
 
     # -- one functional ------------------------------------------------------------------------
 
     def _applied(self, keys: Keys) -> Component:
         """Return the component with T along the shared statistics replaced by one functional."""
-        symbols = [c.symbol for c in self._coordinates] + [w.symbol for w in self._waves]
-        of = dict(zip(symbols, keys, strict=True))
+        of = dict(zip((c.symbol for c in self._coordinates), keys, strict=True))
         coordinates = tuple(
             self._replaced(c, of[c.symbol]) if c.symbol in of else c
             for c in self.component.coordinates
         )
-        waves = tuple(
-            _SharedWave(w.symbol, w.statistics, w.noises, self.shared, of[w.symbol])
-            if w.symbol in of
-            else w
-            for w in self.component.waves
-        )
-        return dataclasses.replace(self.component, coordinates=coordinates, waves=waves)
+        return dataclasses.replace(self.component, coordinates=coordinates)
 
     def _replaced(self, coordinate: Coordinate, key: Key) -> Coordinate:
         cells, waiting = [], [key]
@@ -213,6 +171,38 @@ class Sharing:
         )
         whole = frozenset(i for i, s in enumerate(self.statistics) if s.noise.lattice)
         return Grid(inputs, [part], whole)
+
+
+def _with_cells(component: Component, shared: frozenset[sympy.Symbol]) -> Component:
+    """Return a component in which shared waves are cells: polynomials have finitely many terms."""
+    waves = [w for w in component.waves if shared & set(w.statistics)]
+    if not waves:
+        return component
+    coordinates = [Coordinate(w.symbol, _cells(component, w)) for w in waves]
+    left = tuple(w for w in component.waves if w not in waves)
+    modes = spectral.decompose(component.f, [w.symbol for w in left])
+    assert modes is not None  # noqa: S101  (it was so with more waves)
+    return _Differentiated(component.f, (*component.coordinates, *coordinates), left, modes)
+
+
+def _cells(component: Component, wave: Wave) -> tuple[Cell, ...]:
+    """Return the statistics of a wave as cells; refuse what is no polynomial in it."""
+    place = component.waves.index(wave)
+    if any(c[place] != 0 for c in component.modes):
+        names = " + ".join(s.name for s in wave.statistics)
+        raise TrueupError(
+            f"cells that share {names} under {wave.noises[0]!r} have a covariance in closed "
+            f"form only if the formula is a polynomial in {names}",
+            "make totals of rows that do not share it, or sum the cells in one formula",
+        )
+    degree = max(component.degrees(mode)[place] for mode in component.modes.values())
+    found = []
+    for symbol, noise in zip(wave.statistics, wave.noises, strict=True):
+        series = spectral.reciprocal(noise, sympy.Integer(0), 2 * degree)
+        taps = {(j, 0): weight for j, weight in enumerate(series) if weight != 0}
+        operator = Operator((Branch("inside", None, taps),), "a polynomial")
+        found.append(Cell(symbol, operator, noise))
+    return tuple(found)
 
 
 class SharingOnIntegers(Sharing):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.formula.text import text
 from trueup.inputs import read_arguments, used_conditions
-from trueup.inverse.ratio import BOX, Direction, Offsets, directions, linear
+from trueup.inverse.ratio import Direction, Offsets, directions, linear
 from trueup.noise.noiseless import Noiseless
 from trueup.noise.ratio_regions import region as region_of_two
 from trueup.tables import few_cells
@@ -152,15 +152,15 @@ def interval(
     level: float,
 ) -> tuple[float, float]:
     """Return the ends for ΣA/ΣB: the ratio of sums lies in the range of the ratios of cells."""
-    boxed = ratio.boxed
-    error = 1 - level
-    noise = _noise(summands, error * (1 - BOX * boxed) / 2)
+
+    def reached(side: int, tail: float) -> tuple[float, float]:
+        u = (float(side == 0), float(side == 1))
+        return -height(summands, (-u[0], -u[1]), tail), height(summands, u, tail)
+
+    published = np.array(sums[0]), np.array(sums[1])
     with np.errstate(all="ignore"):
-        low, high = noise.believed(np.array(sums[0]), np.array(sums[1]), ratio.range, ratio.sign)
-    if boxed:
-        box = _box(ratio, summands, cells, sums, error * BOX / 4)
-        low, high = np.clip([low, high], *box)
-    return float(np.clip(low, *ratio.range)), float(np.clip(high, *ratio.range))
+        low, high = ratio.between(published, 1 - level, partial(_noise, summands), reached, cells)
+    return float(low), float(high)
 
 
 @lru_cache(maxsize=256)
@@ -178,25 +178,6 @@ def _noise(summands: tuple[Summand, ...], tail: float) -> Offsets:
         return Offsets(found, region_of_two(found[0].noise, found[1].noise, tail))
     except TrueupError:
         return Offsets(_AXES, region(summands, tail))
-
-
-def _box(
-    ratio: Quotient,
-    summands: tuple[Summand, ...],
-    cells: int,
-    sums: tuple[float, float],
-    tail: float,
-) -> tuple[float, float]:
-    """Return the least and the largest ratio on a box around both sums, cut by the bounds."""
-    spans = []
-    for side, value in enumerate(sums):
-        u = (1.0, 0.0) if side == 0 else (0.0, 1.0)
-        low = value - height(summands, u, tail)
-        high = value + height(summands, (-u[0], -u[1]), tail)
-        known = [cells * end for end in ratio.known[side]]
-        spans.append([min(max(end, known[0]), known[1]) for end in (low, high)])
-    ends = [p / q for p in spans[0] for q in spans[1]]
-    return min(ends), max(ends)
 
 
 def too_small(groups: Sequence[Any], gone: int, of: int) -> str:
