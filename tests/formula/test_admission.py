@@ -63,7 +63,7 @@ def test_admitted(expr, expected):
         (sympy.Symbol("A", commutative=False), "not real"),
         (sympy.Symbol("z", imaginary=True), "not real"),
         (sympy.Piecewise((q, q < 1)), "no value where"),
-        (q**201, "degree 201"),
+        (q**101, "exponent 101"),
         (sympy.Pow(sympy.Pow(q + 1, 100), 3, evaluate=False), "degree 300"),
         (sympy.asin(2), "asin(2)"),
         (sympy.sqrt(-1 - q**2) * 0 + sympy.sqrt(-2), "I"),

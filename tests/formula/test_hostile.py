@@ -76,6 +76,7 @@ REFUSED = {
     "deep where": nested("where(q < #, @, # * q)", 60),
     "huge exponent digits": "1e" + "9" * 1_900,
     "huge product": series("1e300", 300, "*"),
+    "distributed factorials": nested("#*(@ + a#)", 50),
     "zero over zero": "(q - q)/(s - s)",
 }
 
@@ -98,7 +99,7 @@ READ = {
     "powers of powers": nested("(@)**s", 55),
     "tower of names": "**".join(["q"] * 58),
     "continued fraction": nested("1/(1 + @)", 59),
-    "distributed": nested("#*(@ + a#)", 50),
+    "distributed": nested("#*(@ + a#)", 30),
     "exponentials": nested("2**(@ + 1)", 29),
     "nested logs": nested("log(@ + #)", 12),
     "nested atanh": nested("atanh(@/2 - s*#)", 12),

@@ -25,13 +25,10 @@ CHARACTERS = 2_000  # of the text
 DEPTH = 60  # brackets, signs, powers and calls inside one another
 CALLS = 12  # function calls inside one another, `where` not counted
 NODES = 400  # names, numbers, operators and calls together
-DIGITS = 40  # of a number literal
+DIGITS = 40  # of a number literal, and of exact constants, numerator and denominator each
 DECIMAL_EXPONENT = 300  # of a number literal, 1e300
-EXPONENT = 100  # a constant one, q**100
-DEGREE = 200  # what powers and products build up, (q**50)**4
-CONSTANT_DIGITS = 400  # of an exact constant, numerator and denominator each
+EXPONENT = 100  # a constant one, q**100, and the degree of powers of powers and products
 CONSTANT_NODES = 16  # parts of an exact irrational constant, sqrt(2)/pi; then it becomes a float
-ROOT_DIGITS = 60  # of an exact constant under a root
 ARGUMENTS = 8  # of one min or max, min(min(a, b), c) counting as three
 EXTREMA = 12  # calls of min and max
 JOINED = 16  # comparisons joined by `and`, `or`, `not`
@@ -41,18 +38,20 @@ _KNOWN = (
     *(type(sympy.pi), type(sympy.E), sympy.Min, sympy.Max, *NAMES),
     *(sympy.Piecewise, ExprCondPair, Relational, sympy.And, sympy.Or, sympy.Not, BooleanAtom),
 )
+HINT = (
+    "keep constants finite, real and between 1e-300 and 1e300, with at most "
+    f"{DIGITS} digits, and exponents and degrees up to {EXPONENT}"
+)
+"""What to do about a part that is unfit."""
+
 _SMALLEST, _LARGEST = 2.3e-308, 1.7e308
+_NOT_A_NUMBER = "is not a finite real number"
 _ROUNDS = 8  # of building an expression anew: sympy comes to rest after two or three
 _TURNS = 6  # of rearranging a comparison: sympy comes to rest after two, or goes round for ever
 
 
 class UnfitError(Exception):
-    """An operation that makes no formula: the reason, and what to do."""
-
-    def __init__(self, reason: str, hint: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.hint = hint
+    """An operation that makes no formula: the reason."""
 
 
 # -- the size of expressions -----------------------------------------------------------------------
@@ -102,11 +101,10 @@ def literal(digits: str) -> sympy.Expr:
     mantissa, _, exponent = digits.lower().partition("e")
     long = len(mantissa.replace(".", "")) > DIGITS or len(exponent) > 6
     if long or abs(int(exponent or 0)) > DECIMAL_EXPONENT:
-        hint = f"use at most {DIGITS} digits and exponents up to {DECIMAL_EXPONENT}"
-        raise UnfitError("has too many digits", hint)
+        raise UnfitError("has too many digits")
     given = int(mantissa) if mantissa.isdigit() and not exponent else float(digits)
     if given == 0 and mantissa.strip("0."):
-        raise _not_a_number()
+        raise UnfitError(_NOT_A_NUMBER)
     expr = symbolic(number(given, "number"))
     check_number(expr)
     return expr
@@ -115,15 +113,20 @@ def literal(digits: str) -> sympy.Expr:
 # -- arithmetic ------------------------------------------------------------------------------------
 
 
+def negative(value: sympy.Expr) -> sympy.Expr:
+    """Return minus the value."""
+    return checked(sympy.Mul, sympy.S.NegativeOne, value)
+
+
 def reciprocal(value: sympy.Expr) -> sympy.Expr:
     """Return 1 over the value."""
     if not value.free_symbols and float(value) == 0:
-        raise UnfitError("divides by zero", "divide by something that is not zero")
+        raise UnfitError("divides by zero")
     return power(value, sympy.S.NegativeOne)
 
 
 def power(base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
-    """Return base to the exponent; a constant exponent is at most 100, the degree at most 200.
+    """Return base to the exponent; constant exponents and degrees are at most 100.
 
     Examples
     --------
@@ -133,13 +136,11 @@ def power(base: sympy.Expr, exponent: sympy.Expr) -> sympy.Expr:
     if not exponent.free_symbols:
         size = float(exponent)
         if abs(size) > EXPONENT:
-            reason = f"has the exponent {size:.6g}, beyond {EXPONENT}"
-            raise UnfitError(reason, f"use exponents of at most {EXPONENT} in size")
+            raise UnfitError(f"has the exponent {size:.6g}, beyond {EXPONENT}")
         _check_degree(math.ceil(degree(base) * abs(size)))
         _check_digits(base, exponent)
     elif base == 0:
-        reason = "is a power of 0 whose exponent is no number"
-        raise UnfitError(reason, "write what is meant: where(q == 0, 1, 0)")
+        raise UnfitError("is a power of 0 whose exponent is no number")
     return checked(_raised, base, exponent)
 
 
@@ -189,8 +190,7 @@ def extremum(name: str, values: Sequence[sympy.Expr]) -> sympy.Expr:
     kind, pick = (sympy.Min, min) if name == "min" else (sympy.Max, max)
     flat = dict.fromkeys(arg for v in values for arg in (v.args if isinstance(v, kind) else (v,)))
     if len(flat) > ARGUMENTS:
-        reason = f"has {len(flat)} arguments, more than {ARGUMENTS}"
-        raise UnfitError(reason, f"give {name} at most {ARGUMENTS} different arguments")
+        raise UnfitError(f"has {len(flat)} arguments, more than {ARGUMENTS}")
     numbers = [arg for arg in flat if not arg.free_symbols]
     rest = [arg for arg in flat if arg.free_symbols]
     best = [pick(numbers, key=float)] if numbers else []
@@ -211,8 +211,7 @@ def compare(
     q <= 2
     """
     if left.has(sympy.Piecewise) or right.has(sympy.Piecewise):
-        hint = "join conditions with and, or, e.g. where(q > 0 and q < 1, a, b)"
-        raise UnfitError("compares a where(...)", hint)
+        raise UnfitError("compares a where(...): join conditions with and, or")
     return _evaluated(lambda: stable(relation(left, right)))
 
 
@@ -251,7 +250,7 @@ def stable(test: sympy.Basic) -> sympy.Basic:
             before, found = found, _rearranged(found)
             if found == before:
                 return found
-    raise _not_a_number()
+    raise UnfitError(_NOT_A_NUMBER)
 
 
 def _rearranged(test: sympy.Basic) -> sympy.Basic:
@@ -321,7 +320,7 @@ def checked(make: Callable[..., sympy.Expr], *args: Any) -> sympy.Expr:
     elif not expr.free_symbols:
         value = float(_evaluated(lambda: sympy.Float(float(expr))))
         if not math.isfinite(value):
-            raise _not_a_number()
+            raise UnfitError(_NOT_A_NUMBER)
         if is_long(expr, CONSTANT_NODES - 1):  # sympy would ponder over it for minutes
             return symbolic(number(value, "number"))
     return expr
@@ -332,14 +331,13 @@ def _evaluated(build: Callable[[], sympy.Basic]) -> sympy.Basic:
     try:
         expr = build()
     except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
-        raise _not_a_number() from error
+        raise UnfitError(_NOT_A_NUMBER) from error
     except RecursionError:
-        hint = "write fractions of fractions as one"
-        raise UnfitError("is nested too deeply to be evaluated", hint) from None
+        raise UnfitError("is nested too deeply to be evaluated") from None
     # a power, taken case by case, may make a constant that is not real
     values = [value for value, _ in expr.args] if isinstance(expr, sympy.Piecewise) else []
     if is_foreign(expr) or any(not v.free_symbols and v.is_extended_real is False for v in values):
-        raise _not_a_number()
+        raise UnfitError(_NOT_A_NUMBER)
     return expr
 
 
@@ -373,42 +371,28 @@ def degree(expr: sympy.Basic) -> int:
 
 def _check_degree(degree: int) -> None:
     """Refuse a degree beyond the limit."""
-    if degree > DEGREE:
-        reason = f"has degree {degree}, beyond {DEGREE}"
-        raise UnfitError(reason, f"keep powers of powers and products to degree {DEGREE}")
+    if degree > EXPONENT:
+        raise UnfitError(f"has degree {degree}, beyond {EXPONENT}")
 
 
 def _check_digits(base: sympy.Expr, exponent: sympy.Expr) -> None:
     """Refuse a power whose exact constants would get very long."""
-    size = max((_digits(atom) for atom in base.atoms(sympy.Rational)), default=1)
-    if not exponent.is_Integer:
-        too_long = size > ROOT_DIGITS
-    else:
-        times = abs(int(exponent)) if base.is_Rational or base.is_Mul else 1
-        too_long = size * times > CONSTANT_DIGITS
-    if too_long:
-        raise UnfitError(*_TOO_LONG)
+    size = max((_digits(atom) for atom in base.atoms(sympy.Rational)), default=0)
+    grows = exponent.is_Integer and (base.is_Rational or base.is_Mul)
+    if size * (abs(int(exponent)) if grows else 1) > DIGITS:
+        raise UnfitError("needs too many digits")
 
 
 def check_number(atom: sympy.Number) -> None:
     """Refuse constants beyond double precision, and endless exact ones."""
     if atom.is_Integer and abs(int(atom)) < 2**53:  # sympy's comparisons are slow
         return
-    if atom.is_Rational and _digits(atom) > CONSTANT_DIGITS:
-        raise UnfitError(*_TOO_LONG)
+    if atom.is_Rational and _digits(atom) > DIGITS:
+        raise UnfitError("needs too many digits")
     if atom != 0 and not _SMALLEST < abs(atom) < _LARGEST:
-        raise _not_a_number()
+        raise UnfitError(_NOT_A_NUMBER)
 
 
-def _digits(atom: sympy.Rational) -> int:
-    """Return the decimal digits of the longer of numerator and denominator, nearly."""
-    return int(max(int(atom.p).bit_length(), int(atom.q).bit_length()) * 0.30103) + 1
-
-
-_TOO_LONG = ("needs too many digits", "write the constant as a decimal, e.g. 1.5e20")
-
-
-def _not_a_number() -> UnfitError:
-    """Return the complaint about a constant that is infinite, complex or beyond doubles."""
-    hint = "keep every constant part finite and real, between 1e-300 and 1e300"
-    return UnfitError("is not a finite real number", hint)
+def _digits(atom: sympy.Rational) -> float:
+    """Return the decimal digits of the longer of numerator and denominator."""
+    return math.log10(max(abs(int(atom.p)), int(atom.q)))

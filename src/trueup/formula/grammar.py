@@ -50,7 +50,7 @@ _HINT = (
 _TOKEN = re.compile(
     rf"""\s* (?: (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
       | (?P<word>{WORD})
-      | `(?P<name>(?:[^`]|``)+)`
+      | (?P<name>`(?:[^`]|``)+`)
       | (?P<sign>\*\*|<=|>=|==|!=|[-+*/(),<>]) )
     """,
     re.VERBOSE,
@@ -68,7 +68,6 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[..., sympy.Basic]] = {
 }
 _SUMS, _PRODUCTS = (ast.Add, ast.Sub), (ast.Mult, ast.Div)
 _PARTIAL = ("sqrt", "log", "asin", "acos", "acosh", "atanh")  # not real numbers everywhere
-_JOINED = "comparisons joined by and, or"
 
 
 def parse(text: str) -> sympy.Expr:
@@ -136,75 +135,6 @@ class _Reader:
         self.text = text
         self.partial: list[sympy.Expr] = []
         self.counts: Counter[str] = Counter()
-        self.leaves: dict[int, sympy.Expr] = {}
-        self.calls: dict[int, str] = {}
-
-    # -- the text ----------------------------------------------------------------------------------
-
-    def code(self) -> str:
-        """Return the text for Python, and keep what the placeholders stand for."""
-        code, depth, operand = "", 0, False
-        while len(code) < len(self.text):
-            match = _TOKEN.match(self.text, len(code))
-            if match is None:
-                raise self.unreadable(len(code))
-            kind = str(match.lastgroup)
-            start, value = match.start(kind), match[kind]
-            sign = kind == "sign" or (kind == "word" and value in ("and", "or", "not"))
-            if operand and not sign:
-                raise self.refusal(start, f"did not expect {quoted(value)}", "write * to multiply")
-            operand = not sign
-            self.counts["parts"] += value not in (")", ",")
-            depth += (value == "(") - (value == ")")
-            self.check(start, self.counts["parts"], build.NODES, "parts")
-            self.check(start, depth, build.DEPTH, "brackets inside one another")
-            if operand:
-                self.keep(kind, value, match.start("name") - 1 if kind == "name" else start)
-            piece = value if sign else "_" * (match.end() - start + (kind == "name"))
-            code = code.ljust(match.end() - len(piece)) + piece
-        return code
-
-    def keep(self, kind: str, value: str, start: int) -> None:
-        """Keep the number, the variable or the function that stands at a place."""
-        if kind == "number":
-            self.leaves[start] = self.made(start, len(value), build.literal, value)
-        elif kind == "name":
-            self.leaves[start] = build.variable(self.named(start, value.replace("``", "`")))
-        elif re.match(r"\s*\(", self.text[start + len(value) :]):
-            if value not in CALLABLE:
-                raise self.unknown(start, value)
-            self.calls[start] = value
-        elif value == "pi":
-            self.leaves[start] = sympy.pi
-        elif value in RESERVED:
-            problem = f"{quoted(value)} is a word of the grammar, not a variable"
-            raise self.refusal(start, problem, "put a variable of that name in backticks")
-        else:
-            self.leaves[start] = build.variable(self.named(start, value, word=True))
-
-    def named(self, start: int, name: str, *, word: bool = False) -> str:
-        """Return a name, or refuse it."""
-        control = any(unicodedata.category(c) in ("Cc", "Cs") for c in name)
-        if control or not name.strip() or (word and not name.isidentifier()):
-            hint = "write powers with **, e.g. q**2; put a name with other characters in backticks"
-            raise self.refusal(start, f"{quoted(name)} is not a name", hint)
-        return name
-
-    def unknown(self, start: int, word: str) -> FormulaError:
-        """Return the error for a function outside the grammar."""
-        close = difflib.get_close_matches(word.lower(), CALLABLE, 1)
-        meant = f"did you mean {close[0]}? Otherwise, " if close else ""
-        known = f"the functions are {', '.join(CALLABLE)}; write * to multiply"
-        return self.refusal(start, f"unknown function {quoted(word)}", meant + known)
-
-    def unreadable(self, position: int) -> FormulaError:
-        """Return the error for a character that begins no token."""
-        position = len(self.text) - len(self.text[position:].lstrip())
-        character = self.text[position]
-        shown = character if character.isprintable() else f"U+{ord(character):04X}"
-        return self.refusal(position, f"cannot read '{shown}'", HINTS.get(character, _HINT))
-
-    # -- values ------------------------------------------------------------------------------------
 
     def formula(self) -> sympy.Expr:
         """Return the formula."""
@@ -217,25 +147,70 @@ class _Reader:
             raise self.refusal(place, error.msg, hint) from None
         return self.build(tree, build.settle, self.value(tree, 0))
 
+    def code(self) -> str:
+        """Return the text for Python: signs as they are, and placeholders."""
+        code, operand = "", False
+        while len(code) < len(self.text):
+            match = _TOKEN.match(self.text, len(code))
+            if match is None:
+                raise self.unreadable(len(code))
+            kind, value = str(match.lastgroup), match[match.lastgroup or 0]
+            start, before = match.start(kind), operand
+            operand = kind != "sign" and value not in ("and", "or", "not")
+            if operand and before:
+                raise self.refusal(start, f"did not expect {quoted(value)}", "write * to multiply")
+            self.count(start, "parts", build.NODES, value not in (")", ","))
+            depth = (value == "(") - (value == ")")
+            self.count(start, "brackets inside one another", build.DEPTH, depth)
+            code += " " * (start - len(code)) + ("_" * len(value) if operand else value)
+        return code
+
+    def unreadable(self, position: int) -> FormulaError:
+        """Return the error for a character that begins no token."""
+        position = len(self.text) - len(self.text[position:].lstrip())
+        character = self.text[position]
+        shown = character if character.isprintable() else f"U+{ord(character):04X}"
+        return self.refusal(position, f"cannot read '{shown}'", HINTS.get(character, _HINT))
+
+    # -- values ------------------------------------------------------------------------------------
+
     def value(self, node: ast.expr, depth: int) -> sympy.Expr:
         """Return the value of a node, or refuse it."""
-        self.check(node.col_offset, depth, build.DEPTH, "parts inside one another")
+        self.check(node.col_offset, "parts inside one another", build.DEPTH, depth)
         match node:
             case ast.Name():
-                return self.leaves[node.col_offset]
+                return self.leaf(node)
             case ast.BinOp(op=ast.Pow()):
                 return self.power(node, depth)
             case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
                 return self.chain(node, depth)
-            case ast.Call(func=ast.Name(), keywords=[]) if node.col_offset in self.calls:
+            case ast.Call(func=ast.Name(), keywords=[]):
                 return self.call(node, depth + 1)
             case ast.UnaryOp(op=ast.USub()):
-                operand = self.value(node.operand, depth + 1)
-                return self.build(node, build.checked, sympy.Mul, sympy.S.NegativeOne, operand)
+                return self.build(node, build.negative, self.value(node.operand, depth + 1))
             case ast.UnaryOp(op=ast.UAdd()):
                 return self.value(node.operand, depth + 1)
-        problem = f"{self.shown(node)} is not a value"
+        problem = f"{quoted(self.source(node))} is not a value"
         hint = "write * to multiply, and where(condition, 1, 0) for the value of a condition"
+        raise self.refusal(node.col_offset, problem, hint)
+
+    def leaf(self, node: ast.Name) -> sympy.Expr:
+        """Return a number, π or a variable."""
+        word = self.source(node)
+        if word[0] in ".0123456789":
+            return self.build(node, build.literal, word)
+        if word == "pi":
+            return sympy.pi
+        backticks = word[0] == "`"
+        name = word[1:-1].replace("``", "`") if backticks else word
+        control = any(unicodedata.category(c) in ("Cc", "Cs") for c in name)
+        if name in RESERVED and not backticks:
+            problem = f"{quoted(name)} is a word of the grammar, not a variable"
+        elif control or not name.strip() or not (backticks or name.isidentifier()):
+            problem = f"{quoted(name)} is not a name"
+        else:
+            return build.variable(name)
+        hint = "write powers with **, e.g. q**2; put other names in backticks, `a b`"
         raise self.refusal(node.col_offset, problem, hint)
 
     def chain(self, node: ast.BinOp, depth: int) -> sympy.Expr:
@@ -250,7 +225,7 @@ class _Reader:
         for link in links:
             part = self.value(link.right, depth)
             if isinstance(link.op, ast.Sub):
-                part = self.build(link.right, build.checked, sympy.Mul, sympy.S.NegativeOne, part)
+                part = self.build(link.right, build.negative, part)
             elif isinstance(link.op, ast.Div):
                 cancels = part.is_rational_function()
                 part = self.build(link, build.reciprocal, part)
@@ -269,20 +244,22 @@ class _Reader:
 
     def call(self, node: ast.Call, depth: int) -> sympy.Expr:
         """Return what a function makes of its arguments."""
-        start, count = node.col_offset, len(node.args)
-        name = self.calls[start]
+        start, count, name = node.col_offset, len(node.args), self.source(node.func)
+        if name not in CALLABLE:
+            close = difflib.get_close_matches(name.lower(), CALLABLE, 1)
+            meant = f"did you mean {close[0]}? Otherwise, " if close else ""
+            known = f"the functions are {', '.join(CALLABLE)}; write * to multiply"
+            raise self.refusal(start, f"unknown function {quoted(name)}", meant + known)
         if name == CHOICE and count == 3:
             return self.choice(node, depth)
         if name == CHOICE or (count < 2 if name in EXTREMA else count != 1):
             problem = f"{name} cannot take {count} argument{'s' if count != 1 else ''}"
             raise self.refusal(start, problem, "write where(condition, a, b), max(a, b), exp(a)")
-        self.counts["inside"] += 1
-        self.check(start, self.counts["inside"], build.CALLS, "functions inside one another")
+        self.count(start, "functions inside one another", build.CALLS)
         values = [self.value(arg, depth) for arg in node.args]
-        self.counts["inside"] -= 1
+        self.counts["functions inside one another"] -= 1
         if name in EXTREMA:
-            self.counts["extrema"] += 1
-            self.check(start, self.counts["extrema"], build.EXTREMA, "calls of min and max")
+            self.count(start, "calls of min and max", build.EXTREMA)
             return self.build(node, build.extremum, name, values)
         found = self.build(node, build.call, name, values[0])
         self.partial += [found] if name in _PARTIAL else []
@@ -302,7 +279,7 @@ class _Reader:
 
     def condition(self, node: ast.expr, depth: int) -> sympy.Basic:
         """Return the condition of a node, or refuse it."""
-        self.check(node.col_offset, depth, build.DEPTH, "parts inside one another")
+        self.check(node.col_offset, "parts inside one another", build.DEPTH, depth)
         match node:
             case ast.Compare():
                 return self.comparison(node, depth)
@@ -310,7 +287,7 @@ class _Reader:
                 return self.connected(node, depth)
             case ast.UnaryOp(op=ast.Not()):
                 return sympy.Not(self.condition(node.operand, depth + 1))
-        problem = f"{self.shown(node)} is not a condition"
+        problem = f"{quoted(self.source(node))} is not a condition"
         raise self.refusal(node.col_offset, problem, "compare it, e.g. where(q > 0, 1, 0)")
 
     def comparison(self, node: ast.Compare, depth: int) -> sympy.Basic:
@@ -320,14 +297,14 @@ class _Reader:
             self.build(node, build.compare, _COMPARISONS[type(op)], left, right)
             for op, left, right in zip(node.ops, values, values[1:], strict=False)
         ]
-        self.counts[_JOINED] += len(found) if len(found) > 1 else 0
-        self.check(node.col_offset, self.counts[_JOINED], build.JOINED, _JOINED)
+        more = len(found) if len(found) > 1 else 0
+        self.count(node.col_offset, "comparisons joined by and, or", build.JOINED, more)
         return sympy.And(*found)
 
     def connected(self, node: ast.BoolOp, depth: int) -> sympy.Basic:
         """Return conditions joined by `and` or by `or`."""
-        self.counts[_JOINED] += len(node.values)
-        self.check(node.col_offset, self.counts[_JOINED], build.JOINED, _JOINED)
+        more = len(node.values)
+        self.count(node.col_offset, "comparisons joined by and, or", build.JOINED, more)
         conjunction = isinstance(node.op, ast.And)
         kind = sympy.And if conjunction else sympy.Or
         parts: list[sympy.Basic] = []
@@ -349,25 +326,25 @@ class _Reader:
 
     def build(self, node: ast.expr, make: Callable[..., _Built], *args: Any) -> _Built:
         """Build a part; where it is unfit, say where it stands."""
-        start = node.col_offset
-        return self.made(start, (node.end_col_offset or start) - start, make, *args)
-
-    def made(self, start: int, length: int, make: Callable[..., _Built], *args: Any) -> _Built:
         try:
             return make(*args)
         except UnfitError as unfit:
-            problem = f"{quoted(self.text[start : start + length])} {unfit.reason}"
-            raise self.refusal(start, problem, unfit.hint) from None
+            problem = f"{quoted(self.source(node))} {unfit}"
+            raise self.refusal(node.col_offset, problem, build.HINT) from None
 
-    def check(self, start: int, count: int, most: int, plural: str) -> None:
-        """Refuse too many parts of a kind."""
+    def count(self, start: int, plural: str, most: int, more: int = 1) -> None:
+        """Count parts of a kind; refuse too many."""
+        self.counts[plural] += more
+        self.check(start, plural, most, self.counts[plural])
+
+    def check(self, start: int, plural: str, most: int, count: int) -> None:
         if count > most:
             problem = f"the formula has more than {most} {plural}"
             raise self.refusal(start, problem, "split the formula or simplify it")
 
-    def shown(self, node: ast.expr) -> str:
-        """Return the text of a node, as shown in messages."""
-        return quoted(self.text[node.col_offset : node.end_col_offset])
+    def source(self, node: ast.expr) -> str:
+        """Return the text of a node."""
+        return self.text[node.col_offset : node.end_col_offset]
 
     def refusal(self, start: int, problem: str, hint: str) -> FormulaError:
         return refusal(self.text, start, problem, hint)

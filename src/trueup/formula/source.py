@@ -145,7 +145,7 @@ def _problem(part: sympy.Basic) -> str:
         if part.is_Number:
             build.check_number(part)
     except build.UnfitError as unfit:
-        return unfit.reason
+        return str(unfit)
     return ""
 
 
@@ -179,9 +179,9 @@ def _polynomial(f: Any, names: Sequence[str] | None) -> sympy.Expr:
     if isinstance(f, np.poly1d):
         f = np.polynomial.Polynomial(f.coeffs[::-1])
     coefficients = f.convert(kind=np.polynomial.Polynomial).coef
-    if len(coefficients) > build.DEGREE + 1:
+    if len(coefficients) > build.EXPONENT + 1:
         problem = f"a polynomial of degree {len(coefficients) - 1}"
-        raise FormulaError(problem, f"the limit is {build.DEGREE}")
+        raise FormulaError(problem, f"the limit is {build.EXPONENT}")
     terms = (symbolic(number(c, "coefficient")) * q**k for k, c in enumerate(coefficients))
     return sympy.Add(*terms)
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import sympy
 from sympy.core.relational import Relational
 
-from trueup.formula import build
 from trueup.formula.grammar import is_word
 from trueup.formula.operations import NAMES
 
@@ -77,14 +76,6 @@ def _decimal(exponent: sympy.Expr) -> sympy.Expr:
     return sympy.Add(sympy.Float(constant), rest)
 
 
-def _integer(number: int) -> str:
-    """Return a natural number; the grammar reads a long one in pieces."""
-    if number < 10**build.DIGITS:
-        return str(number)
-    high, low = divmod(number, 10 ** (build.DIGITS - 1))
-    return f"({_integer(high)}*10**{build.DIGITS - 1} + {low})"
-
-
 def _sum(terms: Iterable[sympy.Expr]) -> str:
     """Return terms joined by + and -."""
     result = ""
@@ -111,9 +102,9 @@ def _product(expr: sympy.Expr) -> tuple[str, int]:
     if coefficient == 1 and len(over) == len(factors) == 1:
         return _power(rest.base, rest.exp) if rest.is_Pow else _write(rest)
     top, divisor = [_at_least(factor, _POWER) for factor in over], []
-    size = repr(abs(float(coefficient))) if coefficient.is_Float else _integer(abs(coefficient.p))
+    size = repr(abs(float(coefficient))) if coefficient.is_Float else str(abs(coefficient.p))
     if coefficient.is_Rational and coefficient.q != 1:
-        divisor = [_integer(coefficient.q)]
+        divisor = [str(coefficient.q)]
     if size != "1" or not over or (coefficient < 0 and over[0].is_Add):
         top.insert(0, size)
     sign = "-" if coefficient < 0 else ""
@@ -134,9 +125,6 @@ def _power(base: sympy.Expr, exponent: sympy.Expr) -> tuple[str, int]:
         return _write(base)
     if exponent == sympy.S.Half:
         return _call("sqrt", [base]), _ATOM
-    if exponent.is_Number and exponent > build.EXPONENT:
-        rest, _ = _power(base, exponent - build.EXPONENT)
-        return f"{_power(base, sympy.Integer(build.EXPONENT))[0]}*{rest}", _PRODUCT
     return f"{_at_least(base, _ATOM)}**{_at_least(exponent, _ATOM)}", _POWER
 
 
