@@ -15,6 +15,8 @@
 
 from __future__ import annotations
 
+_WINDOW = 60  # characters of a formula that are shown
+
 
 class TrueupError(ValueError):
     """Say what was wrong, with the value, and what to do about it.
@@ -44,6 +46,42 @@ class TrueupError(ValueError):
 
 class FormulaError(TrueupError):
     """The text is not a formula: the message points at the place."""
+
+    @classmethod
+    def at(cls, text: str, position: int, problem: str, hint: str) -> FormulaError:
+        """Return the error: the problem, the text around it, a caret under the place (from 0).
+
+        Examples
+        --------
+        >>> print(FormulaError.at("1 + q!", 5, "cannot read '!'", "remove it"))
+        cannot read '!' at character 6
+          1 + q!
+               ^
+        Hint: remove it
+        """
+        start = max(0, min(position, len(text)) - _WINDOW // 2)
+        end = start + _WINDOW
+        before, after = "…" if start else "", "…" if end < len(text) else ""
+        line = before + "".join(map(_visible, text[start:end])) + after
+        indent = " " * (len(before) + position - start)
+        return cls(f"{problem} at character {position + 1}\n  {line}\n  {indent}^", hint)
+
+
+def quoted(text: str, length: int = 40) -> str:
+    """Return text as shown in a message: short, on one line, in quotes.
+
+    Examples
+    --------
+    >>> quoted("q * " * 100, 12)
+    "'q * q * q *…'"
+    """
+    short = text if len(text) <= length else text[: length - 1] + "…"
+    return f"'{''.join(map(_visible, short))}'"
+
+
+def _visible(character: str) -> str:
+    """Return the character, or a stand-in where it cannot be shown on a line."""
+    return character if character.isprintable() else "�"
 
 
 class NoUnbiasedEstimator(TrueupError):

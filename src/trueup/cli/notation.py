@@ -26,10 +26,9 @@ from fractions import Fraction
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trueup.errors import FormulaError, TrueupError
+from trueup.errors import FormulaError, TrueupError, quoted
 from trueup.formula.build import CHARACTERS
 from trueup.formula.grammar import WORD
-from trueup.formula.refusal import quoted, refusal
 from trueup.noise import Noise, SumNoise, families
 from trueup.noise.record import snake
 
@@ -266,7 +265,8 @@ class _Reader:
         self.start, self.position = match.start(self.kind), match.end()
 
     def refuse(self, problem: str, start: int | None = None) -> FormulaError:
-        return refusal(self.text, self.start if start is None else start, problem, self.hint)
+        start = self.start if start is None else start
+        return FormulaError.at(self.text, start, problem, self.hint)
 
     def accept(self, *signs: str) -> str:
         """Step over one of the signs, and return it, if it comes next."""
@@ -302,7 +302,7 @@ class _Reader:
         try:
             return make_noise(family, positional, named, scaled=self.scaled)
         except TrueupError as error:
-            raise refusal(self.text, start, error.message, error.hint) from None
+            raise FormulaError.at(self.text, start, error.message, error.hint) from None
 
     def argument(self, positional: list[Any], named: dict[str, Any]) -> None:
         start, value = self.start, self.argument_value()

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trueup.cli.notation import names, read_number, read_numbers
 from trueup.cli.sidecar import named, read_toml, table_of
-from trueup.errors import TrueupError
+from trueup.errors import TrueupError, quoted
 from trueup.formula.grammar import assignment
-from trueup.formula.refusal import quoted
 from trueup.microdata.expected import SIZES
 from trueup.microdata.ledger import Ledger
 from trueup.microdata.release import read

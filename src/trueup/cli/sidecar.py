@@ -29,10 +29,9 @@ from trueup.cli.notation import (
     read_number,
 )
 from trueup.domain import Interval
-from trueup.errors import BoundWarning, FormulaError, TrueupError
+from trueup.errors import BoundWarning, FormulaError, TrueupError, quoted
 from trueup.formula.grammar import assignment, parse, split
 from trueup.formula.linear import conditions, together
-from trueup.formula.refusal import quoted
 from trueup.formula.substitution import denominators
 
 if TYPE_CHECKING:

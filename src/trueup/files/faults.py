@@ -9,12 +9,11 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from trueup.errors import TrueupError
+from trueup.errors import TrueupError, quoted
 from trueup.extras import optional
 from trueup.files.paths import exact
 from trueup.files.query import MARK, quote
 from trueup.files.sources import text_of
-from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
     from trueup.files.duck import Duck

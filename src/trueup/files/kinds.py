@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from trueup.errors import TrueupError
+from trueup.errors import TrueupError, quoted
 from trueup.extras import optional
-from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
     from trueup.files.formats import Format

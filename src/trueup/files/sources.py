@@ -17,12 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from trueup.errors import TrueupError
+from trueup.errors import TrueupError, quoted
 from trueup.extras import optional
 from trueup.files import formats, kinds
 from trueup.files.paths import exact, folder_keys
 from trueup.files.targets import locked
-from trueup.formula.refusal import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

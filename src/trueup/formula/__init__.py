@@ -5,7 +5,6 @@
     source              what may be given as f: text, sympy, polynomials, tables, functions
     grammar             parse: text to sympy by Python's syntax tree
     build               expressions part by part: values, conditions, and what makes one unfit
-    refusal             a refusal that points at the place
     text                text: sympy to text
 
     operations          every elementary operation once, for every target

@@ -24,11 +24,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import sympy
 
-from trueup.errors import FormulaError
+from trueup.errors import FormulaError, quoted
 from trueup.formula import build
 from trueup.formula.build import UnfitError
 from trueup.formula.operations import CALLABLE, CHOICE, EXTREMA, RESERVED
-from trueup.formula.refusal import quoted, refusal
 
 _Built = TypeVar("_Built")
 
@@ -347,7 +346,7 @@ class _Reader:
         return self.text[node.col_offset : node.end_col_offset]
 
     def refusal(self, start: int, problem: str, hint: str) -> FormulaError:
-        return refusal(self.text, start, problem, hint)
+        return FormulaError.at(self.text, start, problem, hint)
 
 
 # -- names -----------------------------------------------------------------------------------------

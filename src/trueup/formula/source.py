@@ -15,12 +15,11 @@ import numpy as np
 import sympy
 
 from trueup.domain import Integers, Interval
-from trueup.errors import FormulaError, TrueupError
+from trueup.errors import FormulaError, TrueupError, quoted
 from trueup.exact import number, symbolic
 from trueup.formula import build, grammar
 from trueup.formula.grammar import parse, written
 from trueup.formula.opaque import Table, opaque
-from trueup.formula.refusal import quoted
 from trueup.formula.text import text
 
 _POLYNOMIALS = (np.poly1d, np.polynomial.Polynomial.__mro__[1])  # of all series of numpy
