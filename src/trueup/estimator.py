@@ -33,7 +33,7 @@ from trueup.inverse import display
 from trueup.inverse.exact_law import ExactLaw
 from trueup.inverse.existence import check_as_written
 from trueup.inverse.grids import grid
-from trueup.inverse.scaled import Scaled, check_names
+from trueup.inverse.scaled import Scaled
 from trueup.inverse.solve import Inverse, invert_within, on_the_line
 from trueup.kernels.grid import Grid, columns, common_dtype
 from trueup.noise.base import Noise
@@ -576,9 +576,7 @@ class Estimator:
     def _scaled(self, names: tuple[str, ...]) -> Scaled:
         """Return the estimator with the noise scales of these statistics as further inputs."""
         if names not in self._by_scale:
-            check_names(names, self.statistics)
-            scaled = Scaled(self._inverse, self._statistics, names, self.extension)
-            self._by_scale[names] = scaled
+            self._by_scale[names] = Scaled(self._inverse, self._statistics, names, self.extension)
         return self._by_scale[names]
 
     def _values(self, x: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:

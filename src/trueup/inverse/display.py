@@ -122,12 +122,10 @@ def _lines(inverse: Inverse, what: str, most: int = 9) -> list[str]:
 
 def _shown(component: Component, expr: sympy.Expr) -> str:
     """Write an expression, or name what is long of it."""
-    if isinstance(component, OnIntegers):
-        return _named(expr)
     if isinstance(component, Extended) and isinstance(expr, sympy.Piecewise):
         *near, (far, _) = expr.args
         return "; ".join([_named(far), *(f"{_named(v)} where {text(test)}" for v, test in near)])
-    return _named(expr) if isinstance(component, Extended) else _readable(expr)
+    return (_named if isinstance(component, (Extended, OnIntegers)) else _readable)(expr)
 
 
 def _named(expr: sympy.Expr) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import sympy
 
@@ -56,24 +56,17 @@ class Rescaled:
     -b**2
     """
 
-    many_points: ClassVar[str] = "weights"
-
     family: Noise
     scale: sympy.Symbol
 
     def __post_init__(self) -> None:
-        zero = sympy.Integer(0)
-        if not self.published and self.family.tilted_at(self.scale, zero, 0) is None:
+        moments = self.family.tilted_at(self.scale, sympy.S.Zero, 0)
+        if moments is None and self.inverse(Interval()) is None:
             raise TrueupError(
                 f"{self.family!r} has no scale that could differ from row to row: its inverse is "
                 "no formula in one",
                 _HINT,
             )
-
-    @property
-    def published(self) -> bool:
-        """Whether every smooth function (or every function) can be inverted under the family."""
-        return self.family.inverse_at(self.scale, Interval()) is not None
 
     @property
     def lattice(self) -> bool:
@@ -121,13 +114,17 @@ class Scaled:
         self.names, self.statistics = tuple(names), tuple(statistics)
         self.f, self.extension = inverse.f, extension
         known = {s.symbol.name: s for s in statistics}
+        if unknown := [name for name in names if name not in known]:
+            raise TrueupError(
+                f"scales are given for {', '.join(map(repr, unknown))}, which is no statistic",
+                f"the statistics are {', '.join(known)}",
+            )
         self.scales = {
             known[name].symbol: sympy.Symbol(f"scale of {name}", positive=True) for name in names
         }
         self._noises = {
-            s.symbol: Rescaled(s.noise, self.scales[s.symbol])
-            for s in statistics
-            if s.symbol in self.scales
+            symbol: Rescaled(known[symbol.name].noise, scale)
+            for symbol, scale in self.scales.items()
         }
         inverse = on_the_line(inverse, statistics, names, extension)
         self.infinite = inverse.infinite
@@ -223,13 +220,3 @@ def _rates(
                 slope = derivative(component.f, coordinate.symbol, n)
                 yield growth(slope, coordinate.symbol, direction).rate
             yield growth(g, cell.symbol, direction).rate
-
-
-def check_names(names: Sequence[str], statistics: Sequence[str]) -> None:
-    """Raise unless every name is one of the statistics."""
-    unknown = [name for name in names if name not in statistics]
-    if unknown:
-        raise TrueupError(
-            f"scales are given for {', '.join(map(repr, unknown))}, which is no statistic",
-            f"the statistics are {', '.join(statistics)}",
-        )

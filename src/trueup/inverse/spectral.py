@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import sympy
 
 from trueup.errors import NoUnbiasedEstimator
+from trueup.inverse.jets import derivative
 from trueup.inverse.separation import by_term
 from trueup.noise.series import Series
 
@@ -128,7 +129,7 @@ def _times(left: Modes | None, right: Modes | None) -> Modes | None:
 
 
 def degree(polynomial: sympy.Expr, symbol: sympy.Symbol) -> int:
-    """Return the degree in one symbol; what stands beside its powers is not multiplied out.
+    """Return the degree in one symbol, by derivatives: nothing is multiplied out.
 
     Examples
     --------
@@ -136,19 +137,10 @@ def degree(polynomial: sympy.Expr, symbol: sympy.Symbol) -> int:
     >>> degree(s**2 / (1 + n**2) ** 9 + (s + n) ** 3, s), degree(n**2, s)
     (3, 0)
     """
-    if symbol not in polynomial.free_symbols:
-        return 0
-    found = sympy.degree(_only(polynomial, symbol, {}), symbol)
-    return int(found) if found.is_finite else 0  # all of it cancels
-
-
-def _only(
-    expr: sympy.Expr, symbol: sympy.Symbol, names: dict[sympy.Expr, sympy.Symbol]
-) -> sympy.Expr:
-    """Replace all that does not depend on a symbol, but numbers, by names."""
-    if symbol in expr.free_symbols:
-        return expr if expr == symbol else expr.func(*(_only(a, symbol, names) for a in expr.args))
-    return expr if expr.is_Rational else names.setdefault(expr, sympy.Dummy(real=True))
+    order = 0
+    while derivative(polynomial, symbol, order + 1) != 0:
+        order += 1
+    return order
 
 
 @lru_cache(maxsize=512)
