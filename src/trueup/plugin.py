@@ -9,10 +9,9 @@ import sympy
 
 from trueup.inputs import at_truth, read_arguments
 from trueup.inverse.component import Cell
-from trueup.inverse.expectation import Expectation, push_forward
+from trueup.inverse.expectation import Expectation, push_forward, reach
 from trueup.inverse.growth import growth
 from trueup.inverse.points import Kind, Trouble
-from trueup.inverse.quadrature import reach
 from trueup.inverse.smooth import breaks
 from trueup.kernels.blocks import value_at
 from trueup.noise.operator import IDENTITY, Branch, Operator

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.inverse.quadrature import unit_cells
+from trueup.inverse.expectation import unit_cells
 
 
 @pytest.mark.parametrize("b", [0.15, 0.4, 0.8, 6.0, 60.0])

@@ -19,6 +19,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+import sympy
 
 import oracle
 import trueup as tu
@@ -274,7 +275,6 @@ HINTED = [
     ("sqrt(q)", (0, None)),
     ("sqrt(5 - q)", (0, 5)),
     ("where(q == 2, 5, q)", None),
-    ("log(q)", (-1, None)),
 ]
 
 
@@ -335,11 +335,14 @@ def test_infinite_curvature_at_a_bound_other_than_zero(p: float, q: float) -> No
 
 @pytest.mark.parametrize("f", ["(q - 1)**1.5", "(q**2 - 1)**1.5", "abs(q - 5)**3 + (q - 1)**1.2"])
 def test_much_curvature_at_a_bound_other_than_zero_is_beyond_doubles(f: str) -> None:
-    """Doubles beside 1 keep no digits of q − 1."""
-    g = tu.unbiased(f, tu.Laplace(1.7), (1, None))
+    """Doubles beside 1 keep no digits of q − 1: what is lost is stated, or less than 1e-9."""
+    g, truth = tu.unbiased(f, tu.Laplace(1.7), (1, None)), sympy.sympify(f).subs("q", 3)
     assert g.sd(3.0) == math.inf
-    with pytest.raises(tu.TrueupError, match="more digits than a double"):
-        g.expectation(3.0)
+    if "1.2" in f:
+        with pytest.raises(tu.TrueupError, match="did not settle"):
+            g.expectation(3.0)
+    else:
+        assert g.expectation(3.0) == pytest.approx(float(truth), rel=2e-9)
     with pytest.raises(tu.TrueupError, match="did not settle"):
         tu.unbiased("(q - 1)**1.6", tu.Laplace(1.7), (1, None)).sd(3.0)
 

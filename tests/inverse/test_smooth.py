@@ -222,8 +222,8 @@ def test_cases_are_decided_only_where_both_sides_are_real():
 
 def test_breaks_tell_the_jumps():
     (found,) = breaks(parse("abs(q - 3)"), q, {q: LINE})
-    assert (found.point, found.slope, found.jump) == (3, 2, 0)
+    assert (found.point, found.kind, found.gap) == (3, Kind.KINK, 2)
     (found,) = breaks(parse("where(q < 1, 0, 5)"), q, {q: LINE})
-    assert (found.point, found.jump, found.middle) == (1, 5, 2.5)
+    assert (found.point, found.gap, found.middle) == (1, 5, 2.5)
     (found,) = breaks(parse("q**1.25"), q, {q: POSITIVE})
     assert math.isclose(found.exponent, -0.75, abs_tol=1e-6)

@@ -17,7 +17,6 @@ from trueup.inverse.extended import Extended
 from trueup.inverse.growth import Growth, growth
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.on_values import OnValues
-from trueup.inverse.points import Trouble
 from trueup.inverse.smooth import breaks
 from trueup.kernels.blocks import value_at
 
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 
 _MOST_CELLS = 4
 """Statistics in which f is no polynomial: for each there are three regions, and a sum."""
-
-_FEWEST_DIGITS = -0.42
-"""Order |x − a|^p of a curvature: an error of 1e-16 in x − a is one of 1e-9 in the integral."""
 
 _MEAN, _OTHER_MEAN = (sympy.Dummy(name, real=True) for name in ("mean", "mean of the other"))
 
@@ -195,29 +191,16 @@ class OneComponent(Law):
         """Points in the domain at which f″ may jump, per cell; for cells of a sum at bounds."""
         coordinates = self.component.coordinates
         box = {c.symbol: domain_of(c) for c in coordinates}
-        found = {}
-        for c in coordinates:
-            if is_rough(c) and len(c.cells) == 1:
-                points = breaks(self.component.f, c.symbol, box)
-                _check_digits(points)
-                found[c.cells[0].symbol] = [p.point for p in points]
-        return found
+        return {
+            c.cells[0].symbol: [p.point for p in breaks(self.component.f, c.symbol, box)]
+            for c in coordinates
+            if is_rough(c) and len(c.cells) == 1
+        }
 
 
 def _followed(size: Growth) -> Growth:
     """Return the growth that counts: beyond a condition f goes on as a line."""
     return size if math.isfinite(size.rate) else size._replace(rate=0.0)
-
-
-def _check_digits(points: Sequence[Trouble]) -> None:
-    """Refuse infinite curvature at a point other than 0: doubles x keep no digits of x − a."""
-    for p in points:
-        if p.exponent < _FEWEST_DIGITS and p.point:
-            raise TrueupError(
-                f"the curvature is so large near {p.point:g} that an exact expectation would need "
-                "more digits than a double has",
-                "simulate with noise.sample instead",
-            )
 
 
 class AlongALine(Law):

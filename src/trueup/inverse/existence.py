@@ -88,7 +88,7 @@ def _smooth(component: Component) -> Iterator[str]:
                 break
     if left:
         first = next((found for found in left if found.proved), left[0])
-        raise refusal_at(component.f, first, box, orders)
+        raise refusal_at(component.f, first, box)
     for coordinate in component.coordinates:
         if is_lattice(coordinate):
             _digits(component.f, coordinate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,9 +17,8 @@ from trueup.exact import symbolic
 from trueup.formula.build import UnfitError, is_long, stable
 from trueup.formula.substitution import at, decimal, real_at
 from trueup.formula.text import text
-from trueup.inverse.cells import guards
 from trueup.inverse.jets import derivative
-from trueup.inverse.ranges import difference
+from trueup.inverse.ranges import difference, guards
 
 if TYPE_CHECKING:
     from trueup.domain import Interval
@@ -145,16 +144,15 @@ class Kind(enum.Enum):
 class Trouble:
     """A place where f is not analytic, and what it looks like there.
 
-    ``jump`` and ``slope`` are the jumps of f and f′ along ``symbol``, ``middle`` the mean of the
-    one-sided values; ``exponent`` is the order |q − a|^exponent of f at a pole, of its last
+    ``gap`` is by how much the value jumps, or the derivative that is named, and ``middle`` the mean
+    of the one-sided values; ``exponent`` is the order |q − a|^exponent of f at a pole, of its last
     derivative that matters otherwise. ``where`` are values of other statistics.
     """
 
     kind: Kind
     symbol: sympy.Symbol | None
     exact: sympy.Expr | None
-    jump: float = 0.0
-    slope: float = 0.0
+    gap: float = 0.0
     middle: float = 0.0
     exponent: float = 0.0
     where: Mapping[sympy.Symbol, sympy.Expr] = dataclasses.field(default_factory=dict)
@@ -175,10 +173,13 @@ DIGITS = 40
 _MANY = 60  # digits in which comparisons beside a point are read
 ALIKE = 1e-14  # relative to f nearby: less is what rounded decimals leave
 _ALIKE_EXACT = 1e-28
-_FARTHER = sympy.Rational(1, 1000)
 AWAY = sympy.Dummy("t", nonnegative=True)
 """The distance from a point: on its left (-q)**1.5 is t**1.5, whose slope is a number at 0."""
+_FARTHER = sympy.Rational(1, 1000)
 _FAINT = 1e-9  # of f so far away: a pole of decimals that cancel is 1e-16 of it, and none
+_DIVERGES = (Kind.POLE, Kind.STEEP, Kind.ROUGH)
+_JUMPS = (Kind.JUMP, Kind.KINK, Kind.ROUGH)
+"""What it is called if the value, the slope or a higher derivative diverges, or jumps."""
 
 
 class _Tendency(NamedTuple):
@@ -225,54 +226,36 @@ class Line(NamedTuple):
         return at(case, {self.symbol: self.here + side * AWAY})
 
     def judged(self) -> Trouble:
-        """Return what f does at the point."""
+        """Return what f does at the point: the first thing that goes wrong."""
         cases = {side: self.case(side) for side in self.sides}
         size = max(sympy.S.One, abs(self.here))
-        rows: list[list[_Tendency]] = []
+        found = Trouble(Kind.MILD, self.symbol, self.here)
         for k in range(self.order + 1):
             parts = {side: side**k * derivative(case, AWAY, k) for side, case in cases.items()}
-            rows.append([_tendency(part, size) for part in parts.values()])
-            if any(v.limit is None for v in rows[0]):
-                break
-        return self._named(rows)
+            row = [_tendency(part, size) for part in parts.values()]
+            lowest = min((v.exponent for v in row), default=0.0)
+            if k == self.order:
+                return dataclasses.replace(found, exponent=lowest)
+            limits = [v.limit for v in row if v.limit is not None]
+            if len(limits) < len(row):
+                kind = Kind.UNDEFINED if not k and lowest == -math.inf else Kind.UNDECIDED
+                kind = _DIVERGES[min(k, 2)] if any(v.diverges for v in row) else kind
+                return dataclasses.replace(found, kind=kind, exponent=lowest)
+            if not k:
+                middle = float(sympy.Add(*limits) / max(len(limits), 1))
+                found = dataclasses.replace(found, middle=middle)
+            if gap := _gap(limits):
+                return dataclasses.replace(found, kind=_JUMPS[min(k, 2)], gap=gap)
+        return found
 
-    def _named(self, rows: list[list[_Tendency]]) -> Trouble:
-        """Return the first thing that goes wrong: value, slope, then higher derivatives."""
-        found = Trouble(Kind.MILD, self.symbol, self.here)
-        values, slopes = rows[0], rows[1] if len(rows) > 1 else []
-        if any(v.diverges for v in values):
-            exponent = min(v.exponent for v in values)
-            return dataclasses.replace(found, kind=Kind.POLE, exponent=exponent)
-        if any(v.limit is None for v in values):
-            missing = any(v.exponent == -math.inf for v in values)
-            return dataclasses.replace(found, kind=Kind.UNDEFINED if missing else Kind.UNDECIDED)
-        jump, slope = self._gap(values), self._gap(slopes)
-        middle = float(sympy.Add(*(v.limit for v in values)) / max(len(values), 1))
-        exponent = min((v.exponent for v in rows[-1]), default=0.0)
-        kind = Kind.JUMP if jump else self._kind(rows[1:-1])
-        return dataclasses.replace(
-            found, kind=kind, jump=jump, slope=slope, middle=middle, exponent=exponent
-        )
 
-    def _kind(self, rows: list[list[_Tendency]]) -> Kind:
-        """Return what the derivatives do that must have limits."""
-        for k, row in enumerate(rows, 1):
-            if any(v.diverges for v in row):
-                return Kind.STEEP if k == 1 else Kind.ROUGH
-            if any(v.limit is None for v in row):
-                return Kind.UNDECIDED
-            if self._gap(row):
-                return Kind.KINK if k == 1 else Kind.ROUGH
-        return Kind.MILD
-
-    def _gap(self, row: list[_Tendency]) -> float:
-        """Return by how much two one-sided limits differ, 0 if they are alike."""
-        limits = [v.limit for v in row if v.limit is not None]
-        if len(limits) < 2:
-            return 0.0
-        left, right = limits
-        scale = max(abs(left), abs(right), sympy.S.One)
-        return float(right - left) if abs(right - left) > _ALIKE_EXACT * scale else 0.0
+def _gap(limits: Sequence[sympy.Expr]) -> float:
+    """Return by how much two one-sided limits differ, 0 if they are alike."""
+    if len(limits) < 2:
+        return 0.0
+    left, right = limits
+    scale = max(abs(left), abs(right), sympy.S.One)
+    return float(right - left) if abs(right - left) > _ALIKE_EXACT * scale else 0.0
 
 
 def ends_of(domain: Interval) -> tuple[sympy.Expr, sympy.Expr]:

@@ -23,10 +23,9 @@ from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
 from trueup.inverse import signs as proof
-from trueup.inverse.cells import Question, undecided
 from trueup.inverse.jets import derivative
 from trueup.inverse.points import without_kinks
-from trueup.inverse.ranges import Mask, Walk
+from trueup.inverse.ranges import Mask, Question, Walk, undecided
 from trueup.kernels.blocks import evaluate
 from trueup.noise.ratio_regions import reach
 

@@ -1,16 +1,22 @@
-"""The range of a formula on many boxes at once: interval arithmetic, rounded outwards.
+"""The range of a formula on many boxes at once, and the cells of a box that a check leaves open.
 
-One walk over the expression gives, for every box, bounds ``low`` and ``high`` on its values and
-whether it is ``sure`` to be defined and continuous on the closed box. Ends may be infinite: these
-are never attained. Where a formula is undefined on part of a box, the bounds hold on the rest.
+Interval arithmetic, rounded outwards: one walk over the expression gives, for every box, bounds
+``low`` and ``high`` on its values and whether it is ``sure`` to be defined and continuous on the
+closed box. Ends may be infinite: these are never attained. Where a formula is undefined on part of
+a box, the bounds hold on the rest.
+
+A check of walks tries the whole box first. What is left is halved, along the axes of *guards* that
+may vanish (what f divides by, takes roots or logarithms of, or compares), integer axes between
+integers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import NamedTuple
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +25,12 @@ from sympy.core.relational import Relational
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
+
+if TYPE_CHECKING:
+    from trueup.domain import Interval
+    from trueup.formula.linear import Condition
+
+    Box = Mapping[sympy.Symbol, Interval]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -244,6 +256,7 @@ class Walk:
         self.all: Mask = np.ones(np.broadcast_shapes((1,), *shapes), dtype=bool)
         self.allowed, self.free, self.analytic = self.all, free, analytic
         self.memo: dict[sympy.Basic, Range] = {}
+        self.told: list[tuple[sympy.Expr, frozenset[sympy.Basic]]] = []
         for symbol, (low, high) in cells.items():
             ends = np.minimum(self._full(low), _MAX), np.maximum(self._full(high), -_MAX)
             self.memo[symbol] = Range(*ends, self.all)
@@ -262,6 +275,7 @@ class Walk:
         least, most = np.maximum(known.low, low), np.maximum(known.high, low)
         self.memo[expr] = Range(least, most, known.sure)
         self.memo[-expr] = Range(-most, -least, known.sure)
+        self.told += [(e, frozenset(e.args)) for e in (expr, -expr) if e.is_Add]
         self.allowed = self.allowed & (known.high >= low)
 
     def _full(self, ends: Floats | float) -> Floats:
@@ -277,7 +291,7 @@ class Walk:
                 return self._anything(~self.all)
             return Range(self._full(bounds[0]), self._full(bounds[1]), self.all)
         if isinstance(expr, sympy.Add):
-            return reduce(_add, map(self.range, expr.args))
+            return reduce(_add, map(self.range, self._terms(expr)))
         if isinstance(expr, sympy.Mul):
             return reduce(_multiply, map(self.range, expr.args))
         if isinstance(expr, sympy.Pow):
@@ -291,6 +305,13 @@ class Walk:
         if expr.is_Function and expr.args:
             return self._function(expr)
         return self._anything(~self.all)
+
+    def _terms(self, expr: sympy.Add) -> list[sympy.Basic]:
+        """Return the terms of a sum, those that something is told of as one."""
+        for total, terms in self.told:
+            if terms < frozenset(expr.args):
+                return [total, *(a for a in expr.args if a not in terms)]
+        return list(expr.args)
 
     def _may_be_rough(self, expr: sympy.Basic) -> bool:
         """Whether an expression may have kinks and infinite slopes."""
@@ -402,3 +423,157 @@ class Walk:
         else:
             may, must = low <= 0, high <= 0
         return may, must, sure & ((may == must) | (test.free_symbols <= self.free))
+
+
+# -- cells -----------------------------------------------------------------------------------------
+
+Cell = dict[sympy.Symbol, tuple[float, float]]
+"""The ends of one cell along every axis."""
+
+_CELLS = 4096  # at once: a walk over so many takes some milliseconds
+_ROUNDS = 130  # of halving: 60 lead from 1e100 to 1e-15
+_LEFT = 64  # tiny cells beyond which nothing is judged
+_TINY, SMALLEST, FAR = 1e-12, 1e-3, 1e100
+"""Relative width of a tiny cell; the size from which on it is relative; where cells end."""
+
+
+@lru_cache(maxsize=1024)
+def guards(f: sympy.Expr) -> tuple[sympy.Expr, ...]:
+    """Return what f divides by, takes roots or logarithms of, or compares.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> guards(sympy.log(q) / (q - 2))
+    (q - 2, q)
+    """
+    found = [g for node in sympy.preorder_traversal(f) for g in guards_of(node)]
+    return tuple(dict.fromkeys(g for g in found if g.free_symbols))
+
+
+def guards_of(node: sympy.Basic) -> Iterator[sympy.Expr]:
+    """Yield the guards of the outermost operation of an expression."""
+    if isinstance(node, sympy.Pow) and not (node.exp.is_Integer and node.exp > 0):
+        yield node.base
+    elif isinstance(node, (sympy.log, sympy.Abs, sympy.sign)):
+        yield node.args[0]
+    elif isinstance(node, (sympy.Min, sympy.Max)):
+        for a, b in combinations(node.args, 2):
+            yield a - b
+    elif isinstance(node, Relational):
+        yield difference(node)
+    elif isinstance(node, sympy.tan):
+        yield sympy.cos(node.args[0])
+    elif isinstance(node, (sympy.asin, sympy.acos, sympy.atanh)):
+        yield from (1 - node.args[0], 1 + node.args[0])
+    elif isinstance(node, sympy.acosh):
+        yield node.args[0] - 1
+
+
+class Question(NamedTuple):
+    """A check of walks on a box, with what guides it.
+
+    ``check`` tells on which cells it is met. Cells are cut along the axes of ``suspects`` that may
+    vanish, along all if they are None; cells where a condition of ``tied`` fails are dropped.
+    """
+
+    check: Callable[[Walk], Mask]
+    box: Box
+    free: frozenset[sympy.Symbol] = frozenset()
+    suspects: tuple[sympy.Expr, ...] | None = None
+    tied: Sequence[Condition] = ()
+    analytic: bool = False
+
+
+def tell(walk: Walk, tied: Sequence[Condition]) -> None:
+    """Tell a walk what conditions say of sums of statistics."""
+    for condition in tied:
+        total = sympy.Add(*(c * sympy.Symbol(name, real=True) for name, c in condition.terms))
+        bounds = constant_bounds(condition.low)
+        if bounds is not None and total.free_symbols <= set(walk.memo):
+            walk.tell(total, bounds[0])
+
+
+def undecided(question: Question) -> list[Cell]:
+    """Return cells, tiny unless there are too many, on which a check fails.
+
+    The box is tried as it is; cut into cells it ends at ±1e100.
+    """
+    box = question.box
+    cells = {s: (np.array([float(d.low)]), np.array([float(d.high)])) for s, d in box.items()}
+    left: list[Cell] = []
+    for _ in range(_ROUNDS):
+        walk = Walk(cells, question.free, analytic=question.analytic)
+        tell(walk, question.tied)
+        keep = walk.allowed & ~question.check(walk)
+        axes = _axes(question, walk, keep)
+        cells = _rows(cells, keep)
+        small = np.ones(int(keep.sum()), dtype=bool)
+        for s in axes:
+            small &= _is_tiny(*cells[s], whole=box[s].lattice)
+        left += _listed(_rows(cells, small))
+        cells = _rows(cells, ~small)
+        count = int((~small).sum())
+        if not count:
+            return left
+        if count * 2 ** len(axes) > _CELLS or len(left) > _LEFT:
+            break
+        for s in axes:
+            cells = _halved(cells, s, whole=box[s].lattice)
+    return left + _listed(_rows(cells, slice(_LEFT)))
+
+
+def _axes(question: Question, walk: Walk, keep: Mask) -> list[sympy.Symbol]:
+    """Return the axes of all suspects that may vanish on a cell that is left."""
+    if question.suspects is None:
+        return list(question.box)
+    found: set[sympy.Symbol] = set()
+    for guard in question.suspects:
+        low, high, _ = walk.range(guard)
+        if ((low <= 0) & (high >= 0) & keep).any():
+            found |= guard.free_symbols
+    return [s for s in question.box if s in found]
+
+
+def _is_tiny(low: Floats, high: Floats, *, whole: bool) -> Mask:
+    size = np.clip(np.maximum(np.abs(low), np.abs(high)), SMALLEST, FAR)
+    tiny: Mask = high <= low if whole else high - low <= _TINY * size
+    return tiny
+
+
+def _rows(cells: Cells, which: Mask | slice) -> dict[sympy.Symbol, tuple[Floats, Floats]]:
+    return {s: (low[which], high[which]) for s, (low, high) in cells.items()}
+
+
+def _listed(cells: Cells) -> list[Cell]:
+    ends = [zip(low.tolist(), high.tolist(), strict=True) for low, high in cells.values()]
+    return [dict(zip(cells, row, strict=True)) for row in zip(*ends, strict=True)]
+
+
+def _halved(
+    cells: Cells, s: sympy.Symbol, *, whole: bool
+) -> dict[sympy.Symbol, tuple[Floats, Floats]]:
+    """Return both halves of every cell along an axis."""
+    low, high = (np.clip(end, -FAR, FAR) for end in cells[s])
+    middle = np.clip(np.floor(halfway(low, high)) if whole else halfway(low, high), low, high)
+    after = np.minimum(middle + 1, high) if whole else middle
+    cut = low < high
+    halves = {t: (np.append(a, a[cut]), np.append(b, b[cut])) for t, (a, b) in cells.items()}
+    ends = np.append(low, after[cut]), np.append(np.where(cut, middle, high), high[cut])
+    return {**halves, s: ends}
+
+
+def halfway(low: Floats, high: Floats) -> Floats:
+    """Return a point inside: 0, or in the middle of the decades of a cell that spans some."""
+    near, far = np.minimum(abs(low), abs(high)), np.maximum(abs(low), abs(high))
+    size = np.sqrt(np.maximum(near, 1.0)) * np.sqrt(far)
+    decades = (low * high >= 0) & (far > np.maximum(4.0, 4 * near))
+    middle = np.where(decades, np.where(low < 0, -size, size), low / 2 + high / 2)
+    across = (low < 0) & (high > 0) & (far > 4)
+    inner: Floats = np.where(across, 0.0, middle)
+    return inner
+
+
+def lattice(box: Box) -> frozenset[sympy.Symbol]:
+    """Return the statistics that are integers."""
+    return frozenset(s for s, domain in box.items() if domain.lattice)

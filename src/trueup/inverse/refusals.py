@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -12,18 +11,15 @@ from trueup.errors import NoUnbiasedEstimator
 from trueup.formula.substitution import denominators
 from trueup.formula.text import text
 from trueup.inverse.points import Kind, Trouble, ends_of
-from trueup.inverse.signs import inside
-from trueup.inverse.smooth import troubles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-_SHORT = 20  # operations: to prove a longer formula again takes longer than a hint is worth
 _REASONS = {
     Kind.POLE: "pole at {a} inside the domain: {f} is unbounded near {s} = {a}",
-    Kind.JUMP: "jump at {a}: the value of {f} jumps by {j:g} at {s} = {a}, inside the domain",
+    Kind.JUMP: "jump at {a}: the value of {f} jumps by {g:g} at {s} = {a}, inside the domain",
     Kind.STEEP: "infinite slope at {a}: the slope of {f} is unbounded near {s} = {a}",
-    Kind.KINK: "kink at {a}: the slope of {f} jumps by {k:g} at {s} = {a}, inside the domain",
+    Kind.KINK: "kink at {a}: the slope of {f} jumps by {g:g} at {s} = {a}, inside the domain",
     Kind.ROUGH: "not smooth enough at {a}: under a sum of noises {f} needs more derivatives there",
     Kind.POINT: "at {s} = {a} the value of {f} is not its limit {m:g}; expectations are continuous",
     Kind.UNDEFINED: "{f} is not a real number at {s} = {a}, inside the domain",
@@ -89,64 +85,40 @@ def _point(point: Mapping[sympy.Symbol, Any]) -> str:
 
 
 def refusal_at(
-    f: sympy.Expr,
-    found: Trouble,
-    box: Mapping[sympy.Symbol, Interval],
-    orders: Mapping[sympy.Symbol, int],
+    f: sympy.Expr, found: Trouble, box: Mapping[sympy.Symbol, Interval]
 ) -> NoUnbiasedEstimator:
     """Return the refusal for what f does at a point."""
     symbol = found.symbol
     if symbol is None or symbol not in box:
         return undefined_at(f, found.where)
+    domain = box[symbol]
     others = {s: x for s, x in found.where.items() if s in f.free_symbols}
-    if found.kind is Kind.UNDEFINED and box[symbol].lattice:
+    if found.kind is Kind.UNDEFINED and domain.lattice:
         return undefined_at(f, {symbol: found.point, **others})
-    words = {"a": f"{found.point:.6g}", "f": text(f), "s": text(symbol), "j": found.jump}
-    words |= {"k": found.slope, "m": found.middle}
-    words["e"] = _example(f, found, box, orders)
+    words = {"a": f"{found.point:.6g}", "f": text(f), "s": text(symbol), "g": found.gap}
+    words |= {"m": found.middle, "e": _example(found, domain)}
     reason = _REASONS[found.kind].format(**words)
-    if found.exact in ends_of(box[symbol]):
+    if found.exact in ends_of(domain):
         reason = reason.replace(" inside the domain", ", a bound of the domain", 1)
         if found.kind in (Kind.POLE, Kind.STEEP):
             what = reason.split(" at ")[0]
             reason = f"{what} at the bound {words['a']}: {text(f)} has no finite slope there"
     if others:
-        reason += (
-            " (e.g. with "
-            + ", ".join(f"{text(s)} = {float(x):.6g}" for s, x in others.items())
-            + ")"
-        )
+        shown = ", ".join(f"{text(s)} = {float(x):.6g}" for s, x in others.items())
+        reason += f" (e.g. with {shown})"
     hint = _HINTS[found.kind].format(**words)
-    return refusal(f"{text(f)} on {box[symbol]}", reason, hint, proved=found.proved)
+    return refusal(f"{text(f)} on {domain}", reason, hint, proved=found.proved)
 
 
-def _example(
-    f: sympy.Expr,
-    found: Trouble,
-    box: Mapping[sympy.Symbol, Interval],
-    orders: Mapping[sympy.Symbol, int],
-) -> str:
-    """Return a domain beside a point on which f is smooth, as the end of a hint."""
+def _example(found: Trouble, domain: Interval) -> str:
+    """Return a domain beside a point, at a distance from all but kinks, as the end of a hint."""
     symbol = found.symbol
-    if symbol is None or isinstance(symbol, sympy.Dummy) or not found.proved:
+    assert symbol is not None  # noqa: S101  (it is in the box)
+    if not found.proved or found.kind is Kind.UNDEFINED or isinstance(symbol, sympy.Dummy):
         return ""
-    if f.count_ops() > _SHORT:
-        return ""
-    for near in _beside(found, box[symbol]):
-        there = {**box, symbol: near}
-        if not list(islice(troubles(inside(f, there, frozenset(orders)), there, orders), 1)):
-            low, high = ("None" if b is None else f"{float(b):.12g}" for b in near.bounds)
-            return f", e.g. domain={{{symbol.name!r}: ({low}, {high})}}"
-    return ""
-
-
-def _beside(found: Trouble, domain: Interval) -> Iterator[Interval]:
-    """Yield parts of a domain beside a point, at a distance from all but kinks."""
     a, (low, high) = float(f"{found.point:.6g}"), domain.bounds
-    touching = [a] if found.kind is Kind.KINK else []
-    for start in (*touching, a + 1 if high is None else (a + float(high)) / 2):
-        if high is None or start < high:
-            yield Interval(start, high)
-    for stop in (*touching, a - 1 if low is None else (a + float(low)) / 2):
-        if low is None or stop > low:
-            yield Interval(low, stop)
+    above = a if found.kind is Kind.KINK else a + 1 if high is None else (a + float(high)) / 2
+    below = a if found.kind is Kind.KINK else a - 1 if low is None else (a + float(low)) / 2
+    low, high = (above, high) if high is None or above < high else (low, below)
+    ends = ("None" if end is None else f"{float(end):.12g}" for end in (low, high))
+    return f", e.g. domain={{{symbol.name!r}: ({', '.join(ends)})}}"

@@ -13,10 +13,20 @@ from sympy.core.relational import Relational
 
 from trueup.domain import Interval
 from trueup.formula.substitution import decimal, real
-from trueup.inverse.cells import Question, guards, lattice, tell, undecided
 from trueup.inverse.jets import derivative
 from trueup.inverse.points import KINKED, without_kinks
-from trueup.inverse.ranges import Cells, Floats, Mask, Walk, difference
+from trueup.inverse.ranges import (
+    Cells,
+    Floats,
+    Mask,
+    Question,
+    Walk,
+    difference,
+    guards,
+    lattice,
+    tell,
+    undecided,
+)
 
 if TYPE_CHECKING:
     from trueup.formula.linear import Condition

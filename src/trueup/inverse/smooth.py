@@ -18,7 +18,6 @@ from sympy.core.relational import Relational
 
 from trueup.domain import Interval
 from trueup.formula.substitution import at, decimal, real_at
-from trueup.inverse.cells import FAR, SMALLEST, Cell, Question, guards, guards_of, tell, undecided
 from trueup.inverse.jets import derivative
 from trueup.inverse.points import (
     ALIKE,
@@ -32,7 +31,19 @@ from trueup.inverse.points import (
     place,
     without_kinks,
 )
-from trueup.inverse.ranges import Cells, Walk, difference
+from trueup.inverse.ranges import (
+    FAR,
+    SMALLEST,
+    Cell,
+    Cells,
+    Question,
+    Walk,
+    difference,
+    guards,
+    guards_of,
+    tell,
+    undecided,
+)
 from trueup.inverse.signs import inner, sign
 from trueup.kernels.blocks import evaluate
 
@@ -129,8 +140,6 @@ class _Proof:
     def troubles(self) -> Iterator[Trouble]:
         """Yield what is wrong, each place once, near 0 first."""
         left = self.open_cells()
-        if not left or any(not moved.open_cells() for moved in self._moved()):
-            return
         done: set[object] = set()
         left = sorted(
             left, key=lambda cell: sum(max(0.0, low, -high) for low, high in cell.values())
@@ -163,23 +172,6 @@ class _Proof:
                 lambda w: w.range(self.f).sure, own, self.free, guards(self.f), self.tied, True
             )
         )
-
-    def _moved(self) -> Iterator[_Proof]:
-        """Yield f with the excess of a condition in place of a statistic: n − s is t, t ≥ 0."""
-        for condition in self.tied:
-            names = {s.name: s for s in self.box}
-            for name, c in condition.terms:
-                if name not in names:
-                    continue
-                excess = sympy.Dummy("t", real=True)
-                others = {s: q for s, q in names.items() if s != name} | {name: sympy.S.Zero}
-                put = sympy.expand((excess - condition.excess(others)) / c)
-                moved = at(self.f, {names[name]: put})
-                box = {s: d for s, d in self.box.items() if s.name != name}
-                orders = {s: n for s, n in self.orders.items() if s.name != name}
-                if any(names[n] in self.orders for n in condition.names if n in names):
-                    orders[excess] = 2
-                yield _Proof(moved, {**box, excess: Interval(0, None)}, orders, ())
 
     def lost(self) -> Iterator[Trouble]:
         """Yield the bounds at which a denominator comes so near 0 that doubles lose its digits."""
@@ -240,24 +232,18 @@ class _Proof:
     def _along(self, s: sympy.Symbol, cell: Cell) -> Trouble:
         """Return what f does along one statistic in a cell that is narrow along it."""
         others = {t: self._plain(t, cell[t]) for t in self.f.free_symbols & set(cell) if t != s}
-        found = self._on_line(s, cell[s], others)
-        if found.kind is Kind.MILD and not self._is_mild(s, found.exact, cell):
-            return dataclasses.replace(found, kind=Kind.UNDECIDED)
-        return found
-
-    def _on_line(self, s: sympy.Symbol, ends: tuple[float, float], others: Point) -> Trouble:
-        """Return what f does at the point of a line in a tiny cell where it is not analytic."""
         f = decimal(at(self.f, others))
-        here = None if f is sympy.nan else place(f, s, ends, self.box[s])
+        here = None if f is sympy.nan else place(f, s, cell[s], self.box[s])
         if here is None:
-            return Trouble(Kind.UNDECIDED, s, sympy.Float(ends[0]), where=others)
+            return Trouble(Kind.UNDECIDED, s, sympy.Float(cell[s][0]), where=others)
         found = Line(f, s, here, self._sides(s, here), self.orders[s]).judged()
         if found.kind is Kind.MILD:
             value = real_at(f, {s: here}, DIGITS, 400)
-            if value is None:
-                found = dataclasses.replace(found, kind=Kind.UNDECIDED)
-            elif abs(float(value) - found.middle) > ALIKE * max(1.0, abs(found.middle)):
+            off = math.nan if value is None else abs(float(value) - found.middle)
+            if off > ALIKE * max(1.0, abs(found.middle)):
                 found = dataclasses.replace(found, kind=Kind.POINT)
+            elif math.isnan(off) or not self._is_mild(s, here, cell):
+                found = dataclasses.replace(found, kind=Kind.UNDECIDED)
         return dataclasses.replace(found, where=others)
 
     def _sides(self, s: sympy.Symbol, here: sympy.Expr) -> tuple[int, ...]:

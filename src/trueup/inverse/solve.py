@@ -244,7 +244,7 @@ def _settled(
     within = inside(f, box, frozenset(orders), tied)
     _check_real(f, within, "in some of the domain")
     for found in single_points(f, box, orders):
-        raise refusal_at(f, found, box, orders)
+        raise refusal_at(f, found, box)
     return within
 
 
