@@ -9,7 +9,7 @@ import sympy
 
 from noise.conftest import mgf
 from trueup.noise import DiscreteGaussian
-from trueup.noise.theta import smooth_tail, table_tail, theta
+from trueup.noise.theta import theta
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +78,13 @@ def test_normaliser_is_a_theta_function(sigma):
     assert theta(sigma) == pytest.approx(float(expected), rel=1e-14)
 
 
-def test_tails_meet():
-    n = np.array([0.0, 1, 40, 900, 4000, 15000, 17000])
-    table = table_tail(n, 500.0)
-    np.testing.assert_allclose(smooth_tail(n, 500.0), table, rtol=2e-13)
+@pytest.mark.parametrize("sigma", [499.9, 500.0, 3000.0])
+def test_tails_are_direct_sums(sigma):
+    """From σ = 500 on they come from the Euler-Maclaurin formula."""
+    for n in (1, 40, 900, 4000, 15000, 17000):
+        k = np.arange(n, n + 12 * sigma)
+        shares = np.exp(-0.5 * (k / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
+        assert DiscreteGaussian(sigma).cdf(-n) == pytest.approx(math.fsum(shares), rel=1e-12)
 
 
 def test_high_order_at_a_middling_scale():

@@ -7,8 +7,6 @@ import mpmath
 import numpy as np
 import pytest
 import sympy
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from noise.conftest import mgf
 from trueup.noise import Gaussian, Laplace, RoundedGaussian, RoundedLaplace
@@ -88,23 +86,6 @@ def test_tilted_moments_of_rounded_gaussian_noise_are_direct_sums(sigma, c):
 def test_mgf_at_a_whole_turn_is_one():
     for noise in (RoundedGaussian(0.3), RoundedGaussian(2), RoundedLaplace(2)):
         assert abs(mgf(noise, 2j * math.pi) - 1) < 1e-13
-
-
-@settings(max_examples=60)
-@given(st.floats(0.02, 1e4), st.floats(0, math.pi))
-def test_the_echoes_invert_the_generating_function(scale, angle):
-    """M(iθ)·(1 + C Σ ρᵏ (2 cos kθ − 2)) = 1 for every θ."""
-    noise = RoundedLaplace(scale)
-    height, rho = noise.echoes
-    assert -0.1716 < rho < 0
-    with mpmath.workdps(30):
-        waves = mpmath.nsum(
-            lambda k: mpmath.mpf(rho) ** int(k) * (2 * mpmath.cos(int(k) * mpmath.mpf(angle)) - 2),
-            [1, 60],
-        )
-        inverse = 1 + mpmath.mpf(height) * waves
-        direct = mpmath.mpf(mgf(noise, 1j * angle).real) if angle else mpmath.mpf(1)
-    assert float(direct * inverse) == pytest.approx(1, rel=1e-12 * max(1, scale**2 / 1e3))
 
 
 def test_rounding_discloses_nothing_more():

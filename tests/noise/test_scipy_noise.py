@@ -42,7 +42,7 @@ def test_law_is_scipys(frozen):
     x = np.array([-2.0, 0.0, 0.4, 1.0, 3.0])
     density, theirs = (noise.pmf, frozen.pmf) if noise.lattice else (noise.pdf, frozen.pdf)
     np.testing.assert_array_equal(density(x), theirs(x))
-    np.testing.assert_array_equal(noise.cdf(x), frozen.cdf(x))
+    np.testing.assert_allclose(noise.cdf(x), frozen.cdf(x), rtol=1e-14)
     np.testing.assert_array_equal(noise.quantile([0.1, 0.5]), frozen.ppf([0.1, 0.5]))
     assert noise.variance == pytest.approx(frozen.var(), rel=1e-12)
     assert type(noise.cdf(1)) is float
@@ -190,12 +190,12 @@ def test_moments_of_large_parameters(law: Any, mean: Any, variance: Any) -> None
         ss.dlaplace(1e-8),
         ss.boltzmann(1e-9, 10**8),
         ss.geom(2.0**-26),
-        ss.nhypergeom(10**13, 5 * 10**12, 5),
+        ss.skellam(1e12, 1e12),
     ],
     ids=lambda law: repr((law.dist.name, *law.args)),
 )
 def test_integer_laws_that_fit_no_table_are_refused(law: Any) -> None:
-    with at_most(400_000), pytest.raises(TrueupError, match=r"too wide|takes too long"):
+    with at_most(400_000), pytest.raises(TrueupError, match=r"too wide|tails hold too much"):
         _ = read(law).variance
 
 
@@ -232,6 +232,6 @@ def test_cdf_and_quantile_where_scipy_adds_up_masses() -> None:
     assert (noise.cdf(found - 1) < p).all()
 
 
-def test_a_cdf_that_scipy_does_not_find_is_refused() -> None:
-    with pytest.raises(TrueupError, match="scipy finds no P"):
-        read(ss.skellam(1e12, 1e12)).cdf(-1e6)
+def test_the_cdf_of_a_law_on_the_integers_is_constant_between_them() -> None:
+    """1 − 2·B(2, 12) at 2 and at 2.6, where scipy evaluates its formula at 2.6."""
+    assert read(ss.yulesimon(11)).cdf([2, 2.6]) == pytest.approx([77 / 78] * 2, rel=1e-12)

@@ -292,7 +292,7 @@ class Noise(metaclass=Family):
         [0.5, 2.0, 4.0]
         """
         zero = 0 * reals(t, "t")
-        m = self.series(reals(t, "t"), 2, float).coefficients
+        m = [np.real(a) for a in self.series(reals(t, "t"), 2, float).coefficients]
         mean = m[1] / m[0]
         return zero + np.log(m[0]), zero + mean, zero + 2 * m[2] / m[0] - mean**2
 
@@ -346,12 +346,10 @@ class Noise(metaclass=Family):
 
     def _working_digits(self, c: sympy.Expr, order: int) -> int:
         """Return the digits that survive the cancellation at small c and high orders."""
-        parameters = (getattr(self, f.name) for f in dataclasses.fields(self))
-        lost = 4 * sum(abs(math.log10(p)) for p in parameters if p)  # M − 1 may be p², or c²
-        if not c.is_zero:
-            size = abs(complex(c))
-            lost += (order + 4) * (abs(math.log10(size)) + math.log10(order + 1))
-        return 40 + order + math.ceil(lost)
+        sizes = [abs(complex(c)), *(getattr(self, f.name) for f in dataclasses.fields(self))]
+        numbers = (p for p in sizes if isinstance(p, (int, float, Fraction)) and p)
+        lost = 4 * sum(abs(math.log10(p)) for p in numbers)  # M − 1 may be p², or c²
+        return 60 + 2 * order + math.ceil(lost)
 
     def _check_strip(self, c: sympy.Expr, order: int) -> None:
         """Raise unless E[Zʲ e^{cZ}] exists for all j up to the order."""
@@ -454,6 +452,11 @@ class Noise(metaclass=Family):
     @abstractmethod
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         """Return an array of draws."""
+
+    @property
+    def _middle(self) -> int:
+        """An integer near which the masses of a law on the integers are largest."""
+        return 0
 
     def _mass(self, k: Floats) -> Floats:
         """Return the density at integers, 0 elsewhere, NaN at NaN."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -197,8 +197,8 @@ def _probability(delta: Exact) -> float:
 
 # -- exact privacy profiles ------------------------------------------------------------------------
 
-SAMPLES = 32
-"""Points looked at between two knots of the discrete profile."""
+BUMPY = 20
+"""Below this σ the discrete profile does not fall everywhere: its bumps are looked for."""
 
 
 def analytic_scale(epsilon: float, delta: float, shift: float) -> float:
@@ -230,7 +230,7 @@ def discrete_scale(epsilon: float, delta: float, shift: float) -> float:
     """Return the σ from which on discrete Gaussian noise is (ε, δ)-private.
 
     δ(σ) = maxₙ P(Y ≥ n) − e^ε P(Y ≥ n + Δ) has bumps between the knots σ² = (n + Δ/2) Δ/ε where
-    the maximum moves to the next n. They get lower, so three private ones in a row are the end.
+    the maximum moves to the next n. They get lower, and half as much noise again is beyond them.
 
     Examples
     --------
@@ -242,24 +242,11 @@ def discrete_scale(epsilon: float, delta: float, shift: float) -> float:
         return bool(discrete_profile(sigma, epsilon, shift) <= delta)
 
     best = least_scale(private, shift)
-    failed, row = None, list[float]()
-    for sigma in _upwards(best, epsilon, shift) if best < SMOOTH else ():
-        if not private(sigma):
-            failed, row = sigma, []
-            continue
-        row.append(sigma)
-        if len(row) > 3 * SAMPLES:
-            break
-    return best if failed is None else crossing(private, failed, row[0])
-
-
-def _upwards(start: float, epsilon: float, shift: float) -> Iterator[float]:
-    """Yield points from the start upwards, so many between any two knots."""
-    left, first = start, math.floor(epsilon * start**2 / shift - shift / 2) + 1
-    for n in itertools.count(first):
-        right = math.sqrt((n + shift / 2) * shift / epsilon)
-        yield from (left + (right - left) * i / SAMPLES for i in range(SAMPLES))
-        left = right
+    above = np.linspace(best, 1.5 * best, 1001).tolist() if best < BUMPY else []
+    for low, high in reversed(list(itertools.pairwise(above))):
+        if not private(low):
+            return crossing(private, low, high)
+    return best
 
 
 def discrete_profile(sigma: float, epsilon: float, shift: float) -> Any:
@@ -295,4 +282,4 @@ def _profile_smooth(sigma: float, epsilon: float, shift: float) -> Any:
 def _tail_probability(x: Any, s: Any) -> Any:
     """Return P(Y ≥ xσ) for a large σ, where Θ = σ√(2π)."""
     density = mpmath.npdf(x) / s
-    return mpmath.ncdf(-x) + density * edge_weight(x, s, 12)
+    return mpmath.ncdf(-x) + density * edge_weight(x, s)

@@ -6,13 +6,14 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import mpmath
 import numpy as np
 import scipy
 
 from trueup.noise.budget import GaussianFamily, analytic_scale, discrete_scale
 from trueup.noise.elementwise import check_drawable
-from trueup.noise.series import Series, exp, is_real, mean_exp, ncdf, pi_of, significant
-from trueup.noise.theta import CROSSING, tail_sum, theta
+from trueup.noise.series import Series, exp, mean_exp
+from trueup.noise.theta import tail_sum, theta
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,12 +84,17 @@ class DiscreteGaussian(GaussianFamily):
     @staticmethod
     def generating(t: Any, scale: Any) -> Any:
         """Return M(t), |Im t| ≤ π."""
-        if scale < CROSSING:
-            total = _around(lambda k: exp(t * k - k * k / scale / scale / 2), _direct(t, scale))
-            return total / _around(lambda k: exp(0 * scale - k * k / scale / scale / 2), 8)
-        turn = 2j * pi_of(scale) * scale
-        whole = _around(lambda m: exp((turn * m) * (turn * m) / 2).real, _dual(t, scale))
-        return _dual_sum(lambda s: exp((s * scale) * (s * scale) / 2), t, scale) / whole
+
+        def total(t: Any) -> Any:
+            """Return Σₖ e^{tk − k²/(2σ²)}, over σ√(2π) where σ is large."""
+            return _over_integers(
+                lambda k: exp(t * k - k * k / scale / scale / 2),
+                lambda s: exp((s * scale) * (s * scale) / 2),
+                t,
+                scale,
+            )
+
+        return total(t) / total(0 * scale)
 
     def log_density(self, x: Floats) -> Floats:
         """Return −k²/(2σ²) − log Θ."""
@@ -142,10 +148,11 @@ class RoundedGaussian(GaussianFamily):
     @staticmethod
     def generating(t: Any, scale: Any) -> Any:
         """Return M(t), |Im t| ≤ π."""
-        if scale < CROSSING:
-            return _around(lambda k: exp(t * k) * _mass(k, scale), _direct(t, scale))
-        return _dual_sum(
-            lambda s: exp((s * scale) * (s * scale) / 2 - s / 2) * mean_exp(s), t, scale
+        return _over_integers(
+            lambda k: exp(t * k) * _mass(k, scale),
+            lambda s: exp((s * scale) * (s * scale) / 2 - s / 2) * mean_exp(s),
+            t,
+            scale,
         )
 
     def log_density(self, x: Floats) -> Floats:
@@ -172,34 +179,24 @@ class RoundedGaussian(GaussianFamily):
 
 def _mass(k: int, scale: Any) -> Any:
     """Return Φ((½ − |k|)/σ) − Φ((−½ − |k|)/σ)."""
-    near, far = (ncdf((side - 2 * abs(k)) / (2 * scale)) for side in (1, -1))
-    return near - far
+    below = scipy.special.ndtr if isinstance(scale, float) else mpmath.ncdf
+    return below((1 - 2 * abs(k)) / (2 * scale)) - below((-1 - 2 * abs(k)) / (2 * scale))
 
 
-def _around(term: Callable[[int], Any], reach: int) -> Any:
-    """Return the sum of the terms from −reach to reach, the largest first."""
-    order = sorted(range(-reach, reach + 1), key=abs)
-    return sum((term(k) for k in order[1:]), term(order[0]))
+CROSSING = 0.4
+"""σ = 1/√(2π): the direct and the dual sum converge equally fast."""
 
 
-def _direct(t: Any, scale: Any) -> int:
-    """Return how far a direct sum reaches: the largest term of e^{tk − k²/(2σ²)} is at σ²·Re t."""
-    start = t.coefficients[0] if isinstance(t, Series) else t
-    slope = np.abs(start.real).max(initial=0) if isinstance(start, np.ndarray) else abs(start.real)
-    return int(scale * (significant(t) + 2 * slope * scale)) + 3
-
-
-def _dual(t: Any, scale: Any) -> int:
-    """Return how many whole turns 2πi on either side matter."""
-    return int(significant(t) / (2 * math.pi * scale)) + 2
-
-
-def _dual_sum(term: Callable[[Any], Any], t: Any, scale: Any) -> Any:
-    """Return Σₘ term(t + 2πim), which is real for real t."""
-    turn = 2j * pi_of(scale)
-    total = _around(lambda m: term(t + turn * m if m else t), _dual(t, scale))
-    if not isinstance(total, Series):
-        return total.real if is_real(t) else total
-    if not is_real(t.coefficients[0]):
-        return total
-    return Series([a.real for a in total.coefficients])
+def _over_integers(
+    direct: Callable[[int], Any], dual: Callable[[Any], Any], t: Any, scale: Any
+) -> Any:
+    """Return Σₖ direct(k) or, by Poisson summation, Σₘ dual(t + 2πim), whichever is short."""
+    if scale < CROSSING:
+        start = t.coefficients[0] if isinstance(t, Series) else t
+        slope = np.max(np.abs(np.real(start)), initial=0)  # e^{tk − k²/(2σ²)} is largest at tσ²
+        reach, term = 15 + int(2 * slope * scale * scale), direct
+    else:
+        turn = 2j * (math.pi if isinstance(scale, float) else +mpmath.pi)
+        reach, term = 10 if scale < 2 else 2, lambda m: dual(t + turn * m if m else t)
+    largest_first = sorted(range(-reach, reach + 1), key=abs)
+    return sum((term(k) for k in largest_first[1:]), term(0))

@@ -138,23 +138,6 @@ class RoundedLaplace(LaplaceFamily):
     counts: ClassVar[bool] = True
     many_points: ClassVar[str] = "echoes"
 
-    @property
-    def echoes(self) -> tuple[float, float]:
-        """C and ρ of the inverse on all integers, f + C·Σ_{k≥1} ρᵏ (f(x+k) − 2f(x) + f(x−k)).
-
-        ρ is the zero of the generating function inside the unit circle,
-        ρ = −s / ((1+s)√(1+s²) + 1 + s + s²), and C = (1+s)√(1+s²) / (1−s)².
-
-        Examples
-        --------
-        >>> RoundedLaplace(1).echoes
-        (12.136..., -0.157...)
-        """
-        half = 1 / (2 * float(self.scale))
-        s = math.exp(-half)
-        root = (1 + s) * math.sqrt(1 + s * s)
-        return root / math.expm1(-half) ** 2, -s / (root + 1 + s + s * s)
-
     @staticmethod
     def generating(t: Any, scale: Any) -> Any:
         """Return 1 − s + ½(1/s − s)·Σ_{k≥1} s^{2k} (e^{tk} + e^{−tk})."""

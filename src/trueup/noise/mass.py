@@ -17,8 +17,6 @@ from trueup.noise.base import Noise
 from trueup.noise.series import exp
 
 if TYPE_CHECKING:
-    import sympy
-
     from trueup.noise.elementwise import Floats
 
 SLACK = 1e-9
@@ -76,11 +74,8 @@ class Mass(Noise):
         >>> round(total.pmf(0), 9), round(total.variance / DiscreteLaplace(1).variance, 9)
         (0.280401662, 2.0)
         """
-        first, masses = support(noise)
-        masses = masses / masses.sum()
-        kept = np.flatnonzero(masses >= NEGLIGIBLE)
-        span = range(int(kept[0]), int(kept[-1]) + 1)
-        return cls({first + i: float(masses[i]) for i in span})
+        table = Table.of(noise)
+        return cls(enumerate(table.masses.tolist(), start=table.first))
 
     # -- the law -----------------------------------------------------------------------------------
 
@@ -101,11 +96,6 @@ class Mass(Noise):
         sums = [math.fsum(map(float, row)) for row in values]
         return [0 if k % 2 and self.symmetric else m for k, m in enumerate(sums)]
 
-    def _working_digits(self, c: sympy.Expr, order: int) -> int:
-        rest = float(self._sum - max(Fraction(p) for _, p in self.masses))
-        lost = -4 * math.log10(rest) if rest else 0.0  # hardly anything but one value may ever come
-        return 40 + order + math.ceil(lost)
-
     @cached_property
     def _sum(self) -> Fraction:
         """The sum of the masses: 1, but for the last digit of floats."""
@@ -117,37 +107,64 @@ class Mass(Noise):
         return lambda t: sum(exp(t * k) * p for k, p in terms)
 
     @cached_property
-    def _table(self) -> tuple[int, Floats, Floats]:
-        """The first integer, the masses from it on, and P(Z ≤ k) for all but the last."""
+    def _table(self) -> Table:
         first, last = self.masses[0][0], self.masses[-1][0]
         masses = np.zeros(last - first + 1)
         for k, p in self.masses:
             masses[k - first] = float(p)
-        above = np.cumsum(masses[:0:-1])[::-1]
-        return first, masses, np.where(above < 0.5, 1 - above, np.cumsum(masses)[:-1])
+        return Table(first, masses)
 
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithms of the masses, −∞ beside them."""
-        first, masses, _ = self._table
-        padded = np.concatenate([[0.0], masses, [0.0, np.nan]])
-        index = np.clip(np.nan_to_num(np.floor(x) - first + 1), 0, len(masses) + 1)
-        with np.errstate(divide="ignore"):
-            found = np.log(padded[np.where(np.isnan(x), len(masses) + 2, index).astype(np.intp)])
-        return np.asarray(found)
+        return self._table.log(x)
 
     def _cdf(self, x: Floats) -> Floats:
-        first, masses, below = self._table
-        padded = np.concatenate([[0.0], below, [1.0, np.nan]])
-        index = np.clip(np.nan_to_num(np.floor(x) - first + 1), 0, len(masses))
-        return np.asarray(padded[np.where(np.isnan(x), len(masses) + 1, index).astype(np.intp)])
+        return self._table.cdf(x)
 
     def _quantile(self, p: Floats) -> Floats:
-        first, _, below = self._table
-        return np.where(np.isnan(p), p, first + np.searchsorted(below, p).astype(float))
+        return self._table.quantile(p)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        first, masses, _ = self._table
-        return first + rng.choice(len(masses), size=shape, p=masses / masses.sum())
+        masses = self._table.masses
+        return self._table.first + rng.choice(len(masses), size=shape, p=masses / masses.sum())
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Table:
+    """The masses of the integers from the first on, of sum 1."""
+
+    first: int
+    masses: Floats
+
+    @classmethod
+    def of(cls, noise: Noise) -> Table:
+        """Return the table of a noise on the integers, without masses that do not matter."""
+        first, masses = support(noise)
+        return cls(first, masses / masses.sum())
+
+    @cached_property
+    def _below(self) -> Floats:
+        """P(Z ≤ k) for all integers of the table but the last."""
+        above = np.cumsum(self.masses[:0:-1])[::-1]
+        return np.where(above < 0.5, 1 - above, np.cumsum(self.masses)[:-1])
+
+    def log(self, x: Floats) -> Floats:
+        """Return the logarithm of the mass at the integer below x."""
+        with np.errstate(divide="ignore"):
+            return np.log(self._read(np.concatenate([[0.0], self.masses, [0.0]]), x))
+
+    def cdf(self, x: Floats) -> Floats:
+        """Return P(Z ≤ x)."""
+        return self._read(np.concatenate([[0.0], self._below, [1.0]]), x)
+
+    def quantile(self, p: Floats) -> Floats:
+        """Return the smallest k with P(Z ≤ k) ≥ p."""
+        return np.where(np.isnan(p), p, self.first + np.searchsorted(self._below, p).astype(float))
+
+    def _read(self, values: Floats, x: Floats) -> Floats:
+        """Return values, that before the table first and that after it last, at ⌊x⌋."""
+        index = np.clip(np.nan_to_num(np.floor(x) - self.first + 1), 0, len(values) - 1)
+        return np.where(np.isnan(x), x, values[index.astype(np.intp)])
 
 
 def _checked(pairs: list[tuple[Any, Any]]) -> tuple[tuple[int, Exact], ...]:
@@ -199,16 +216,18 @@ def support(noise: Noise, rate: float = 0.0) -> tuple[int, Floats]:
     if not noise.lattice:
         raise TrueupError(f"{noise!r} has no masses: it is continuous", "use it as it is")
     if isinstance(noise, Mass):
-        return noise._table[0], noise._table[1]
+        return noise._table.first, noise._table.masses
     if summands := getattr(noise, "parts", ()):
         tables = [support(part, rate) for part in summands]
         return sum(k for k, _ in tables), reduce(np.convolve, (p for _, p in tables))
-    middle, reach = int(noise.quantile(0.5)), 8
+    middle, reach = noise._middle, 8
     while reach <= MAX_MASSES:
         k = np.arange(middle - reach, middle + reach + 1.0)
         masses = np.asarray(noise.pmf(k))
         weighed = masses * np.exp(rate * np.abs(k - middle))
         kept = np.flatnonzero(weighed >= NEGLIGIBLE * weighed.max())
+        if not len(kept):  # a mass is not a number
+            break
         if kept[0] > 0 and kept[-1] < len(k) - 1:
             return int(k[kept[0]]), masses[kept[0] : kept[-1] + 1]
         reach *= 2

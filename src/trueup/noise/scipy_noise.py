@@ -20,8 +20,7 @@ import numpy as np
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number
 from trueup.noise.base import Noise, positive
-from trueup.noise.elementwise import smallest_integer
-from trueup.noise.mass import support
+from trueup.noise.mass import NEGLIGIBLE, Table, support
 from trueup.noise.series import Series, exp
 
 if TYPE_CHECKING:
@@ -33,11 +32,6 @@ if TYPE_CHECKING:
 
 COMPLETE = 1e-9
 """Masses that miss the sum 1 by more are rounded; a moment needs tails with less of it."""
-
-TERMS = {"zipfian": 1}
-"""The shape that says how many terms scipy adds up each time it is asked anything of a law."""
-
-MOST_TERMS = 2**16
 
 HINT = "give a univariate distribution with numbers, frozen, e.g. scipy.stats.norm(scale=2)"
 
@@ -87,11 +81,6 @@ class ScipyNoise(Noise):
                 f"loc must be an integer, got {self.loc!r}: {name} is a law on the integers",
                 "give an integer loc, and subtract the rest from the statistic",
             )
-        if self._terms > MOST_TERMS:
-            raise TrueupError(
-                f"{self!r} takes too long: scipy adds up {self._terms:.3g} terms to answer",
-                f"use a law on at most {MOST_TERMS} integers, or one whose P(Z <= k) is a formula",
-            )
 
     def __repr__(self) -> str:
         shapes = "".join(f", {s!r}" for s in self.shapes)
@@ -127,16 +116,6 @@ class ScipyNoise(Noise):
             message = f"{self.name!r} takes other shape parameters, got {self.shapes!r}"
             raise TrueupError(message, f"it takes {generic.shapes or 'none'}") from None
 
-    @property
-    def _terms(self) -> float:
-        """How many terms scipy adds up for P(Z ≤ k), or for a mass, of a discrete law."""
-        import scipy.stats
-
-        low, high = self._law.support()
-        summed = type(_generic(self.name))._cdf is scipy.stats.rv_discrete._cdf
-        shape = TERMS.get(self.name)
-        return max(high - low if summed else 0.0, float(self.shapes[shape]) if shape else 0.0)
-
     # -- the law -----------------------------------------------------------------------------------
 
     def log_density(self, x: Floats) -> Floats:
@@ -153,25 +132,29 @@ class ScipyNoise(Noise):
         return _quiet(self._law.pmf if self.lattice else self._law.pdf, x)
 
     def _cdf(self, x: Floats) -> Floats:
-        below = _quiet(self._law.cdf, x)
-        if (np.isnan(below) & ~np.isnan(x)).any():
-            raise TrueupError(
-                f"scipy finds no P(Z <= x) of {self!r}", "use parameters of ordinary size"
-            )
-        return below
+        return self._table.cdf(x) if self.lattice else _quiet(self._law.cdf, x)
 
     def _quantile(self, p: Floats) -> Floats:
-        low, high = self._law.support()
-        found = _quiet(self._law.ppf, p)
-        if self.lattice:  # scipy looks for it from a guess on, and may give up
-            start = np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
-            found = smallest_integer(self._cdf, p, start)
-        return np.asarray(np.clip(found, low, high))
+        return self._table.quantile(p) if self.lattice else _quiet(self._law.ppf, p)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return np.asarray(self._law.rvs(size=shape, random_state=rng))
 
-    # -- moments -----------------------------------------------------------------------------------
+    @property
+    def _middle(self) -> int:
+        with quiet():
+            mean = float(self._law.stats(moments="m"))
+        return round(mean) if math.isfinite(mean) else 0
+
+    @functools.cached_property
+    def _table(self) -> Table:
+        """The masses of a law on the integers."""
+        first, masses = support(self)
+        if abs(masses.sum() - 1) > COMPLETE:
+            raise TrueupError(
+                f"the masses of {self!r} sum to {masses.sum():.9g}, not to 1", "use another law"
+            )
+        return Table(first, masses / masses.sum())
 
     @property
     def mgf_radius(self) -> float:
@@ -227,22 +210,21 @@ class ScipyNoise(Noise):
         return Fraction(mean), [Fraction(m) for m in known]
 
     def _of_table(self, order: int) -> tuple[Fraction, list[Fraction]]:
-        """Return the median, and the moments about it of a table of the masses."""
-        first, masses = support(self)
-        middle = int(self.quantile(0.5))
-        k = first - middle + np.arange(float(len(masses)))
+        """Return a middle, and the moments about it of the table of masses."""
+        masses = self._table.masses
+        k = self._table.first - self._middle + np.arange(float(len(masses)))
         rows = [masses * k**j for j in range(order + 1)]
-        sums = [math.fsum(row) for row in rows]
-        low, high = self._law.support()
-        cut = [low < first, first + len(masses) - 1 < high]
-        lost = len(k) * max(abs(rows[-1][[0, -1]][cut]), default=0.0)
-        if abs(sums[0] - 1) > COMPLETE or lost > COMPLETE * np.abs(rows[-1]).sum():
+        left_out = NEGLIGIBLE * len(k) * np.abs(k).max() ** order
+        if left_out > COMPLETE * np.abs(rows[-1]).sum():
             raise TrueupError(
-                f"the moment of order {order} of {self!r} is not known: its masses are rounded, or "
-                "its tails hold too much of it",
+                f"the moment of order {order} of {self!r} is not known: its tails hold too much of "
+                "it",
                 "use a lower order, or a continuous law of the same shape",
             )
-        return Fraction(middle), [Fraction(s / sums[0]) for s in sums]
+        return Fraction(self._middle), [
+            Fraction(1),
+            *(Fraction(math.fsum(row)) for row in rows[1:]),
+        ]
 
 
 def from_scipy(frozen: Any) -> ScipyNoise:

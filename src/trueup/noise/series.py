@@ -8,6 +8,7 @@ E[Zʲ e^{cZ}]/j!: fractions, symbols or many digits, whichever the parameters an
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -153,69 +154,37 @@ def expm1(x: Any) -> Any:
     return _apply(x, np.expm1, mpmath.expm1, lambda s: sympy.exp(s) - 1, 0)
 
 
-TERMS = 20
-"""Terms of Σ xᵏ/(k+1)! for |x| < 1 in doubles: the next one is below 1e-19."""
-
-
 def mean_exp(x: Any) -> Any:
     """Return (eˣ − 1)/x, the mean of e^{ux} over u in [0, 1], which is 1 at 0.
+
+    Its Taylor coefficients at x are 1F1(k+1; k+2; x)/(k+1)!, in which nothing cancels.
 
     Examples
     --------
     >>> mean_exp(np.array([0.0, 1.0])), mean_exp(Series.variable(0, 2)).coefficients
     (array([1.        , 1.71828183]), [Fraction(1, 1), Fraction(1, 2), Fraction(1, 6)])
     """
-    if isinstance(x, np.ndarray):
-        return _mean_exp(Series([x])).coefficients[0]
-    start = x.coefficients[0] if isinstance(x, Series) else x
-    if isinstance(start, np.ndarray):
-        return _mean_exp(x)
-    if start != 0:
+    start, order = (x.coefficients[0], len(x.coefficients)) if isinstance(x, Series) else (x, 1)
+    if isinstance(start, sympy.Expr):
         return expm1(x) / x
-    if not isinstance(x, Series):
-        return 1
-    return x.composed([Fraction(1, math.factorial(k + 1)) for k in range(len(x.coefficients))])
+
+    def coefficient(k: int) -> Any:
+        """Return that of order k − 1."""
+        digits = functools.partial(mpmath.hyp1f1, k, k + 1)
+        return _apply(
+            start, functools.partial(_kummer, k), digits, None, Fraction(1)
+        ) / math.factorial(k)
+
+    taylor = [coefficient(k) for k in range(1, order + 1)]
+    return x.composed(taylor) if isinstance(x, Series) else taylor[0]
 
 
-def _mean_exp(x: Series) -> Series:
-    """Return (eˣ − 1)/x of a series of arrays: by its power series where they are small."""
-    start, *rest = x.coefficients
-    small = np.abs(start) < 1
-    near, far = (Series([np.where(small, a, b), *rest]) for a, b in ((start, 0), (1, start)))
-    total = near * 0 + 1
-    for k in range(TERMS, 0, -1):
-        total = total * near * (1 / (k + 1)) + 1
-    pairs = zip(total.coefficients, (expm1(far) / far).coefficients, strict=True)
-    return Series([np.where(small, a, b) for a, b in pairs])
-
-
-def ncdf(x: Any) -> Any:
-    """Return the standard normal distribution function.
-
-    Examples
-    --------
-    >>> ncdf(np.array([0.0]))
-    array([0.5])
-    """
-    return _apply(x, scipy.special.ndtr, mpmath.ncdf, lambda s: (1 + sympy.erf(s)) / 2, 0.5)
-
-
-def pi_of(x: Any) -> Any:
-    """Return π in the arithmetic of x."""
-    return _apply(x, lambda _: math.pi, lambda _: +mpmath.pi, lambda _: sympy.pi, math.pi)
-
-
-def is_real(x: Any) -> bool:
-    """Whether a number, or an array of doubles, is real."""
-    return not (isinstance(x, mpmath.mpc) or np.iscomplexobj(x))
-
-
-def significant(x: Any) -> float:
-    """Return how many standard deviations hold zⁿ·e^{−z²/2} to all digits of x, n its order."""
-    order = len(x.coefficients) - 1 if isinstance(x, Series) else 0
-    start = x.coefficients[0] if isinstance(x, Series) else x
-    digits = 17 if isinstance(start, np.ndarray) else mpmath.mp.dps
-    return math.sqrt(2 * math.log(10) * digits) + 2 * math.sqrt(order)
+def _kummer(k: int, x: Any) -> Any:
+    """Return 1F1(k; k+1; x) in doubles."""
+    if k > 1:
+        return scipy.special.hyp1f1(k, k + 1, x)
+    nonzero = np.where(x == 0, 1.0, x)
+    return np.where(x == 0, 1.0, np.expm1(nonzero) / nonzero)
 
 
 def _apply(

@@ -19,7 +19,7 @@ from trueup.noise.base import Noise
 from trueup.noise.deconvolution import alike
 from trueup.noise.gaussian import Gaussian
 from trueup.noise.laplace import Laplace
-from trueup.noise.mass import Mass
+from trueup.noise.mass import Table
 from trueup.noise.series import Series, digits_of, working_digits
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class SumNoise(Noise):
     """State the law of Z₁ + … + Zₘ, independent: M(t) = Π Mᵢ(t). Made by ``noise + noise``.
 
     Sums of Laplace noises have a closed density (:class:`LaplaceSum`), sums on the integers a
-    table of masses (:class:`~.mass.Mass`). Other sums are known by their moments and generating
+    table of masses (:class:`~.mass.Table`). Other sums are known by their moments and generating
     function. Laplace noises whose scales differ by less than 1e-6 count as equal.
 
     Examples
@@ -147,15 +147,12 @@ class SumNoise(Noise):
     def _is_exact(self) -> bool:
         return all(part._is_exact for part in self.parts)
 
-    def _working_digits(self, c: sympy.Expr, order: int) -> int:
-        return sum(part._working_digits(c, order) for part in self.parts)
-
     # -- the law of a sum of Laplace noises, or of noises on the integers -----------------------
 
     @cached_property
-    def _table(self) -> Mass:
+    def _table(self) -> Table:
         """The masses of a sum on the integers."""
-        return Mass.of(self)
+        return Table.of(self)
 
     @cached_property
     def _law(self) -> LaplaceSum:
@@ -168,16 +165,16 @@ class SumNoise(Noise):
 
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density, far beyond where that underflows."""
-        return self._table.log_density(x) if self.lattice else self._law.log(np.abs(x), 0)
+        return self._table.log(x) if self.lattice else self._law.log(np.abs(x), 0)
 
     def _cdf(self, x: Floats) -> Floats:
-        return self._table._cdf(x) if self.lattice else super()._cdf(x)
+        return self._table.cdf(x) if self.lattice else super()._cdf(x)
 
     def _upper(self, x: Floats) -> Floats:
         return np.exp(self._law.log(x, 1))
 
     def _quantile(self, p: Floats) -> Floats:
-        return self._table._quantile(p) if self.lattice else super()._quantile(p)
+        return self._table.quantile(p) if self.lattice else super()._quantile(p)
 
     def _upper_quantile(self, q: Floats) -> Floats:
         """Return where the logarithm of the tail falls to log q, by bisection."""
