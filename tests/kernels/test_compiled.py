@@ -26,8 +26,7 @@ import trueup as tu
 from estimator import drawn
 from extras import needs
 from kernels.test_tape import expressions, values, x, y
-from trueup.kernels.calls import WORDS
-from trueup.kernels.compiled import Compilation, fuse, printed
+from trueup.kernels.compiled import WORDS, Compilation, fuse, printed
 from trueup.kernels.grid import Grid, columns
 
 ALL = ("value", "variance", "stderr")
@@ -294,7 +293,6 @@ def test_rows_add_up_until_it_pays(monkeypatch) -> None:
     needs("numba", "compiled kernels come with trueup[fast]")
     monkeypatch.delenv("TRUEUP_NUMBA", raising=False)
     monkeypatch.setattr("trueup.kernels.compiled.NEW", 5_000)
-    monkeypatch.setattr("trueup.kernels.compiled.READY", 100)
 
     def compiled_after(est: tu.Estimator) -> int:
         for calls in range(1, 20):
@@ -311,7 +309,6 @@ def test_rows_add_up_until_it_pays(monkeypatch) -> None:
 def test_a_broken_compiler_leaves_numpy_to_do_it(monkeypatch) -> None:
     needs("numba", "compiled kernels come with trueup[fast]")
     monkeypatch.setattr("trueup.kernels.compiled.NEW", 0)
-    monkeypatch.setattr("trueup.kernels.compiled.READY", 0)
     monkeypatch.delenv("TRUEUP_NUMBA", raising=False)
 
     def fails(*_: object) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trueup.errors import TrueupError
 from trueup.kernels import tape
 from trueup.kernels.blocks import NUMPY, clenshaw, evaluate
-from trueup.kernels.calls import function
+from trueup.kernels.compiled import function
 
 x, y = sympy.symbols("x y", real=True)
 

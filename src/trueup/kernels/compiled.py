@@ -1,47 +1,116 @@
-"""Large arrays: value and standard error in one loop, printed from a tape and compiled by numba.
+"""A tape as text of Python: a function of single numbers, and a loop that numba compiles.
 
-The regions of all parts become choices, what outputs have in common is computed once. The loop lets
-go of the interpreter's lock and is run by the threads of :mod:`trueup.kernels.blocks`.
+The loop computes value and standard error at once: the regions of all parts become choices, what
+outputs have in common is computed once. It lets go of the interpreter's lock and is run by the
+threads of :mod:`trueup.kernels.blocks`.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
-import threading
-from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trueup.extras import optional
-from trueup.kernels.calls import TEXT, WORDS, statements
+from trueup.formula.opaque import value
+from trueup.formula.operations import FUNCTIONS, OPERATIONS
+from trueup.kernels.blocks import clenshaw
 from trueup.kernels.tape import Emitter, Tape
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from trueup.kernels.grid import Grid, Part, Region
 
     Block = NDArray[Any]
 
-READY = 2_048
-"""Rows of an array from which a loop that is compiled is used."""
 NEW = 8_000_000
-"""Rows seen so far from which it is compiled: that takes about as long as NumPy for so many."""
+"""Rows seen so far from which a loop is compiled: that takes about as long as NumPy for so many."""
 ROWS = 131_072
 """Rows at a time, which need not stay in the cache."""
+
+TEXT: dict[str, str] = {
+    **{name: f"{name}({{}})" for name in FUNCTIONS},
+    **{name: row.compiled for name, row in OPERATIONS.items() if row.compiled},
+    "pow": "pow({}, {})",
+    "where": "{1} if {0} else {2}",
+}
+"""The operations as text of Python, which numba compiles, too."""
+
+WORDS: dict[str, Any] = {
+    **{name: getattr(math, name) for name in (*FUNCTIONS, "pow", "floor") if name != "abs"},
+    "nan": math.nan,
+    "inf": math.inf,
+}
+"""What the names in the text mean."""
 
 _MOST_STEPS = 1200  # which numba compiles in a few seconds
 _MOST_REGIONS = 27  # three statistics, each below, inside and above its bounds
 _MOST = 1.7976931348623157e308
 _NUMBERS = ("const", "truth")
-_LOCK = threading.RLock()
 
 
-# -- one tape --------------------------------------------------------------------------------------
+def statements(tape: Tape, names: Mapping[int, str]) -> Iterator[str]:
+    r"""Yield a line for each step; ``names`` are those of registers that need none.
+
+    Examples
+    --------
+    >>> import sympy
+    >>> from trueup.kernels.tape import lower
+    >>> x = sympy.Symbol("x", real=True)
+    >>> tape = lower([1 / x - 1 / x**2], [x])
+    >>> print(*statements(tape, {0: "x", 1: "1.0"}), sep="\n")
+    r2 = 1.0 / x
+    r3 = r2 * r2
+    r4 = r2 - r3
+    """
+    for i, (op, args, data) in enumerate(tape.steps):
+        if i not in names:
+            given = [names.get(a, f"r{a}") for a in args]
+            text = f"f{i}({', '.join(given)})" if data is not None else TEXT[op].format(*given)
+            yield f"r{i} = {text}"
+
+
+# -- single numbers --------------------------------------------------------------------------------
+
+
+def function(tape: Tape) -> Callable[..., float]:
+    """Return a tape of one formula as a function of floats, which takes a microsecond.
+
+    Python raises at poles and beyond its range: there NumPy has the answer.
+
+    Examples
+    --------
+    >>> import sympy
+    >>> from trueup.kernels.tape import lower
+    >>> x = sympy.Symbol("x", real=True)
+    >>> function(lower([1 / x - 8 / x**3], [x]))(4.0)
+    0.125
+    """
+    names, space = {}, dict(WORDS)
+    for i, (op, _, data) in enumerate(tape.steps):
+        if op in _NUMBERS:
+            names[i] = f"({data!r})"
+        elif op == "input":
+            names[i] = f"x{data}"
+        elif op == "laguerre":
+            space[f"f{i}"] = lambda t, series=data: clenshaw(series, t)
+        elif op == "call":
+            space[f"f{i}"] = lambda *args, function=data: value(function, *args)
+    inputs = ", ".join(f"x{i}" for i in range(len(tape.inputs)))
+    (output,) = tape.outputs
+    result = names.get(output, f"r{output}")
+    text = "\n    ".join([f"def f({inputs}):", *statements(tape, names), f"return {result}"])
+    exec(text, space)  # noqa: S102  (our own words, registers and numbers: no text of a user's)
+    return space["f"]  # type: ignore[no-any-return]
+
+
+# -- one tape of several outputs -------------------------------------------------------------------
 
 
 def fuse(grids: Sequence[Grid], outputs: Sequence[str]) -> Tape | None:
@@ -104,7 +173,7 @@ def _chosen(new: Emitter, inputs: Sequence[int], part: Part, begun: Region) -> i
     return chosen
 
 
-# -- its text --------------------------------------------------------------------------------------
+# -- its loop --------------------------------------------------------------------------------------
 
 
 def printed(tape: Tape) -> str:
@@ -152,9 +221,6 @@ def _loop(text: str, given: int, made: int) -> Callable[..., None]:
     return compiler(space["loop"])  # type: ignore[no-any-return]
 
 
-# -- when ------------------------------------------------------------------------------------------
-
-
 class Compilation:
     """The compiled form of some outputs of some grids: made when enough rows have been seen.
 
@@ -168,45 +234,29 @@ class Compilation:
         self.is_possible = True
 
     def ready(self, rows: int) -> bool:
-        """Whether to use the loop for an array of so many rows; compiles it."""
+        """Whether to use the loop, for an array of so many rows; compiles it."""
         wanted = os.environ.get("TRUEUP_NUMBA")
-        if not self.is_possible or wanted == "0":
-            return False
         self.rows += rows
+        if wanted == "0" or not self.is_possible:
+            return False
         if self.loop is None and (self.rows >= NEW or wanted == "1"):
-            with _LOCK:
-                self._make(demanded=wanted == "1")
-        return self.loop is not None and (rows >= READY or wanted == "1")
+            try:
+                self._make()
+            except Exception:  # numba is missing or broken: NumPy does it
+                if wanted == "1":
+                    raise
+            self.is_possible = self.loop is not None
+        return self.loop is not None
 
-    def _make(self, demanded: bool) -> None:
-        if demanded:
-            optional("numba", "fast", "TRUEUP_NUMBA=1")
-        try:
-            tape = fuse(self.grids, self.outputs) if self.loop is None and has_numba() else None
-            if tape is not None:
-                numbers = [s.data for s in tape.steps if s.op in _NUMBERS]
-                self.constants = np.array(numbers, float)
-                self.loop = _loop(printed(tape), 1 + len(tape.inputs), len(self.outputs))
-        except Exception:  # numba is broken: NumPy does it
-            if demanded:
-                raise
-        self.is_possible = self.loop is not None
+    def _make(self) -> None:
+        optional("numba", "fast", "TRUEUP_NUMBA=1")
+        tape = fuse(self.grids, self.outputs)
+        if tape is not None:
+            numbers = [s.data for s in tape.steps if s.op in _NUMBERS]
+            self.constants = np.array(numbers, float)
+            self.loop = _loop(printed(tape), 1 + len(tape.inputs), len(self.outputs))
 
     def __call__(self, inputs: Sequence[Block], outs: Sequence[Block]) -> None:
         """Fill blocks of outputs."""
         assert self.loop is not None  # noqa: S101  (it is ready)
         self.loop(self.constants, *inputs, *outs)
-
-
-def has_numba() -> bool:
-    """Whether numba is installed.
-
-    Examples
-    --------
-    >>> has_numba() in (True, False)
-    True
-    """
-    try:
-        return importlib.util.find_spec("numba") is not None
-    except (ImportError, ValueError):
-        return False

@@ -14,8 +14,7 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.formula.build import is_long
 from trueup.kernels.blocks import BLOCK, NUMPY, Block, sweep
-from trueup.kernels.calls import function
-from trueup.kernels.compiled import ROWS, Compilation
+from trueup.kernels.compiled import ROWS, Compilation, function
 from trueup.kernels.limits import Range, guarded, limits
 from trueup.kernels.tape import Emitter, Tape, is_total, lower, run
 

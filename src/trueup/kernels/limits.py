@@ -241,7 +241,8 @@ def _wave(a: _Size) -> _Size:
 
 def _laguerre(series: Sequence[float], t: _Size) -> _Size:
     powers = (len(series) - 1) * (max(t.up, 0.0) + 0.31)  # |Lagₙ(t)| ≤ (2t)ⁿ for t ≥ 1
-    return _Size(powers + math.log10(sum(map(abs, series)) or 1.0), 4 * _SMALL)
+    most = min(powers, 10 ** min(t.up, 4.0) / 4)  # and at most e^{t/2}
+    return _Size(most + math.log10(sum(map(abs, series)) or 1.0), 4 * _SMALL)
 
 
 def _call(function: Any, *_: _Size) -> _Size:
