@@ -104,7 +104,7 @@ def test_every_kind_equals_numpy(name, compiled, plain) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-9)
     else:
         identical(together, alone)
-    used = est._value.program([est._value, est._variance, est._variance], ALL).compilation
+    used = est._value.loop([est._value, est._variance, est._variance], ALL)
     assert (used.loop is not None) == (name not in WITH_NUMPY)
 
 
@@ -282,7 +282,7 @@ def test_huge_formulas_stay_with_numpy(monkeypatch, compiled) -> None:
     monkeypatch.setattr("trueup.kernels.compiled._MOST_STEPS", 3)
     est = tu.unbiased("1/q + q", tu.Laplace(2), (1, None))
     assert compiled(lambda: est(np.array([4.0])))[0] == est(4.0)
-    assert not next(iter(est._value.programs.values())).compilation.is_possible
+    assert not next(iter(est._value.loops.values())).is_possible
 
 
 # -- when --------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ def test_rows_add_up_until_it_pays(monkeypatch) -> None:
     def compiled_after(est: tu.Estimator) -> int:
         for calls in range(1, 20):
             est(np.full(500, 3.0))
-            if next(iter(est._value.programs.values())).compilation.loop:
+            if next(iter(est._value.loops.values())).loop:
                 return calls
         return 0
 

@@ -210,7 +210,7 @@ def printed(tape: Tape) -> str:
 @lru_cache(maxsize=256)
 def _loop(text: str, given: int, made: int) -> Callable[..., None]:
     """Return the compiled loop of a text that was printed from a tape."""
-    numba: Any = optional("numba", "fast", "a compiled kernel")
+    numba: Any = optional("numba", "fast", "a compiled loop")
     if numba.config.DISABLE_JIT:
         raise RuntimeError("numba's compiler is switched off")
     space = dict(WORDS)
@@ -249,7 +249,6 @@ class Compilation:
         return self.loop is not None
 
     def _make(self) -> None:
-        optional("numba", "fast", "TRUEUP_NUMBA=1")
         tape = fuse(self.grids, self.outputs)
         if tape is not None:
             numbers = [s.data for s in tape.steps if s.op in _NUMBERS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, reduce
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,7 +16,7 @@ from trueup.formula.build import is_long
 from trueup.kernels.blocks import BLOCK, NUMPY, Block, sweep
 from trueup.kernels.compiled import ROWS, Compilation, function
 from trueup.kernels.limits import Range, guarded, limits
-from trueup.kernels.tape import Emitter, Tape, is_total, lower, run
+from trueup.kernels.tape import Tape, lower, run
 
 Region = tuple[int, ...]
 
@@ -128,6 +128,50 @@ class Part:
         found = self.pieces.get(region) or self.piece(region)
         return found.number(*[values[i] for i in self.reads])
 
+    def block(self, columns: Sequence[Block]) -> Block:
+        """Return a block of a part that is no product, region by region."""
+        out = np.empty(len(columns[0]))
+        for region, rows in self._regions(columns):
+            own = [columns[i][rows] for i in self.reads]
+            (out[rows],) = run(self.piece(region).guarded, own, NUMPY)
+        return out
+
+    def _regions(self, columns: Sequence[Block]) -> Iterator[tuple[Region, Any]]:
+        """Yield every region that occurs with its rows."""
+        sides = []
+        for place, b in enumerate(self.bounds):
+            column, digit = columns[b.input], 3**place  # branches are digits to base 3
+            if b.below and (beyond := column <= b.low).any():
+                sides.append((b.below * digit, beyond))
+            if b.above and (beyond := column >= b.high).any():
+                sides.append((b.above * digit, beyond))
+        if not sides:
+            yield self.inside, slice(None)
+            return
+        outside = reduce(np.logical_or, [beyond for _, beyond in sides])
+        rows = np.flatnonzero(outside)
+        codes = sum(code * beyond[rows] for code, beyond in sides)
+        found = np.unique(codes).tolist()
+        regions = [tuple(code // 3**i % 3 for i in range(len(self.bounds))) for code in found]
+        self._check_work(regions)
+        calls = any(step.op == "call" for step in self.piece(self.inside).tape.steps)
+        yield self.inside, np.flatnonzero(~outside) if calls else slice(None)  # written over
+        for region, code in zip(regions, found, strict=True):
+            yield region, rows[codes == code]
+
+    def _check_work(self, regions: Sequence[Region]) -> None:
+        """Refuse rows in so many regions at once that their formulas take long to write down."""
+        new = sum(region not in self.pieces for region in regions)
+        steps = len(self.piece(self.inside).tape.steps)
+        if new * steps > _MOST_WORK:
+            raise TrueupError(
+                f"the values of {len(self.bounds)} statistics lie below and above their bounds in "
+                f"{new} ways, and each needs a formula of its own, of some {steps} operations: too "
+                "many to write down",
+                "publish totals with a noise of their own, leave bounds out, or debias parts that "
+                "are then added",
+            )
+
 
 class Grid:
     """A sum of region-wise functions of common inputs; a region is lowered when first entered.
@@ -153,7 +197,7 @@ class Grid:
         self.inputs = inputs
         self.whole = whole
         self.parts = [Part(inputs, whole, *part) for part in parts]
-        self.programs: dict[tuple[Grid | str, ...], _Program] = {}
+        self.loops: dict[tuple[Grid | str, ...], Compilation] = {}
         self.unread = set(range(len(inputs))) - {i for part in self.parts for i in part.reads}
 
     def number(self, *values: float) -> float:
@@ -166,15 +210,20 @@ class Grid:
         try:
             result = sum([part.number(values) for part in self.parts])
         except (ArithmeticError, ValueError):  # Python raises where NumPy gives NaN or ∞
-            out = np.empty(1)
             with np.errstate(all="ignore"):
-                self.block([np.array([x]) for x in values], out)
-            result = float(out[0])
+                result = float(self.block([np.array([x]) for x in values])[0])
         return result if math.isfinite(result) else math.nan
 
-    def block(self, columns: Sequence[Block], out: Block) -> None:
-        """Fill one block of doubles, NaN where the function is not finite."""
-        self.program([self], ["value"]).block(columns, [out])
+    def block(self, columns: Sequence[Block]) -> Block:
+        """Return a block of doubles, NaN where the function is not finite."""
+        terms = [term for part in self.parts for term in part.factors]
+        known = {f: f.block(columns) for f in dict.fromkeys(f for term in terms for f in term)}
+        products = (reduce(np.multiply, [known[f] for f in term]) for term in terms)
+        total: Block = reduce(np.add, products)
+        finite = np.isfinite(total)
+        for i in self.unread:
+            finite &= ~np.isnan(columns[i])
+        return total if finite.all() else np.where(finite, total, np.nan)
 
     def check_whole(self, columns: Sequence[Block], which: Iterable[int]) -> None:
         """Refuse what is not an integer where integers are published."""
@@ -183,12 +232,12 @@ class Grid:
             if broken.any():
                 raise _not_whole(self.inputs[i], float(columns[i][broken][0]))
 
-    def program(self, grids: Sequence[Grid], outputs: Sequence[str]) -> _Program:
-        """Return what computes outputs of which this grid makes the first."""
+    def loop(self, grids: Sequence[Grid], outputs: Sequence[str]) -> Compilation:
+        """Return the compiled loop of outputs of which this grid makes the first."""
         key: tuple[Grid | str, ...] = (*grids, *outputs)
-        if key not in self.programs:
-            self.programs[key] = _Program(grids, outputs)
-        return self.programs[key]
+        if key not in self.loops:
+            self.loops[key] = Compilation(grids, outputs)
+        return self.loops[key]
 
     def ends(self, i: int) -> set[float]:
         """Return the bounds at which branches of an input begin."""
@@ -197,100 +246,6 @@ class Grid:
 
 
 # -- arrays ----------------------------------------------------------------------------------------
-
-
-class _Cells:
-    """Parts with the same bounds and inputs, computed together: they have much in common."""
-
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self.parts, self.first = parts, parts[0]
-        self.tapes: dict[Region, Tape] = {}
-
-    def tape(self, region: Region) -> Tape:
-        """Return the tape of all parts on a region, NaN beyond its limits."""
-        if region not in self.tapes:
-            new, pieces = Emitter(), [part.piece(region) for part in self.parts]
-            inputs = [new.emit("input", data=i) for i in range(len(self.first.reads))]
-            outputs = [new.splice(p.guarded, inputs)[0] for p in pieces]
-            self.tapes[region] = Tape(self.first.symbols, tuple(new.steps), tuple(outputs))
-        return self.tapes[region]
-
-    def block(self, columns: Sequence[Block]) -> list[Block]:
-        """Return a block of each part: everything as if inside, then what is not."""
-        own = [columns[i] for i in self.first.reads]
-        outside = list(self._outside(columns))
-        main, rows = self.tape(self.first.inside), len(columns[0])
-        self._check_work(len(main.steps), [r for r, _ in outside if r not in self.tapes])
-        rest: Any = slice(None)
-        if outside and not is_total(main):
-            rest = np.delete(np.arange(rows), np.concatenate([some for _, some in outside]))
-        outs = [np.empty(rows) for _ in self.parts]
-        for region, some in [(self.first.inside, rest), *outside]:
-            found = run(self.tape(region), [c[some] for c in own], NUMPY)
-            for out, values in zip(outs, found, strict=True):
-                out[some] = values
-        return outs
-
-    def _outside(self, columns: Sequence[Block]) -> Iterator[tuple[Region, Block]]:
-        """Yield every region that occurs, other than the inside, with its rows."""
-        sides = []
-        for place, b in enumerate(self.first.bounds):
-            column, digit = columns[b.input], 3**place  # branches are digits to base 3
-            if b.below and (beyond := column <= b.low).any():
-                sides.append((b.below * digit, beyond))
-            if b.above and (beyond := column >= b.high).any():
-                sides.append((b.above * digit, beyond))
-        if sides:
-            rows = np.flatnonzero(reduce(np.logical_or, [beyond for _, beyond in sides]))
-            codes = sum(code * beyond[rows] for code, beyond in sides)
-            for code in np.unique(codes).tolist():
-                region = tuple(code // 3**i % 3 for i in range(len(self.first.bounds)))
-                yield region, rows[codes == code]
-
-    def _check_work(self, steps: int, new: Sequence[Region]) -> None:
-        """Refuse rows in so many regions at once that their formulas take long to write down."""
-        if len(new) * steps > _MOST_WORK:
-            raise TrueupError(
-                f"the values of {len(self.first.bounds)} statistics lie below and above their "
-                f"bounds in {len(new)} ways, and each needs a formula of its own, of some {steps} "
-                "operations: too many to write down",
-                "publish totals with a noise of their own, leave bounds out, or debias parts that "
-                "are then added",
-            )
-
-
-class _Program:
-    """Outputs of grids on the same inputs, in NumPy or as a compiled loop."""
-
-    def __init__(self, grids: Sequence[Grid], outputs: Sequence[str]) -> None:
-        self.grids, self.outputs = grids, outputs
-        self.compilation = Compilation(grids, outputs)
-        together: dict[Any, list[Part]] = {}
-        parts = (part for grid in dict.fromkeys(grids) for part in grid.parts)
-        for factor in (f for part in parts for term in part.factors for f in dict.fromkeys(term)):
-            together.setdefault((factor.bounds, factor.reads), []).append(factor)
-        self.cells = [_Cells(parts) for parts in together.values()]
-
-    def block(self, columns: Sequence[Block], outs: Sequence[Block]) -> None:
-        """Fill blocks of outputs."""
-        known: dict[Part, Block] = {}
-        for cells in self.cells:
-            known.update(zip(cells.parts, cells.block(columns), strict=True))
-        totals: dict[Grid, Block] = {}
-        for grid, name, out in zip(self.grids, self.outputs, outs, strict=True):
-            if grid not in totals:
-                totals[grid] = self._total(grid, known, columns)
-            (np.sqrt if name == "stderr" else np.positive)(totals[grid], out=out)
-
-    def _total(self, grid: Grid, known: Mapping[Part, Block], columns: Sequence[Block]) -> Block:
-        terms = [[known[f] for f in term] for part in grid.parts for term in part.factors]
-        total: Block = reduce(np.add, [reduce(np.multiply, term) for term in terms])
-        for i in grid.unread:
-            total[np.isnan(columns[i])] = np.nan
-        finite = np.isfinite(total)
-        if not finite.all():
-            total[~finite] = np.nan
-        return total
 
 
 def columns(
@@ -328,16 +283,20 @@ def columns(
     floats = {i for i, a in enumerate(arrays) if not np.issubdtype(a.dtype, np.integer)}
     whole = sorted(grids[0].whole & floats)
 
+    def fill(inputs: list[Block], outs: list[Block]) -> None:
+        blocks = {grid: grid.block(inputs) for grid in dict.fromkeys(grids)}
+        for grid, name, out in zip(grids, outputs, outs, strict=True):
+            (np.sqrt if name == "stderr" else np.positive)(blocks[grid], out=out)
+
     rows = math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
-    program = grids[0].program(grids, outputs)
-    compiled = program.compilation.ready(rows)
-    fill = program.compilation if compiled else program.block
+    loop = grids[0].loop(grids, outputs)
+    compiled = loop.ready(rows)
 
-    def run_checked(inputs: list[Block], outs: list[Block]) -> None:
+    def checked(inputs: list[Block], outs: list[Block]) -> None:
         grids[0].check_whole(inputs, whole)
-        fill(inputs, outs)
+        (loop if compiled else fill)(inputs, outs)
 
-    return sweep(run_checked, arrays, len(outputs), dtype, ROWS if compiled else BLOCK)
+    return sweep(checked, arrays, len(outputs), dtype, ROWS if compiled else BLOCK)
 
 
 def common_dtype(arrays: Sequence[Block]) -> np.dtype[Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.formula.opaque import Opaque, Table
+from trueup.formula.opaque import Opaque
 from trueup.formula.operations import COMPARISONS, CONNECTIVES, OF_CLASS
 from trueup.noise.extension import LaguerreExtension
 
@@ -104,11 +104,6 @@ def run(tape: Tape, inputs: Sequence[Any], ops: Mapping[str, Callable[..., Any]]
             if last[a] == i:
                 values[a] = None
     return [values[register] for register in tape.outputs]
-
-
-def is_total(tape: Tape) -> bool:
-    """Whether a tape calls no function that the user wrote, which may know some numbers only."""
-    return all(step.op != "call" or isinstance(step.data, Table) for step in tape.steps)
 
 
 class Emitter:
