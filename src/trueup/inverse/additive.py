@@ -207,10 +207,8 @@ class TiedLaw:
 
     def _values(self, columns: Mapping[sympy.Symbol, Floats]) -> Floats:
         ordered = [columns[c.symbol] for c in self.component.cells]
-        out = np.empty(len(ordered[0]))
         with np.errstate(all="ignore"):
-            self._grid.block(ordered, out)
-        return out
+            return self._grid.block(ordered)
 
     def _crossing(self, unknown: Cell, known: Cell, value: float) -> list[float]:
         """Return where the estimator breaks along one statistic, given the other.
