@@ -77,10 +77,12 @@ def read(
     >>> read(np.polynomial.Polynomial([1, 0, 3]), None).expr
     3*q**2 + 1
     """
-    if derivatives is not None and not callable(f):
+    if derivatives is not None and not (
+        callable(f) and not isinstance(derivatives, str) and all(map(callable, derivatives))
+    ):
         raise TrueupError(
-            f"derivatives= belongs to a Python function, but f is {f!r}",
-            "leave it out: the derivatives of a formula are found symbolically",
+            f"derivatives= are functions beside a Python function, got {derivatives!r} for {f!r}",
+            "give derivatives=(f1, f2) for a function, none for a formula",
         )
     if isinstance(f, Source):
         return f
@@ -160,17 +162,11 @@ def _formula(expr: sympy.Expr) -> Source:
     return Source(expr, text(expr))
 
 
-def _symbols(names: Sequence[str] | None) -> list[sympy.Symbol]:
-    return [sympy.Symbol(name, real=True) for name in names or (DEFAULT,)]
-
-
 def _single(names: Sequence[str] | None, what: str) -> sympy.Symbol:
-    symbols = _symbols(names)
-    if len(symbols) > 1:
-        raise FormulaError(
-            f"{what} has one variable, but there are {len(symbols)} statistics", _HINT
-        )
-    return symbols[0]
+    name, *others = names or (DEFAULT,)
+    if others:
+        raise FormulaError(f"{what} has one variable, the noise names {len(others) + 1}", _HINT)
+    return build.variable(name)
 
 
 def _polynomial(f: Any, names: Sequence[str] | None) -> sympy.Expr:
@@ -205,22 +201,17 @@ def _callable(
     names: Sequence[str] | None,
     derivatives: Sequence[Callable[..., Any]] | None,
 ) -> Source:
-    if isinstance(derivatives, str) or not all(callable(d) for d in derivatives or ()):
-        raise TrueupError(
-            f"derivatives must be functions, got {derivatives!r}", "give derivatives=(f1, f2)"
-        )
-    symbols = _symbols(names or (_parameter(f) or DEFAULT,))
-    if derivatives and len(symbols) > 1:
+    names = names or (_parameter(f) or DEFAULT,)
+    if derivatives and len(names) > 1:
         raise TrueupError(
             "derivatives= are for a function of one statistic",
             "write a function of several statistics as a formula",
         )
-    order = [s.name for s in symbols]
-    bound = [_by_name(function, order) for function in (f, *(derivatives or ()))]
+    bound = [_by_name(function, names) for function in (f, *(derivatives or ()))]
     name = getattr(f, "__name__", "f")
     function = opaque(name if name.isidentifier() else "f", *bound)
     note = "f is a Python function: its smoothness and growth are not checked"
-    return Source(function(*symbols), None, note)
+    return Source(function(*map(build.variable, names)), None, note)
 
 
 def _by_name(f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
