@@ -21,7 +21,7 @@ from trueup.errors import BoundWarning, TrueupError
 from trueup.exact import number, symbolic
 from trueup.formula import given_derivatives, source
 from trueup.formula.linear import both, conditions, tightened
-from trueup.formula.substitution import by_convention, denominators
+from trueup.formula.substitution import denominators
 from trueup.formula.text import text
 from trueup.inverse.signs import sign
 from trueup.inverse.solve import Statistic
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 NUMBER = (float, int, np.floating)
 _HUGE = 2**1000
-_INTEGERS = "say that the statistic is an integer: domain=Integers(low, high), for Laplace noise"
 
 
 def by_statistic(value: Any, what: str) -> Mapping[str, Any]:
@@ -184,24 +183,18 @@ def read_arguments(
     f: object, noise: object, domain: object, derivatives: Any = None
 ) -> tuple[source.Source, tuple[Statistic, ...], tuple[Condition, ...]]:
     """Return the formula, its statistics, and the conditions between them, all checked."""
-    several = None if isinstance(noise, Noise) else _noises(noise)
+    several = {} if isinstance(noise, Noise) else _noises(noise)
     if isinstance(f, (list, tuple, np.ndarray)):  # values from the lower bound on
         first = Interval.read(domain).low
         f = {first + i: value for i, value in enumerate(f)}
-    src = source.read(f, tuple(several or ()) or None, derivatives)
+    src = source.read(f, tuple(several) or None, derivatives)
     used = sorted(s.name for s in src.expr.free_symbols)
-    if several is None and len(used) > 1:
-        given = ", ".join(f"{n!r}: {noise!r}" for n in used)
-        raise TrueupError(
-            f"the formula has {len(used)} statistics ({', '.join(used)}) but one noise",
-            f"give one noise for each: noise={{{given}}}",
-        )
-    noises = _noises({used[0] if used else source.DEFAULT: noise}) if several is None else several
+    noises = several or _noises({used[0] if used else source.DEFAULT: noise})
     unknown = ", ".join(name for name in used if name not in noises)
     if unknown:
         raise TrueupError(
             f"no noise is given for {unknown} in {text(src.expr)}",
-            f"noise is known for {', '.join(noises)}; add the missing ones",
+            f"give one for each: noise={{{', '.join(f'{name!r}: ...' for name in used)}}}",
         )
     box, tied = read_known(domain, noises)
     statistics = (
@@ -264,11 +257,8 @@ def _noises(noise: object) -> dict[str, Noise]:
 def _statistic(name: str, noise: Noise, domain: Interval, src: source.Source) -> Statistic:
     domain = domain.integers() if noise.lattice else domain
     whole = noise.lattice or (domain.lattice and noise.many_points == "cells")
-    if not whole and src.domain is not None:
-        raise TrueupError(
-            f"a table has values on the integers only, but {noise!r} is continuous",
-            f"use integer noise, e.g. DiscreteLaplace(scale), or {_INTEGERS}",
-        )
+    if src.domain is not None or src.note:
+        _check_function(src.expr, domain, noise, whole)
     if src.domain is not None:
         table, domain = src.domain, src.domain if domain.bounds == (None, None) else domain
         if domain.low < table.low or domain.high > table.high:
@@ -276,24 +266,23 @@ def _statistic(name: str, noise: Noise, domain: Interval, src: source.Source) ->
                 f"the table covers {table} but the domain is {domain}",
                 "extend the table, or narrow the domain",
             )
-    elif src.note:
-        _check_function(src.expr, domain, noise, whole)
     return Statistic(sympy.Symbol(name, real=True), noise, domain)
 
 
 def _check_function(f: sympy.Expr, domain: Interval, noise: Noise, whole: bool) -> None:
-    """Refuse a Python function without derivatives that are needed, or with wrong ones."""
+    """Refuse a function, or a table, without derivatives that are needed, or with wrong ones."""
     functions, kind = [], type(f)
     while kind is not None:
         functions.append(kind.implementation)
         kind = kind.derivative
     if len(functions) < 3 and not whole:
         raise TrueupError(
-            f"a Python function under continuous noise ({noise!r}) needs its first and second "
-            "derivative",
+            f"{f}, known by its values only, needs its first and second derivative under "
+            f"continuous noise ({noise!r})",
             "write a function of several statistics as a formula"
             if len(f.free_symbols) > 1
-            else f"give derivatives=(f1, f2), write the function as a formula, or {_INTEGERS}",
+            else "give derivatives=(f1, f2), write the function as a formula, or say that the "
+            "statistic is an integer: domain=Integers(low, high), for Laplace noise",
         )
     spread = 0.0
     with contextlib.suppress(TrueupError):
@@ -365,19 +354,16 @@ def with_convention(
     integers = {s.symbol for s in statistics if s.noise.lattice}
     box = {s.symbol.name: s.domain for s in statistics}
     for d in found:
-        meaning = f"empty={empty!r} is what {shown} is where {text(d)} = 0"
+        problem = "the stated bounds exclude that" if excludes(d, box, tied) else ""
         if not d.free_symbols <= integers:
+            problem = "this needs integer noise: under continuous noise no estimate can jump"
+        if problem:
             raise TrueupError(
-                f"{meaning}, which needs integer noise: under continuous noise an estimate cannot "
-                "jump there",
-                f"use DiscreteLaplace noise, or bound {text(d)} away from 0",
+                f"empty={empty!r} is what {shown} is where {text(d)} = 0, but {problem}",
+                "use DiscreteLaplace noise and bounds that reach 0, or leave empty out",
             )
-        if excludes(d, box, tied):
-            raise TrueupError(
-                f"{meaning}, but the stated bounds exclude that",
-                f"let the bounds reach 0, e.g. {text(d)} >= 0, or leave empty out",
-            )
-    expr = by_convention(src.expr, value)
+    cell = sympy.Or(*(sympy.Eq(d, 0) for d in found))
+    expr = sympy.Piecewise((value, cell), (src.expr, True), evaluate=False)
     return dataclasses.replace(src, expr=expr, record=src.record and text(expr))
 
 

@@ -89,6 +89,9 @@ def parse(text: str) -> sympy.Expr:
     if not isinstance(text, str):
         hint = 'give the formula as text, e.g. "1/q"'
         raise FormulaError(f"a formula must be text, got {quoted(repr(text))}", hint)
+    if len(text) > build.CHARACTERS:
+        problem = f"the formula has {len(text)} characters, more than {build.CHARACTERS}"
+        raise FormulaError(f"{problem}: {quoted(text)}", "shorten it")
     return written(str(text)).expr
 
 
@@ -108,14 +111,6 @@ def written(text: str) -> Written:
     >>> written("sqrt(q)**2")
     Written(expr=q, partial=(sqrt(q),))
     """
-    if len(text) > build.CHARACTERS:
-        problem = f"the formula has {len(text)} characters, more than {build.CHARACTERS}"
-        raise FormulaError(f"{problem}: {quoted(text)}", "shorten it")
-    return read(text)
-
-
-def read(text: str) -> Written:
-    """Return the formula of a text of any length."""
     if not text.strip():
         raise FormulaError(f"the formula is empty, got {text!r}", 'write one, e.g. "1/q"')
     reader = _Reader(_RESPELT.sub(lambda m: SPELLINGS.get(m[0], m[0]), text).strip())
@@ -350,17 +345,6 @@ class _Reader:
 
 
 # -- names -----------------------------------------------------------------------------------------
-
-
-def is_word(name: str) -> bool:
-    """Tell whether a name reads back as one word, without backticks.
-
-    Examples
-    --------
-    >>> is_word("größe"), is_word("a·b"), is_word("pay roll"), is_word("max")
-    (True, False, False, False)
-    """
-    return bool(re.fullmatch(WORD, name)) and name.isidentifier() and name not in RESERVED
 
 
 def assignment(text: str) -> tuple[str | None, str]:

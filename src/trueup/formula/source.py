@@ -17,7 +17,7 @@ import sympy
 from trueup.domain import Integers, Interval
 from trueup.errors import FormulaError, TrueupError, quoted
 from trueup.exact import number, symbolic
-from trueup.formula import build, grammar
+from trueup.formula import build
 from trueup.formula.grammar import parse, written
 from trueup.formula.opaque import Table, opaque
 from trueup.formula.text import text
@@ -131,7 +131,7 @@ def admit(expr: sympy.Expr) -> sympy.Expr:
         problem = _problem(part)
         if problem:
             raise FormulaError(f"{quoted(str(part))} {problem}", _KNOWN)
-    return grammar.read(text(expr)).expr
+    return written(text(expr)).expr
 
 
 def _problem(part: sympy.Basic) -> str:

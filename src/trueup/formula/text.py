@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import sympy
 from sympy.core.relational import Relational
 
-from trueup.formula.grammar import is_word
-from trueup.formula.operations import NAMES
+from trueup.formula.grammar import WORD
+from trueup.formula.operations import NAMES, RESERVED
 
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _POWER, _ATOM = range(8)
+_CALLS = {**NAMES, sympy.Min: "min", sympy.Max: "max"}
 _SHORT = 2**10  # denominator that is written as such: those of decimals are 2⁵⁰ and more
 
 
@@ -31,7 +33,9 @@ def text(expr: sympy.Basic) -> str:
 def _write(expr: sympy.Basic) -> tuple[str, int]:
     """Return the text and how tightly it binds."""
     if isinstance(expr, sympy.Symbol):
-        return _name(expr.name), _ATOM
+        name = expr.name
+        plain = re.fullmatch(WORD, name) and name.isidentifier() and name not in RESERVED
+        return name if plain else "`" + name.replace("`", "``") + "`", _ATOM
     if isinstance(expr, sympy.Add):
         return _sum(expr.as_ordered_terms()), _SUM
     if expr is sympy.E:
@@ -42,28 +46,16 @@ def _write(expr: sympy.Basic) -> tuple[str, int]:
         return _condition(expr)
     if isinstance(expr, sympy.Piecewise):
         return _cases(list(expr.args)), _ATOM
-    if isinstance(expr, (sympy.Min, sympy.Max)):
-        return _call("min" if isinstance(expr, sympy.Min) else "max", expr.args), _ATOM
-    if isinstance(expr, sympy.exp):
-        return _call("exp", [_decimal(expr.args[0])]), _ATOM
-    if type(expr) in NAMES:
-        return _call(NAMES[type(expr)], expr.args), _ATOM
-    if isinstance(expr, sympy.Function):
-        return _call(expr.func.__name__, expr.args), _ATOM
+    if isinstance(expr, (sympy.Function, sympy.Min, sympy.Max)):
+        name = _CALLS.get(type(expr), expr.func.__name__)
+        args = map(_decimal, expr.args) if name == "exp" else expr.args
+        return f"{name}({', '.join(map(text, args))})", _ATOM
     return str(expr), _ATOM
 
 
-def _at_least(expr: sympy.Basic, binding: int) -> str:
-    """Return the text, in brackets where it binds less tightly."""
-    written, own = _write(expr)
-    return written if own >= binding else f"({written})"
-
-
-def _name(name: str) -> str:
-    """Return a name, between backticks where it is not a plain one."""
-    if is_word(name):
-        return name
-    return "`" + name.replace("`", "``") + "`"
+def _bracketed(written: tuple[str, int], binding: int) -> str:
+    """Return a text, in brackets where it binds less tightly."""
+    return written[0] if written[1] >= binding else f"({written[0]})"
 
 
 def _decimal(exponent: sympy.Expr) -> sympy.Expr:
@@ -80,7 +72,7 @@ def _sum(terms: Iterable[sympy.Expr]) -> str:
     """Return terms joined by + and -."""
     result = ""
     for term in terms:
-        written = _at_least(term, _SUM)
+        written = _bracketed(_write(term), _SUM)
         if not result:
             result = written
         elif written.startswith("-"):
@@ -98,10 +90,10 @@ def _product(expr: sympy.Expr) -> tuple[str, int]:
     coefficient, rest = (expr, sympy.S.One) if expr.is_Number else expr.as_coeff_Mul()
     factors = [] if expr.is_Number else sympy.Mul.make_args(rest)
     over = sorted((f for f in factors if not _is_divisor(f)), key=lambda f: bool(f.is_Add))
-    under = [_bracketed(*_power(f.base, -f.exp)) for f in factors if _is_divisor(f)]
+    under = [_bracketed(_power(f.base, -f.exp), _POWER) for f in factors if _is_divisor(f)]
     if coefficient == 1 and len(over) == len(factors) == 1:
         return _power(rest.base, rest.exp) if rest.is_Pow else _write(rest)
-    top, divisor = [_at_least(factor, _POWER) for factor in over], []
+    top, divisor = [_bracketed(_write(factor), _POWER) for factor in over], []
     size = repr(abs(float(coefficient))) if coefficient.is_Float else str(abs(coefficient.p))
     if coefficient.is_Rational and coefficient.q != 1:
         divisor = [str(coefficient.q)]
@@ -124,13 +116,8 @@ def _power(base: sympy.Expr, exponent: sympy.Expr) -> tuple[str, int]:
     if exponent == 1:
         return _write(base)
     if exponent == sympy.S.Half:
-        return _call("sqrt", [base]), _ATOM
-    return f"{_at_least(base, _ATOM)}**{_at_least(exponent, _ATOM)}", _POWER
-
-
-def _bracketed(written: str, binding: int) -> str:
-    """Return a divisor, in brackets unless it is a power or less."""
-    return written if binding >= _POWER else f"({written})"
+        return f"sqrt({text(base)})", _ATOM
+    return f"{_bracketed(_write(base), _ATOM)}**{_bracketed(_write(exponent), _ATOM)}", _POWER
 
 
 def _condition(test: sympy.Basic) -> tuple[str, int]:
@@ -138,9 +125,9 @@ def _condition(test: sympy.Basic) -> tuple[str, int]:
     if isinstance(test, Relational):
         return f"{text(test.lhs)} {test.rel_op} {text(test.rhs)}", _COMPARISON
     if isinstance(test, sympy.Not):
-        return f"not {_at_least(test.args[0], _COMPARISON)}", _NOT
+        return f"not {_bracketed(_write(test.args[0]), _COMPARISON)}", _NOT
     word, binding = ("and", _AND) if isinstance(test, sympy.And) else ("or", _OR)
-    return f" {word} ".join(_at_least(part, binding + 1) for part in test.args), binding
+    return f" {word} ".join(_bracketed(_write(part), binding + 1) for part in test.args), binding
 
 
 def _cases(cases: list[sympy.Basic]) -> str:
@@ -150,8 +137,3 @@ def _cases(cases: list[sympy.Basic]) -> str:
         return text(value)
     rest = _cases(cases[1:]) if len(cases) > 1 else "nan"
     return f"where({text(test)}, {text(value)}, {rest})"
-
-
-def _call(name: str, args: Iterable[sympy.Basic]) -> str:
-    """Return name(a, b)."""
-    return f"{name}({', '.join(map(text, args))})"
