@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy
@@ -24,20 +24,16 @@ from trueup.exact import symbolic
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse.component import Region
-from trueup.inverse.expectation import TooLargeError
-from trueup.inverse.extended import Extended, Unextended, first_that_holds, worked_out
+from trueup.inverse.expectation import Rule, TooLargeError, integers
+from trueup.inverse.extended import Extended, Unextended, first_that_holds
 from trueup.inverse.grids import grid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from numpy.typing import NDArray
+    from collections.abc import Mapping, Sequence
 
     from trueup.inverse.component import Cell
     from trueup.inverse.joint import Joint
-    from trueup.kernels.grid import Grid
 
-    Floats = NDArray[np.float64]
     Truth = Mapping[sympy.Symbol, float]
 
 _REACH = 42.0  # scales: e⁻⁴² is below what is left of doubles
@@ -93,7 +89,7 @@ class Additive(Extended):
             if what == "variance":
                 value = value**2 - self._square.beyond(region)
             cases.append((value, beyond))
-        return first_that_holds(cases, lambda: worked_out(self.main, what, region))
+        return first_that_holds(cases, lambda: self.main.worked_out(what, region))
 
     def beyond(self, region: Region) -> sympy.Expr:
         """Return g where the published point does not fulfil the condition."""
@@ -187,28 +183,22 @@ class TiedLaw:
         self.component = component
         # the integers outside: the sum over them needs no breaks
         self.outer, self.inner = sorted(component.cells, key=lambda c: not c.noise.lattice)
-
-    @cached_property
-    def _grid(self) -> Grid:
-        return grid([self.component], self.component.cells, "value")
+        self._grid = grid([component], component.cells, "value")
 
     def moments(self, truth: Truth, centre: float) -> tuple[float, float]:
         """Return E (g − c) + c and the variance, computed around c."""
         first = second = 0.0
         outer, inner = self.outer, self.inner
-        marks = [truth[inner.symbol], *_ends(inner)]
+        marks = [truth[inner.symbol], *map(float, inner.operator.starts)]
         crossings = [y for x in marks for y in self._crossing(outer, inner, x)]
         for x, weight in zip(*_rule(outer, truth, crossings), strict=True):
             y, weights = _rule(inner, truth, self._crossing(inner, outer, x))
-            g = self._values({outer.symbol: np.full(len(y), x), inner.symbol: y}) - centre
+            columns = {outer.symbol: np.full(len(y), x), inner.symbol: y}
+            with np.errstate(all="ignore"):
+                g = self._grid.block([columns[c.symbol] for c in self.component.cells]) - centre
             first += weight * float(weights @ g)
             second += weight * float(weights @ g**2)
         return centre + first, second - first**2
-
-    def _values(self, columns: Mapping[sympy.Symbol, Floats]) -> Floats:
-        ordered = [columns[c.symbol] for c in self.component.cells]
-        with np.errstate(all="ignore"):
-            return self._grid.block(ordered)
 
     def _crossing(self, unknown: Cell, known: Cell, value: float) -> list[float]:
         """Return where the estimator breaks along one statistic, given the other.
@@ -226,27 +216,18 @@ class TiedLaw:
         return found
 
 
-def _ends(cell: Cell) -> list[float]:
-    return [float(end) for end in cell.operator.starts if np.isfinite(float(end))]
-
-
-def _rule(cell: Cell, truth: Truth, breaks: Iterable[float]) -> tuple[Floats, Floats]:
-    """Return nodes, and weights times the density of the published value.
-
-    Panels shrink towards everything at which the law or the estimator breaks.
-    """
-    q, scale = truth[cell.symbol], float(cell.noise.unit)
-    noise: Any = cell.noise
+def _rule(cell: Cell, truth: Truth, breaks: Sequence[float]) -> Rule:
+    """Return nodes and weights; panels shrink towards everything at which something breaks."""
+    q, scale, noise = truth[cell.symbol], float(cell.noise.unit), cell.noise
     low, high = q - _REACH * scale, q + _REACH * scale
     if noise.lattice:
-        x = np.arange(np.ceil(low), np.floor(high) + 1)
-        return x, np.asarray(noise.pmf(x - q))
-    finest = min([_FINEST * scale, *(abs(e) / 2 for e in _ends(cell) if e)])  # a pole may be at 0
-    steps = finest * np.cumsum(2.0 ** np.arange(np.ceil(np.log2(2 * _REACH * scale / finest))))
-    marks = np.array([q, *_ends(cell), *breaks])[:, None]
-    panels = [np.linspace(low, high, _PANELS), marks, marks + steps, marks - steps]
-    edges = np.unique(np.clip(np.concatenate([p.ravel() for p in panels]), low, high))
-    half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
-    x = (middle[:, None] + half[:, None] * _NODES).ravel()
-    weights = (half[:, None] * _WEIGHTS).ravel()
-    return x, weights * np.asarray(noise.pdf(x - q))
+        return integers(noise, q, low, high)
+    bounds = [float(end) for end in cell.operator.starts if end.is_finite]
+    finest = min([_FINEST * scale, *(abs(end) / 2 for end in bounds if end)])  # a pole may be at 0
+    steps = finest * (2.0 ** np.arange(np.ceil(np.log2(_REACH * scale / finest))) - 1)
+    marks = np.array([q, *bounds, *breaks])[:, None]
+    panels = [np.linspace(low, high, _PANELS), (marks + steps).ravel(), (marks - steps).ravel()]
+    edges = np.unique(np.clip(np.concatenate(panels), low, high))
+    half, middle = np.diff(edges)[:, None] / 2, (edges[1:] + edges[:-1])[:, None] / 2
+    x, weights = (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
+    return Rule(x, weights * np.asarray(noise.pdf(x - q)))

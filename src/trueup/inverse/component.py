@@ -20,8 +20,7 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.formula.substitution import at
 from trueup.inverse import spectral
-from trueup.inverse.jets import Jet, Keys, Weights, compose, on_product, tensor
-from trueup.inverse.on_lattice import OnLattice
+from trueup.inverse.jets import Jet, Keys, OnLattice, Weights, compose, on_product, tensor
 from trueup.inverse.points import beside, without_kinks
 from trueup.inverse.separation import apart, factors_of
 from trueup.noise.operator import Branch, Operator, Taps, X
@@ -110,7 +109,7 @@ class Component:
 
     @property
     def facts(self) -> list[str]:
-        """What is to be said of the estimator beyond the theorem."""
+        """Str is to be said of the estimator beyond the theorem."""
         return []
 
     def with_parameters(self, values: dict[sympy.Expr, sympy.Expr]) -> Component:
@@ -139,8 +138,8 @@ class Component:
         return {}
 
     def _value(self, region: Region) -> sympy.Expr:
-        if len(self.independent) > 1:
-            return sympy.Mul(*(part.value(own) for part, own in self._parts_in(region)))
+        if self.independent:
+            return self._multiplied("value", region)
         if self.is_lattice:
             return self.on_lattice(region).value
         modes: dict[Frequencies, Complex] = {}
@@ -154,11 +153,15 @@ class Component:
 
     def variance(self, region: Region) -> sympy.Expr:
         """Return V̂ = g² − T[f²] where x lies in the region."""
-        if len(self.independent) > 1:
-            return self._product_variance(region)
+        if self.independent:
+            return self._multiplied("variance", region)
         return (
             self.on_lattice(region).variance if self.is_lattice else self.covariance(self, region)
         )
+
+    def worked_out(self, what: str, region: Region) -> sympy.Expr:
+        """Return value or variance where x lies in the region."""
+        return self.value(region) if what == "value" else self.variance(region)
 
     @property
     def is_lattice(self) -> bool:
@@ -168,7 +171,7 @@ class Component:
 
     def check_work(self) -> None:
         """Refuse an estimator that would take too long to write down."""
-        if self.is_lattice and len(self.independent) < 2:
+        if self.is_lattice and not self.independent:
             self.on_lattice(next(self.regions())).check_value()
 
     def on_lattice(self, region: Region) -> OnLattice:
@@ -203,22 +206,35 @@ class Component:
         assert found is not None  # noqa: S101  (so is f)
         return found
 
-    def _parts_in(self, region: Region) -> list[tuple[Component, Region]]:
-        """Return the independent factors, each with its part of a region."""
-        branch = {cell.symbol: i for cell, i in zip(self.cells, region, strict=True)}
-        return [(p, tuple(branch[cell.symbol] for cell in p.cells)) for p in self.independent]
+    def products(self, what: str) -> list[list[tuple[Component, str, int]]]:
+        """Return value or variance as a sum of products of powers of independent factors.
 
-    def _product_variance(self, region: Region) -> sympy.Expr:
-        """Return Πgᵢ² − Π T[fᵢ²] of independent factors, with T[fᵢ²] = gᵢ² − V̂ᵢ.
-
-        One factor after the other, so that no large terms cancel.
+        There are none if f is one factor. The value is Π gᵢ; the variance Π gᵢ² − Π T[fᵢ²] is, one
+        factor after the other, so that no large terms cancel, V₁·T[f₂²] + g₁²·V₂. Factors without
+        bounds come first: their squares are short.
         """
-        total, square = sympy.Integer(0), sympy.Integer(1)
-        for part, own in self._parts_in(region):
-            value, variance = part.value(own), part.variance(own)
-            total = total * (value**2 - variance) + square * variance
-            square *= value**2
-        return total
+        factors = sorted(self.independent, key=lambda f: len(list(f.regions())))
+        if what == "value":
+            return [[(f, "value", 1) for f in factors]] if factors else []
+        return [
+            [
+                (f, "variance", 1),
+                *((g, "value", 2) for g in factors[:i]),
+                *((g.squared, "value", 1) for g in factors[i + 1 :]),
+            ]
+            for i, f in enumerate(factors)
+        ]
+
+    def _multiplied(self, what: str, region: Region) -> sympy.Expr:
+        branch = {cell.symbol: i for cell, i in zip(self.cells, region, strict=True)}
+        total = []
+        for term in self.products(what):
+            sides = [tuple(branch[cell.symbol] for cell in part.cells) for part, _, _ in term]
+            factors = (
+                p.worked_out(own, s) ** n for (p, own, n), s in zip(term, sides, strict=True)
+            )
+            total.append(sympy.Mul(*factors))
+        return sympy.Add(*total)
 
     def covariance(self, other: Component, region: Region) -> sympy.Expr:
         """Return T[f₁]·T[f₂] − T[f₁·f₂] for two functions of the same cells."""

@@ -2,30 +2,45 @@
 
 Away from the points beyond the part, the inverse reads f alone and its formula is the plain one;
 near them it reads the extension: a formula in cases, or, around finitely many holes, a table.
+
+Slanted bounds such as s ≤ n or s ≤ U·n: let b be the bound of s that the other statistics give, and
+k = s − b > 0 the distance beyond it. On the integers f̃ = f(b) + δ·k/(1 + θ·k/b), with
+δ = f(b) − f(b − 1) and θ = min(1, √(U·ε_s·ε_n)): for s/n that is 1 + k/(n + θ·k). Any values there
+are unbiased; these have a small variance on both sides of the bound. With continuous noise of one
+of them f̃ must be C¹: δ is the slope. With continuous noise of both it must be C³: see
+:mod:`trueup.inverse.additive`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sympy
 
 from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator
+from trueup.exact import symbolic
+from trueup.formula.build import is_long
+from trueup.formula.linear import Condition
 from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse.component import Component, Region
+from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from trueup.formula.linear import Condition
-    from trueup.inverse.joint import Corner
+    from trueup.inverse.joint import Corner, Joint
 
     Case = tuple[sympy.Expr, sympy.Basic]
+
+
+_SHORT = 60  # parts: sympy factors so many in some tenths of a second
+_BESIDE = 41  # integers from each bound on at which an extension is tried
 
 
 class Unextended(NoUnbiasedEstimator):
@@ -72,7 +87,7 @@ class Extended(Component):
 
     @property
     def facts(self) -> list[str]:
-        """What is to be said of the estimator beyond the theorem."""
+        """Str is to be said of the estimator beyond the theorem."""
         return [self.theorem]
 
     def value(self, region: Region) -> sympy.Expr:
@@ -109,7 +124,7 @@ class Extended(Component):
         near = sympy.false if cases else self._near(region)
         if near != sympy.false:
             cases.append((_beyond(self.outer, what, region), near))
-        return first_that_holds(cases, lambda: worked_out(self.main, what, region))
+        return first_that_holds(cases, lambda: self.main.worked_out(what, region))
 
     def _near(self, region: Region) -> sympy.Basic:
         """Return whether the inverse reads what differs from f, false where the region excludes it.
@@ -142,12 +157,7 @@ def _beyond(component: Component | None, what: str, region: Region) -> sympy.Exp
     assert component is not None  # noqa: S101
     if what == "variance" and all(c.noise.lattice for c in component.cells):
         return component.on_lattice(region).short_variance
-    return worked_out(component, what, region)
-
-
-def worked_out(component: Component, what: str, region: Region) -> sympy.Expr:
-    """Return the value or the variance of a component."""
-    return component.value(region) if what == "value" else component.variance(region)
+    return component.worked_out(what, region)
 
 
 def first_that_holds(cases: Sequence[Case], otherwise: Callable[[], sympy.Expr]) -> sympy.Expr:
@@ -164,3 +174,154 @@ def first_that_holds(cases: Sequence[Case], otherwise: Callable[[], sympy.Expr])
     if left[0][1] == sympy.true:
         return left[0][0]
     return sympy.Piecewise(*left, evaluate=False)
+
+
+# -- slanted bounds --------------------------------------------------------------------------------
+
+
+class Side(NamedTuple):
+    """A condition as a bound of one statistic: side·(symbol − bound) ≤ 0."""
+
+    symbol: sympy.Symbol
+    bound: sympy.Expr
+    side: int
+    condition: Condition
+
+    @property
+    def beyond(self) -> sympy.Expr:
+        """How far a point is beyond the bound."""
+        return self.side * (self.symbol - self.bound)
+
+
+def slanted(joint: Joint) -> Extended:
+    """Return the estimator with slanted bounds, at most one of the noises being continuous."""
+    far, count = _apart(joint)
+    sides = [_side(joint, far, c) for c in joint.tied]
+    bent = [(_across(joint, far, side, count), side.beyond > 0) for side in sides]
+    pieces, options = list(bent), {}
+    if count is not None:
+        none = sympy.Eq(count, 0)
+        pieces = [(_continued(joint, e, count), sympy.And(b, none)) for e, b in bent] + bent
+        empty = Condition(((count.name, sympy.Integer(1)),), sympy.Integer(1))
+        options = {"far": far, "empty": empty}
+    outer = sympy.Piecewise(*pieces, (joint.f, True), evaluate=False)
+    words = f"slanted bound ({', '.join(str(s.condition) for s in sides)}): f goes on beyond it"
+    where = _undefined(joint, outer)
+    if where is None:
+        theorem = f"{words}, bent so that the variance at the bound is small"
+        return joint.extended(outer, theorem, **options)
+    if count is None and _undefined(joint, joint.f) is None:
+        return joint.extended(joint.f, f"{words} as it stands")
+    raise NoUnbiasedEstimator(
+        f"no unbiased estimator of {text(joint.f)} was found: it is not a finite number at or "
+        f"beside {where}",
+        "bound the statistics to where the formula is finite, or say what it is in empty "
+        "cells: empty=value",
+        proved=False,
+    )
+
+
+def _apart(joint: Joint) -> tuple[sympy.Expr, sympy.Symbol | None]:
+    """Return f without its value in empty cells, and the tied count that is 0 there."""
+    f = joint.f
+    if isinstance(f, sympy.Piecewise) and len(f.args) == 2 and isinstance(f.args[0].cond, sympy.Eq):
+        count, zero = f.args[0].cond.args
+        tied = any(s.symbol == count and s.domain.low == 0 for s in joint.own)
+        if tied and zero == 0 and f.args[1].cond is sympy.true:
+            return f.args[1].expr, count
+    return f, None
+
+
+def _continued(joint: Joint, across: sympy.Expr, count: sympy.Symbol) -> sympy.Expr:
+    """Return an extension where a count is 0: as if it were known not to be.
+
+    (1 − S)(1 − αS) f̃ = 0 there is the constant branch below a bound of 1.
+    """
+    alpha = sympy.Float(math.exp(-1 / _scale(joint, count.name)))
+    return (1 + alpha) * at(across, {count: count + 1}) - alpha * at(across, {count: count + 2})
+
+
+def _side(joint: Joint, f: sympy.Expr, condition: Condition) -> Side:
+    """Return a condition as a bound of a statistic whose coefficient divides all others."""
+    terms = dict(condition.terms)
+    whole = sympy.ilcm(*(c.q for c in (*terms.values(), condition.low)))
+    if joint.is_whole:
+        whole = whole // sympy.igcd(*(int(c * whole) for c in (*terms.values(), condition.low)))
+    own = [s.symbol for s in joint.own if s.symbol.name in terms]
+    candidates = [s for s in own if not joint.is_whole or abs(terms[s.name] * whole) == 1]
+    if not candidates:
+        raise NoUnbiasedEstimator(
+            f"no unbiased estimator of {text(joint.f)} that uses {condition} was found: no whole "
+            "bound of one statistic follows from the others",
+            "give a condition such as s <= 2*n, with a factor 1 on one side",
+            proved=False,
+        )
+    chosen = min(candidates, key=lambda s: not f.is_polynomial(s))
+    c = terms[chosen.name]
+    rest = sympy.Add(*(terms[s.name] * s for s in own if s != chosen))
+    return Side(chosen, sympy.expand((condition.low - rest) / c), -int(sympy.sign(c)), condition)
+
+
+def _across(joint: Joint, f: sympy.Expr, side: Side, count: sympy.Symbol | None) -> sympy.Expr:
+    """Return f beyond a bound: f(b) + δ·k/(1 + θ·k/b), k the distance beyond it."""
+    edge, before = (at(f, {side.symbol: side.bound - k * side.side}) for k in (0, 1))
+    if joint.is_whole:
+        step = edge - before
+    else:  # C¹ along both: the slope of k is that of the bound
+        step = side.side * at(f.diff(side.symbol), {side.symbol: side.bound})
+    size = _size(joint, side, count)
+    if size is None:
+        return _tidied(edge) + _tidied(step) * side.beyond
+    theta = sympy.Float(_bend(joint, side))
+    return _tidied(edge) + _tidied(step * size) * side.beyond / (size + theta * side.beyond)
+
+
+def _tidied(expr: sympy.Expr) -> sympy.Expr:
+    short = expr.is_rational_function() and not is_long(expr, _SHORT)
+    return sympy.factor(expr) if short else expr
+
+
+def _size(joint: Joint, side: Side, count: sympy.Symbol | None) -> sympy.Expr | None:
+    """Return the bound, at least 1, where it is known to be positive, None elsewhere."""
+    ends = {}
+    for symbol in side.bound.free_symbols:
+        domain = joint.statistics[symbol.name].domain
+        ends[symbol] = symbolic(domain.low if side.bound.coeff(symbol) > 0 else domain.high)
+        ends[symbol] += int(symbol == count)  # f goes on as if there were no empty cells
+    least = side.bound.xreplace(ends)
+    if least >= 1:
+        return side.bound
+    if not least >= 0:
+        return None
+    if not all(joint.statistics[g.name].noise.lattice for g in ends):  # max(b, 1) would be a kink
+        raise Unextended(joint.f, joint.tied, f"{text(side.bound)} may be below 1")
+    return sympy.Max(side.bound, 1)
+
+
+def _bend(joint: Joint, side: Side) -> float:
+    """Return θ = min(1, √(U·ε_s·ε_n)), n the statistic with the widest noise in the bound."""
+    widths = {name: abs(float(c)) * _scale(joint, name) for name, c in side.condition.terms}
+    own = widths.pop(side.symbol.name)
+    widest = max(widths, key=lambda name: widths[name])
+    return min(1.0, math.sqrt(widths[widest] / own) / _scale(joint, widest))
+
+
+def _scale(joint: Joint, name: str) -> float:
+    return float(joint.statistics[name].noise.unit)
+
+
+def _undefined(joint: Joint, outer: sympy.Expr) -> str | None:
+    """Return where an extension is not a number at integers near the bounds, None if nowhere."""
+    if not joint.is_whole:
+        return None
+    axes = []
+    for s in joint.statistics.values():
+        low, high = s.domain.bounds
+        start = low if low is not None else (20 if high is None else high) - _BESIDE + 1
+        axes.append(float(start) + np.arange(_BESIDE))
+    mesh = [m.ravel() for m in np.meshgrid(*axes)]
+    columns = dict(zip((s.symbol for s in joint.statistics.values()), mesh, strict=True))
+    finite = np.isfinite(evaluate(outer, columns))
+    if finite.all():
+        return None
+    return ", ".join(f"{s.name} = {c[np.argmin(finite)]:g}" for s, c in columns.items())

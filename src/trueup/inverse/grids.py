@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trueup.kernels.grid import Bounds, Grid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import sympy
 
-    from trueup.inverse.component import Cell, Component, Region
+    from trueup.inverse.component import Cell, Component
     from trueup.inverse.solve import Statistic
-    from trueup.kernels.grid import Formula, Products
+    from trueup.kernels.grid import Formula
 
 
 def grid(
@@ -33,46 +33,14 @@ def grid(
 
     def formula(c: Component, what: str) -> Formula:
         reads = reads_of(c.statistics, inputs, scales)
-        return bounds_of(c.cells, inputs), reads, WorkedOut(c, what)
+        return bounds_of(c.cells, inputs), reads, partial(c.worked_out, what)
 
-    parts = [(*formula(c, what), products(c, what, formula)) for c in components]
+    parts = []
+    for c in components:
+        terms = [[(formula(f, own), n) for f, own, n in term] for term in c.products(what)]
+        parts.append((*formula(c, what), terms))
     whole = frozenset(i for i, s in enumerate(statistics) if s.noise.lattice)
     return Grid(inputs, parts, whole)
-
-
-def products(
-    component: Component, what: str, formula: Callable[[Component, str], Formula]
-) -> Products:
-    """Return a component as a sum of products of factors that share no statistic, if it is one.
-
-    The value is Π gᵢ; the variance Π gᵢ² − Π T[fᵢ²] is, one factor after the other, so that no
-    large terms cancel, V₁·T[f₂²] + g₁²·V₂. Factors without bounds come first: their squares are
-    short.
-    """
-    factors = sorted(component.independent, key=lambda f: len(list(f.regions())))
-    if len(factors) < 2:
-        return ()
-    if what == "value":
-        return [[(formula(f, "value"), 1) for f in factors]]
-    terms: list[list[tuple[Formula, int]]] = []
-    for i, f in enumerate(factors):
-        before = [(formula(g, "value"), 2) for g in factors[:i]]
-        after = [(formula(g.squared, "value"), 1) for g in factors[i + 1 :]]
-        terms.append([(formula(f, "variance"), 1), *after, *before])
-    return terms
-
-
-@dataclasses.dataclass(frozen=True)
-class WorkedOut:
-    """The value or the variance of a component on each region."""
-
-    component: Component
-    what: str
-
-    def __call__(self, region: Region) -> sympy.Expr:
-        """Return the formula."""
-        found: sympy.Expr = getattr(self.component, self.what)(region)
-        return found
 
 
 def reads_of(

@@ -8,12 +8,23 @@ every operator T that leaves constants alone reads T = 1 + (terms without the id
 
 every term with a bare u or v cancels *symbolically*: the variance of an estimator is a quadratic
 form in derivatives and differences alone, free of the cancellation of g² − T[f²].
+
+Where f is read at integers only, less work does. With one operator Tᵢ per statistic, T = T₁⋯Tₖ and
+hᵢ = Tᵢ₊₁⋯Tₖ f (so h₀ = g and hₖ = f),
+
+    g² − T[f²] = Σᵢ T₁⋯Tᵢ₋₁ [(Tᵢhᵢ)² − Tᵢ[hᵢ²]],
+
+the law of total variance, one statistic after the other. Each bracket is a variance along one
+statistic, (Σ wₛδₛ)² − Σ wₛδₛ² in differences δₛ of hᵢ, in which no large terms cancel.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections import defaultdict
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
 from itertools import product
 from math import comb
 from textwrap import shorten
@@ -26,10 +37,11 @@ from trueup.formula.build import is_long, parts_of
 from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at, decimal, real_at, stepped
 from trueup.formula.text import text
+from trueup.kernels.tape import MAX_OPERATIONS
 from trueup.noise.operator import IDENTITY, Key, Taps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 _MOST_PARTS = 6000  # of all derivatives of one function: sympy makes some thousand in a second
 
@@ -45,6 +57,13 @@ Keys = tuple[Key, ...]
 
 Weights = dict[Keys, sympy.Expr]
 
+_Changes = list[tuple[sympy.Expr, sympy.Expr]]
+"""Differences, each with its weight."""
+_OfSteps = Callable[[tuple[int, ...]], sympy.Expr]
+
+_VALUE, _VARIANCE = 10_000, 4000
+"""Parts of f times the points that it is read at: sympy writes down so many in a second."""
+
 
 def compose(several: Iterable[Taps]) -> Taps:
     """Return the product of operators that act on one coordinate.
@@ -52,30 +71,17 @@ def compose(several: Iterable[Taps]) -> Taps:
     Weights are multiplied out and like terms collected: n cells with equal noises make polynomials
     of n + 1 terms, where sums inside sums would triple with every cell.
     """
-    result: dict[Key, _Terms] = {IDENTITY: {(): 1}}
+    names: dict[sympy.Expr, sympy.Symbol] = {}
+    result: Taps = {IDENTITY: sympy.Integer(1)}
     for taps in several:
-        total: dict[Key, _Terms] = defaultdict(lambda: defaultdict(int))
-        for (left, terms), (right, weight) in product(result.items(), taps.items()):
-            own = () if weight == 1 else (weight,)
+        total: dict[Key, sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
+        for (left, weight), (right, own) in product(result.items(), taps.items()):
+            factor = own if own == 1 else names.setdefault(own, sympy.Dummy())
             for sign, key in _times(left, right):
-                for factors, coefficient in terms.items():
-                    total[key][_ordered(factors + own)] += sign * coefficient
-        result = total
-    found = {key: sympy.Add(*_products(terms)) for key, terms in result.items()}
-    return {key: weight for key, weight in found.items() if weight != 0}
-
-
-_Terms = dict[tuple[sympy.Expr, ...], int]
-"""A sum of products of weights: how often each product occurs."""
-
-
-def _ordered(factors: tuple[sympy.Expr, ...]) -> tuple[sympy.Expr, ...]:
-    """Return factors so that the same ones are the same product."""
-    return tuple(sorted(factors, key=hash))
-
-
-def _products(terms: _Terms) -> list[sympy.Expr]:
-    return [c * sympy.Mul(*factors) for factors, c in terms.items() if c]
+                total[key] += sign * weight * factor
+        result = {key: sympy.expand(weight) for key, weight in total.items()}
+    weights = {name: weight for weight, name in names.items()}
+    return {key: weight.xreplace(weights) for key, weight in result.items() if weight != 0}
 
 
 def _times(left: Key, right: Key) -> list[tuple[int, Key]]:
@@ -196,3 +202,110 @@ def derivative(expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr
         return expr
     found = derivative(expr, symbol, order - 1).diff(symbol)
     return found if is_long(found, _HOPELESS) else sympy.factor_terms(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class OnLattice:
+    """T[f] and V̂ for weights of differences per coordinate, each coordinate at its place.
+
+    Examples
+    --------
+    >>> a, w = sympy.symbols("a w", real=True)
+    >>> applied = OnLattice(a**2, {a: {IDENTITY: sympy.Integer(1), (0, 1): w}}, {a: a})
+    >>> sympy.expand(applied.value), sympy.factor(applied.variance)
+    (a**2 + 2*a*w + w, w*(2*a + 1)**2*(w - 1))
+    """
+
+    f: sympy.Expr
+    operators: Mapping[sympy.Symbol, Taps]
+    place: Mapping[sympy.Symbol, sympy.Expr]
+
+    @property
+    def value(self) -> sympy.Expr:
+        """T[f]."""
+        self.check_value()
+        return self._averaged(())
+
+    @property
+    def variance(self) -> sympy.Expr:
+        """g² − T[f²]."""
+        self._check("the variance", _VARIANCE)
+        return sympy.Add(*(self._outer(depth, ()) for depth in range(len(self.operators))))
+
+    @property
+    def short_variance(self) -> sympy.Expr:
+        """g² − T[f²] as (Σ wₖδₖf)² − Σ wₖ(δₖf)² over all neighbours.
+
+        It reads f less often, and loses the digits of λ where mixed differences cancel.
+        """
+        axes = [{0: 1 - sympy.Add(*own.values()), **own} for own in self._weights]
+        middle = self._averaged((0,) * len(axes))
+        changes = [
+            (sympy.Mul(*map(dict.__getitem__, axes, steps)), self._averaged(steps) - middle)
+            for steps in product(*axes)
+            if any(steps)
+        ]
+        return _bracket(changes)
+
+    def check_value(self) -> None:
+        """Refuse an estimator that would take too long to write down."""
+        self._check("the estimator", _VALUE)
+
+    def _check(self, what: str, most: int) -> None:
+        points = math.prod(len(own) + 1 for own in self._weights)
+        parts = parts_of(self.f, MAX_OPERATIONS)
+        if points * parts > most:
+            raise TrueupError(
+                f"{what} reads {text(self.f)}, of {parts} parts, at {points} points: at most "
+                f"{most} parts in all are possible",
+                "publish totals with a noise of their own, or debias parts that are then added",
+            )
+
+    @cached_property
+    def _weights(self) -> list[dict[int, sympy.Expr]]:
+        return [{s: w for (_, s), w in own.items() if s} for own in self.operators.values()]
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, ...], sympy.Expr]:
+        return {}
+
+    def _averaged(self, steps: tuple[int, ...]) -> sympy.Expr:
+        """Return hᵢ at these steps along the first i coordinates."""
+        if steps not in self._known:
+            if len(steps) < len(self.operators):
+                own = list(self.operators.values())[len(steps)]
+                found = self._applied(self._averaged, steps, own.get(IDENTITY, sympy.Integer(0)))
+            else:
+                moved = zip(self.operators, steps, strict=True)
+                found = stepped(self.f, {symbol: self.place[symbol] + s for symbol, s in moved})
+            self._known[steps] = known_values(found)
+        return self._known[steps]
+
+    def _outer(self, depth: int, steps: tuple[int, ...]) -> sympy.Expr:
+        """Return Tⱼ₊₁⋯Tᵢ₋₁ of the bracket, j steps being taken."""
+        if len(steps) == depth:
+            return _bracket(self._changes(self._averaged, steps))
+        return self._applied(lambda further: self._outer(depth, further), steps)
+
+    def _applied(
+        self, h: _OfSteps, steps: tuple[int, ...], identity: sympy.Expr = sympy.S.One
+    ) -> sympy.Expr:
+        """Return Tᵢh, coordinate i being the next one."""
+        changes = (w * change for w, change in self._changes(h, steps))
+        return sympy.Add(identity * h((*steps, 0)), *changes)
+
+    def _changes(self, h: _OfSteps, steps: tuple[int, ...]) -> _Changes:
+        """Return the differences of h along the next coordinate."""
+        middle = h((*steps, 0))
+        return [(w, h((*steps, step)) - middle) for step, w in self._weights[len(steps)].items()]
+
+
+def _bracket(changes: _Changes) -> sympy.Expr:
+    """Return (Tᵢhᵢ)² − Tᵢ[hᵢ²]."""
+    total = sympy.Add(*(w * change for w, change in changes))
+    return _square(total) - sympy.Add(*(w * _square(change) for w, change in changes))
+
+
+def _square(x: sympy.Expr) -> sympy.Expr:
+    """Return x²; of a long sum as it stands, for sympy would look for its sign."""
+    return sympy.Pow(x, 2, evaluate=False) if x.is_Add and x.free_symbols else x**2

@@ -8,7 +8,7 @@ them in every statistic (the *far rule*):
     Π (1 − Sᵢ)(1 − αᵢSᵢ) f̃ = 0 in the holes,     Sᵢ one step from the corner along statistic i,
 
 solved from the hole farthest from the corner on. Slanted bounds such as s ≤ n leave out infinitely
-many points (:mod:`trueup.inverse.slanted`). Under Laplace noise f̃ must be smooth across the bound
+many points (:mod:`trueup.inverse.extended`). Under Laplace noise f̃ must be smooth across the bound
 (:mod:`trueup.inverse.additive`).
 """
 
@@ -29,9 +29,9 @@ from trueup.exact import symbolic
 from trueup.formula.opaque import Table, known_values, opaque
 from trueup.formula.substitution import at
 from trueup.formula.text import text
-from trueup.inverse import additive, slanted
+from trueup.inverse import additive
 from trueup.inverse.component import Cell, Component, Coordinate
-from trueup.inverse.extended import Extended
+from trueup.inverse.extended import Extended, slanted
 from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
@@ -69,10 +69,10 @@ def component(
         return additive.component(joint)
     corners = joint.corners() if joint.is_whole else None
     if corners is None:
-        return slanted.component(joint)
+        return slanted(joint)
     if all(corner.is_slanted for corner in corners):
         with contextlib.suppress(NoUnbiasedEstimator):  # not found so: the holes are finitely many
-            return slanted.component(joint)
+            return slanted(joint)
     return _holed(joint, corners)
 
 

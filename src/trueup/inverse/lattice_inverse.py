@@ -323,14 +323,9 @@ class Solved(Tables):
     rows: slice
     widest: float
 
-    @property
-    def _is_whole(self) -> bool:
-        """Whether the window is the domain: then covariances are known at every true value."""
-        return self.rows == slice(None)
-
     def value(self, h: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return the least-norm solution as a table."""
-        return self._shown({ONE: self._checked(h, n)[0]}, n)
+        return self._shown({ONE: self._checked(h, n)}, n)
 
     def tables(self, values: Floats, h: sympy.Expr) -> list[Floats]:
         """Return the solution for squares and products, if doubles are enough."""
@@ -345,33 +340,24 @@ class Solved(Tables):
         )
 
     def covariance(self, h: sympy.Expr, other: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
-        """Return the estimator of the covariance of both estimators."""
-        if not self._is_whole:
+        """Return the estimator of the covariance: on the whole domain, of its true values."""
+        if self.rows != slice(None):
             return super().covariance(h, other, n)
-        left, right = (self._checked(e, n)[0] for e in (h, other))
+        left, right = (self._checked(e, n) for e in (h, other))
         covariance = self.system.covariance(left, right)
         return self._shown({ONE: self.tables(covariance, h)[0]}, n)
 
-    def facts(self, h: sympy.Expr, n: sympy.Symbol) -> list[str]:
-        """Return how exact and how wide the estimator of h is, in words."""
-        if not (self._is_whole and h.free_symbols):
-            return []
-        g, error = self._checked(h, n)
-        q, sd = self._most_spread(g)
-        return [
-            f"E g = f to {max(error, 1e-16):.0e} of f, by direct sums; largest sd {sd:.3g}, at "
-            f"{n.name} = {q:g}"
-        ]
-
-    def _checked(self, h: sympy.Expr, n: sympy.Symbol) -> tuple[Floats, float]:
-        """Return the table of g and its error by direct sums, or refuse it."""
+    def _checked(self, h: sympy.Expr, n: sympy.Symbol) -> Floats:
+        """Return the table of g, or refuse it for its error by direct sums or for its spread."""
         values = self._values(h, n)
         g, error = self.system.solve(values)
         why = f"in doubles the mean is off by {error:.1g}" if error > _ACCEPTED else ""
         if self.widest < math.inf:
-            q, sd = self._most_spread(g)
+            variance = self.system.covariance(g, g)
+            worst = int(np.argmax(variance))
+            q, sd = float(self.truths[worst]), math.sqrt(variance[worst])
             if sd > self.widest * float(np.abs(values).max()):
-                f = values[self.truths == q][0]
+                f = values[worst]
                 why = (
                     f"its standard deviation would be {sd:.2g} at {n.name} = {q:g}, where "
                     f"{text(h)} is {f:.3g}"
@@ -384,13 +370,7 @@ class Solved(Tables):
                 f"nearly_unbiased({text(h)!r}, {self.noise!r}, {self.domain!r}, max_bias=...)",
                 proved=False,
             )
-        return g, error
-
-    def _most_spread(self, g: Floats) -> tuple[float, float]:
-        """Return where the standard deviation is largest, and how large."""
-        variance = self.system.covariance(g, g)
-        worst = int(np.argmax(variance))
-        return float(self.truths[worst]), math.sqrt(variance[worst])
+        return g
 
     def _trimmed(self, values: Floats) -> tuple[int, Floats]:
         """Return the table of the rows, without what hardly ever comes at the ends of the axis."""

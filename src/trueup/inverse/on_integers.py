@@ -80,10 +80,7 @@ class OnIntegers(Component):
     @property
     def facts(self) -> list[str]:
         """What is to be said of the estimator beyond the theorem."""
-        last = self.cells[-1]
-        first = self._branch((0,) * len(self.cells))
-        own = [fact for h in self.functions for fact in first.facts(h, last.symbol)]
-        return own + self.factors[0].facts
+        return self.factors[0].facts
 
     @cached_property
     def own(self) -> list[Component]:

@@ -51,10 +51,6 @@ class OnValues(Branch):
         """Return T[h]·T[l] − T[h·l]."""
         raise NotImplementedError
 
-    def facts(self, h: sympy.Expr, n: sympy.Symbol) -> list[str]:
-        """Return what is to be said of T[h]."""
-        return []
-
     def place(self, n: sympy.Symbol) -> sympy.Expr:
         """Return the integer k that belongs to the published n."""
         return n if self.at is None else at(self.at, {X: n})

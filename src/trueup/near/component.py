@@ -11,7 +11,7 @@ import dataclasses
 import math
 from functools import cached_property, lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import sympy
@@ -102,10 +102,13 @@ class Term:
         """The exact factor, a sum of components."""
         return () if self.rest is None else self.rest._inverse.components
 
-    @property
-    def independent(self) -> tuple[Component, ...]:
+    def products(self, what: str) -> list[Any]:
         """No factors for a sum of products: a nearly unbiased one has none of its own."""
-        return ()
+        return []
+
+    def worked_out(self, what: str, region: Region) -> sympy.Expr:
+        """Return value or variance where x lies in the region."""
+        return self.value(region) if what == "value" else self.variance(region)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
