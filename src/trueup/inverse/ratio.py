@@ -59,46 +59,30 @@ class Direction(NamedTuple):
 # -- what the domain says --------------------------------------------------------------------------
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Quotient:
-    """A/B, both linear in the statistics, with noises along two directions at most.
+    """A/B + c, A and B linear in the statistics, with noises along two directions at most.
 
-    It is ``shift`` + A′/B: all that is known below is of A′/B, ``top``/``bottom``.
+    All that is known below is of A/B.
 
     Parameters
     ----------
     top, bottom
         The coefficients of A and of B, first the constant, then those of the statistics.
-    statistics
-        What is known of each published number.
-    tied
-        Conditions between them.
+    shift
+        The constant c, taken out so that A reads nothing that B does: s/n − 1 is s/n and −1.
+    statistics, tied
+        What is known of each published number, and conditions between them.
     empty
         What A/B is by convention where B = 0; all else is then known for B ≠ 0.
     """
 
-    def __init__(
-        self,
-        top: Sequence[float] | Floats,
-        bottom: Sequence[float] | Floats,
-        statistics: Sequence[Statistic],
-        tied: Sequence[Condition] = (),
-        empty: float | None = None,
-    ) -> None:
-        self.top, self.bottom = np.array(top, float), np.array(bottom, float)
-        self.statistics, self.tied = statistics, tied
-        self.shift = self._split()
-        self.empty = None if empty is None else empty - self.shift
-
-    def _split(self) -> float:
-        """Take c out of A/B = c + A′/B where A′ reads nothing that B does: s/n − 1 is −1 + s/n."""
-        noisy = np.flatnonzero(self.bottom[1:]) + 1
-        shares = {*(self.top[noisy] / self.bottom[noisy])}
-        if len(shares) != 1:
-            return 0.0
-        (shift,) = shares
-        self.top = self.top - shift * self.bottom
-        self.top[noisy] = 0.0
-        return float(shift)
+    top: Floats
+    bottom: Floats
+    shift: float
+    statistics: Sequence[Statistic]
+    tied: Sequence[Condition] = ()
+    empty: float | None = None
 
     @cached_property
     def _limits(self) -> tuple[Floats, Floats]:
@@ -149,7 +133,7 @@ class Quotient:
 
     @cached_property
     def boxed(self) -> bool:
-        """Whether a box is worth its share: B is away from 0, and A′ has noises of its own."""
+        """Whether a box is worth its share: B is away from 0, and A has noises of its own."""
         away = self.known[1][0] > 0 or self.known[1][1] < 0
         return away and any(self.bottom[1:]) and not any(self.top[1:] * self.bottom[1:])
 
@@ -195,7 +179,7 @@ class Quotient:
         reached: Callable[[int, float], Pair],
         cells: int = 1,
     ) -> tuple[Any, Any]:
-        """Return the ends for A′/B, or for a ratio of sums over cells, from published sums.
+        """Return the ends for A/B, or for a ratio of sums over cells, from published sums.
 
         ``noise`` gives a region of the noise of both, ``reached`` the ends of that of one of them.
         """
@@ -344,10 +328,17 @@ def linear(
     """Return f as a quotient of linear forms, None if it is none."""
     symbols = [s.symbol for s in statistics]
     parts = sympy.fraction(sympy.together(f)) if f.is_rational_function(*symbols) else ()
-    forms = [_linear(part, symbols) for part in parts]
-    if len(forms) != 2 or forms[0] is None or forms[1] is None:
+    forms = [form for part in parts if (form := _linear(part, symbols)) is not None]
+    if len(forms) != 2:
         return None
-    return Quotient(forms[0], forms[1], statistics, tied)
+    top, bottom = forms
+    both = np.flatnonzero(bottom[1:]) + 1
+    shares = {*(top[both] / bottom[both])}
+    shift = float(shares.pop()) if len(shares) == 1 else 0.0
+    if shift:
+        top = top - shift * bottom
+        top[both] = 0.0  # without rounding
+    return Quotient(top, bottom, shift, statistics, tied)
 
 
 def _or_empty(
@@ -355,28 +346,26 @@ def _or_empty(
 ) -> Quotient | None:
     """Return a quotient with a value where its denominator, an integer ≥ 0, is 0; None else."""
     (value, empty), (rest, _) = f.args[0], f.args[-1]
-    whole = {s.symbol for s in statistics if s.noise.lattice}
     plain = linear(rest, statistics, tied) if len(f.args) == 2 and value.is_number else None
-    if plain is None or not isinstance(empty, sympy.Eq) or not empty.free_symbols <= whole:
+    if plain is None or not isinstance(empty, sympy.Eq):
         return None
-    form = np.array(_linear(empty.lhs - empty.rhs, [s.symbol for s in statistics]) or ())
-    if len(form) == 0 or (form % 1).any() or plain.least(form) < 0:
+    form = _linear(empty.lhs - empty.rhs, [s.symbol for s in statistics])
+    if form is None or np.linalg.matrix_rank([form, plain.bottom]) != 1:
         return None
-    if np.linalg.matrix_rank([form, plain.bottom]) != 1:
+    used = [(s, int(c)) for s, c in zip(statistics, form[1:], strict=True) if c]
+    if (form % 1).any() or plain.least(form) < 0 or not all(s.noise.lattice for s, _ in used):
         return None
-    named = zip((s.symbol.name for s in statistics), form[1:], strict=True)
-    terms = tuple((name, sympy.Integer(int(c))) for name, c in named if c)
+    terms = tuple((s.symbol.name, sympy.Integer(c)) for s, c in used)
     some = Condition(terms, sympy.Integer(1 - int(form[0])))
-    top = plain.top + plain.shift * plain.bottom
-    return Quotient(top, plain.bottom, statistics, (*tied, some), float(value))
+    return dataclasses.replace(plain, tied=(*tied, some), empty=float(value) - plain.shift)
 
 
-def _linear(part: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> list[float] | None:
+def _linear(part: sympy.Expr, symbols: Sequence[sympy.Symbol]) -> Floats | None:
     """Return the constant and the coefficients of a linear form."""
     poly = sympy.Poly(sympy.expand(part), *symbols)
     if poly.total_degree() > 1:
         return None
-    return [float(poly.coeff_monomial(q)) for q in (1, *symbols)]
+    return np.array([float(poly.coeff_monomial(q)) for q in (1, *symbols)])
 
 
 def directions(
