@@ -240,7 +240,7 @@ class _Reader:
         """Return what a function makes of its arguments."""
         start, count, name = node.col_offset, len(node.args), self.source(node.func)
         if name not in CALLABLE:
-            close = difflib.get_close_matches(name.lower(), CALLABLE, 1)
+            close = difflib.get_close_matches(name.lower().replace("ln", "log"), CALLABLE, 1)
             meant = f"did you mean {close[0]}? Otherwise, " if close else ""
             known = f"the functions are {', '.join(CALLABLE)}; write * to multiply"
             raise self.refusal(start, f"unknown function {quoted(name)}", meant + known)
