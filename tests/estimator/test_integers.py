@@ -296,6 +296,13 @@ def test_laplace_on_integers(data: st.DataObject) -> None:
     check.outside(f(wrong), unit_cells(b, wrong))
 
 
+@pytest.mark.parametrize("high", [40, 60, 71, 80, 90, 200])
+def test_windows_at_bounds_stay_inside_the_domain(high: int) -> None:
+    est = tu.unbiased("1/q", tu.Laplace(0.23), tu.Integers(1, high))
+    for q in (1, 2, high // 2, high):
+        assert close(expect(est, unit_cells(0.23, q)), 1 / q)
+
+
 def test_the_best_unbiased_identity() -> None:
     """Variance .0666 at b = .2, where plain x has .0800 and rounding .0838; .0053 at b = .1."""
     for b, variance in ((0.2, 0.0666), (0.1, 0.0053)):

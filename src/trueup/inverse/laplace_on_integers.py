@@ -120,7 +120,11 @@ def operator(noise: Noise, domain: Interval, rate: float = 0.0) -> Operator:
     low, high = domain.bounds
     ends = symbolic(domain.low), symbolic(domain.high)
     floor = sympy.floor(X)
-    if low is not None and high is not None and _is_short(domain, c):
+    squares = 2 * rate < c.fall - _MARGIN
+    depth = c.depth(2 * rate if squares else rate)
+    size = 4 * depth  # neither end matters in the middle, nor the far end near the bound
+    width = math.inf if low is None or high is None else high - low + 1
+    if low is not None and high is not None and (width < size or _is_short(domain, c)):
         first, last, rows = int(low), int(high), c.rows(int(high - low) + 1)
         short = (
             _table("inside", floor, b, first, first - 1, rows),
@@ -128,9 +132,6 @@ def operator(noise: Noise, domain: Interval, rate: float = 0.0) -> Operator:
             _table("above", None, b, first, last, (rows[0][-1:],)),
         )
         return Operator(short, _THEOREM, *ends, edges=ends, jumps=0.0)
-    squares = 2 * rate < c.fall - _MARGIN
-    depth = c.depth(2 * rate if squares else rate)
-    size = 4 * depth  # neither end matters in the middle, nor the far end near the bound
     mean, slope = c.rows(size)
     middle = 2 * depth  # the row of the cell behind f(middle − 1)
     weights = {
