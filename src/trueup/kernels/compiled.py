@@ -12,8 +12,7 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from trueup.errors import TrueupError
 from trueup.extras import optional
 from trueup.formula.opaque import value
 from trueup.formula.operations import FUNCTIONS, OPERATIONS
@@ -50,7 +49,6 @@ WORDS: dict[str, Any] = {
 """What the names in the text mean."""
 
 _MOST_STEPS = 1200  # which numba compiles in a few seconds
-_MOST_REGIONS = 27  # three statistics, each below, inside and above its bounds
 _MOST = 1.7976931348623157e308
 _NUMBERS = ("const", "truth")
 
@@ -76,6 +74,13 @@ def statements(tape: Tape, names: Mapping[int, str]) -> Iterator[str]:
             yield f"r{i} = {text}"
 
 
+def _names(tape: Tape, row: str = "") -> dict[int, str]:
+    """Return what stands for constants and for inputs of a row."""
+    names = {i: f"({step.data!r})" for i, step in enumerate(tape.steps) if step.op in _NUMBERS}
+    inputs = {i: f"x{s.data}{row}" for i, s in enumerate(tape.steps) if s.op == "input"}
+    return names | inputs
+
+
 # -- single numbers --------------------------------------------------------------------------------
 
 
@@ -92,13 +97,9 @@ def function(tape: Tape) -> Callable[..., float]:
     >>> function(lower([1 / x - 8 / x**3], [x]))(4.0)
     0.125
     """
-    names, space = {}, dict(WORDS)
+    names, space = _names(tape), dict(WORDS)
     for i, (op, _, data) in enumerate(tape.steps):
-        if op in _NUMBERS:
-            names[i] = f"({data!r})"
-        elif op == "input":
-            names[i] = f"x{data}"
-        elif op == "laguerre":
+        if op == "laguerre":
             space[f"f{i}"] = lambda t, series=data: clenshaw(series, t)
         elif op == "call":
             space[f"f{i}"] = lambda *args, function=data: value(function, *args)
@@ -125,23 +126,18 @@ def fuse(grids: Sequence[Grid], outputs: Sequence[str]) -> Tape | None:
     >>> fuse([grid, grid], ["variance", "stderr"]).steps[-1]
     Step(op='sqrt', args=(11,), data=None)
     """
-    factors = [f for g in grids for part in g.parts for term in part.factors for f in term]
-    if any(_regions(f) > _MOST_REGIONS for f in factors):
-        return None
-    new = Emitter()
+    new = Emitter(most=_MOST_STEPS)
     inputs = [new.emit("input", data=i) for i in range(len(grids[0].inputs))]
     columns = []
-    for grid, name in zip(grids, outputs, strict=True):
-        total = _finite(new, inputs, grid)
-        columns.append(new.emit("sqrt", total) if name == "stderr" else total)
-        printable = all(step.op in (*TEXT, *_NUMBERS, "input") for step in new.steps)
-        if len(new.steps) > _MOST_STEPS or not printable:
-            return None
+    try:
+        for grid, name in zip(grids, outputs, strict=True):
+            total = _finite(new, inputs, grid)
+            columns.append(new.emit("sqrt", total) if name == "stderr" else total)
+    except TrueupError:
+        return None
+    if not all(step.op in (*TEXT, *_NUMBERS, "input") for step in new.steps):
+        return None
     return Tape(grids[0].inputs, tuple(new.steps), tuple(columns))
-
-
-def _regions(part: Part) -> int:
-    return math.prod(1 + bool(b.below) + bool(b.above) for b in part.bounds)
 
 
 def _finite(new: Emitter, inputs: Sequence[int], grid: Grid) -> int:
@@ -177,34 +173,29 @@ def _chosen(new: Emitter, inputs: Sequence[int], part: Part, begun: Region) -> i
 
 
 def printed(tape: Tape) -> str:
-    """Return a tape as a function of its constants, inputs and outputs.
-
-    Constants are an argument: another noise scale is the same loop.
+    """Return a tape as a function of its inputs and outputs.
 
     Examples
     --------
     >>> from trueup.kernels.tape import Step
     >>> steps = Step("input", data=0), Step("const", data=2.0), Step("div", (1, 0))
     >>> print(printed(Tape((), steps, (2,))))
-    def loop(c, x0, y0):
-        r1 = c[0]
+    def loop(x0, y0):
         for i in range(y0.size):
-            r0 = x0[i]
-            r2 = r1 / r0
+            r2 = (2.0) / x0[i]
             y0[i] = r2
     """
-    numbers = [i for i, step in enumerate(tape.steps) if step.op in _NUMBERS]
-    inputs = {i: f"x{step.data}" for i, step in enumerate(tape.steps) if step.op == "input"}
+    names = _names(tape, "[i]")
+    inputs = [f"x{step.data}" for step in tape.steps if step.op == "input"]
     outputs = [f"y{k}" for k in range(len(tape.outputs))]
+    results = zip(outputs, tape.outputs, strict=True)
     lines = [
-        *(f"r{i} = {x}[i]" for i, x in inputs.items()),
-        *statements(tape, {i: f"r{i}" for i in (*numbers, *inputs)}),
-        *(f"{y}[i] = r{register}" for y, register in zip(outputs, tape.outputs, strict=True)),
+        f"def loop({', '.join([*inputs, *outputs])}):",
+        "    for i in range(y0.size):",
+        *(f"        {line}" for line in statements(tape, names)),
+        *(f"        {y}[i] = {names.get(r, f'r{r}')}" for y, r in results),
     ]
-    head = f"def loop({', '.join(['c', *inputs.values(), *outputs])}):"
-    before = [f"    r{i} = c[{k}]" for k, i in enumerate(numbers)]
-    body = ["    for i in range(y0.size):", *(f"        {line}" for line in lines)]
-    return "\n".join([head, *before, *body])
+    return "\n".join(lines)
 
 
 @lru_cache(maxsize=256)
@@ -251,11 +242,9 @@ class Compilation:
     def _make(self) -> None:
         tape = fuse(self.grids, self.outputs)
         if tape is not None:
-            numbers = [s.data for s in tape.steps if s.op in _NUMBERS]
-            self.constants = np.array(numbers, float)
-            self.loop = _loop(printed(tape), 1 + len(tape.inputs), len(self.outputs))
+            self.loop = _loop(printed(tape), len(tape.inputs), len(self.outputs))
 
     def __call__(self, inputs: Sequence[Block], outs: Sequence[Block]) -> None:
         """Fill blocks of outputs."""
         assert self.loop is not None  # noqa: S101  (it is ready)
-        self.loop(self.constants, *inputs, *outs)
+        self.loop(*inputs, *outs)

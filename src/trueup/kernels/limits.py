@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from trueup.formula.opaque import Table
 from trueup.formula.operations import COMPARISONS, CONNECTIVES
 from trueup.kernels.tape import Emitter, Tape, run
 
@@ -245,13 +244,6 @@ def _laguerre(series: Sequence[float], t: _Size) -> _Size:
     return _Size(most + math.log10(sum(map(abs, series)) or 1.0), 4 * _SMALL)
 
 
-def _call(function: Any, *_: _Size) -> _Size:
-    if not isinstance(function, Table):
-        return _UNIT  # a Python function looks after itself
-    sizes = [math.log10(abs(v)) for v in function.values if v and math.isfinite(v)]
-    return _Size(max(sizes, default=0.0), -min(sizes, default=0.0))
-
-
 _SIZES: dict[str, Callable[..., _Size]] = {
     "const": _const,
     "add": _add,
@@ -266,12 +258,11 @@ _SIZES: dict[str, Callable[..., _Size]] = {
     "min": _union,
     "where": lambda _, a, b: _union(a, b),
     "floor": lambda a: a._replace(down=0.0),
-    **dict.fromkeys(["truth", "sign", *COMPARISONS, *CONNECTIVES], lambda *_: _UNIT),
+    **dict.fromkeys(["truth", "sign", "call", *COMPARISONS, *CONNECTIVES], lambda *_: _UNIT),
     **dict.fromkeys(["sin", "cos", "tan"], _wave),
     **dict.fromkeys(
         ["atan", "tanh", "asin", "acos", "asinh", "acosh", "atanh"],
         lambda a: _Size(3.0, max(a.down, _SMALL)),
     ),
     "laguerre": _laguerre,
-    "call": _call,
 }

@@ -109,9 +109,10 @@ def run(tape: Tape, inputs: Sequence[Any], ops: Mapping[str, Callable[..., Any]]
 class Emitter:
     """Steps so far, each made once: what is computed twice shares a register."""
 
-    def __init__(self, steps: Sequence[Step] = ()) -> None:
+    def __init__(self, steps: Sequence[Step] = (), most: int | None = None) -> None:
         self.steps = list(steps)
         self.numbers = {step: i for i, step in enumerate(steps)}
+        self.most = MAX_OPERATIONS if most is None else most
 
     def emit(self, op: str, *args: int, data: Any = None) -> int:
         """Return the register of an operation."""
@@ -119,6 +120,11 @@ class Emitter:
         if step not in self.numbers:
             self.numbers[step] = len(self.steps)
             self.steps.append(step)
+        if len(self.steps) > self.most:
+            raise TrueupError(
+                f"the formula needs more than {self.most} operations per row",
+                "write it more simply, or debias its parts one by one",
+            )
         return self.numbers[step]
 
     def fold(self, op: str, registers: Sequence[int]) -> int:
@@ -150,15 +156,6 @@ class _Walk(Emitter):
         for i, symbol in enumerate(inputs):
             self.memo[symbol] = self.emit("input", data=i)
 
-    def emit(self, op: str, *args: int, data: Any = None) -> int:
-        register = super().emit(op, *args, data=data)
-        if len(self.steps) > MAX_OPERATIONS:
-            raise TrueupError(
-                f"the formula needs more than {MAX_OPERATIONS} operations per row",
-                "write it more simply, or debias its parts one by one",
-            )
-        return register
-
     def visit(self, expr: sympy.Basic) -> int:
         if expr not in self.memo:
             self.memo[expr] = self.lower(expr)
@@ -186,12 +183,15 @@ class _Walk(Emitter):
             self.varying[expr] = own or any(map(self.varies, expr.args))
         return self.varying[expr]
 
+    def merged(self, expr: sympy.Expr) -> list[sympy.Expr]:
+        """Return terms or factors, numbers made into one: what is left of e^{1e-18} − 1 is no 0."""
+        numbers = [e for e in expr.args if not self.varies(e)]
+        rest = [e for e in expr.args if self.varies(e)]
+        return [expr.func(*numbers, evaluate=False), *rest] if len(numbers) > 1 else numbers + rest
+
     def add(self, expr: sympy.Add) -> int:
-        """Add up; numbers are made into one first: what is left of e^{1e-18} − 1 is no 0."""
-        numbers = [t for t in expr.args if not self.varies(t)]
-        terms = [t for t in expr.args if self.varies(t)]
-        terms += [sympy.Add(*numbers, evaluate=False)] if len(numbers) > 1 else numbers
-        first, *rest = sorted(terms, key=_negative)
+        terms = sorted(self.merged(expr), key=lambda t: (_negative(t), not self.varies(t)))
+        first, *rest = terms
         total = self.visit(first)
         for term in rest:
             op, size = ("sub", -term) if _negative(term) else ("add", term)
@@ -210,14 +210,6 @@ class _Walk(Emitter):
         above += [self.emit("div", one, b) for b in bases if b not in rest]  # 1/b is there already
         top = self.fold("mul", above) if above else one
         return self.emit("div", top, self.fold("mul", rest)) if rest else top
-
-    def merged(self, expr: sympy.Mul) -> list[sympy.Expr]:
-        """Return the factors, those that are numbers made into one unless that leaves the range."""
-        numbers = [f for f in expr.args if not self.varies(f)]
-        if len(numbers) < 2 or not 1e-300 < abs(math.prod(map(as_float, numbers))) < 1e300:
-            return list(expr.args)
-        one = sympy.Mul(*numbers, evaluate=False)
-        return [one, *(f for f in expr.args if f not in numbers)]
 
     def pow(self, expr: sympy.Pow) -> int:
         base, exponent = expr.args
