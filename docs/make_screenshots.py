@@ -15,13 +15,13 @@ CELLS = "town,street,payroll,emp\n" + "".join(
     f"{TOWNS[i % 5]},{i // 5 + 1},{(5 + i * i // 9) / 2 + i * 7 % 5 - 2},{5 + i * i // 9 + i % 3}\n"
     for i in range(120)
 )
-MEAN = "#f=payroll%2Femp&payroll.scale=2&emp.family=discrete_laplace&emp.scale=2&emp.low=5"
 VIEWS = {
-    "estimator": "#f=1%2Fn&n.family=laplace&n.scale=2&n.low=5",
-    "none": "#f=1%2Fn&n.family=gaussian&n.scale=2&n.low=3",
-    "file": f"{MEAN}&tab=file&file:formulas=mean%20%3D%20payroll%2Femp%0Asize%20%3D%20emp",
-    "plan": "#f=1%2Fn&n.scale=2&n.low=5&tab=plan&plan:epsilon=1&plan:count=200",
-    "table": "#f=1%2Fn&n.scale=2&n.low=5&tab=plan&planned=table",
+    "estimator": "?f=1%2Fn&known=n+%3E%3D+5&near=bias+allowed&frontier=true",
+    "none": "?f=abs%28q%29",
+    "file": "?tab=File&formulas=mean+%3D+payroll%2Femp%0Asize+%3D+emp"
+    "&file-known=emp+%3E%3D+5&file-noise-emp=discrete_laplace%282%29",
+    "plan": "?tab=Plan",
+    "table": "?tab=Plan&planned=a+private+table",
 }
 
 
@@ -30,16 +30,17 @@ def prepare(page, view, folder):
     if view == "file":
         path = Path(folder, "cells.csv")
         path.write_text(CELLS, "utf-8")
-        page.set_input_files("#file", path)
-        page.wait_for_selector("#mapping:not([hidden])")
-        page.click("#debias")
-        page.wait_for_selector("#ready:not([hidden])", timeout=120_000)
-    chart = {"file": "report", "plan": "plan", "table": "table"}.get(view, "frontier")
-    page.wait_for_selector(f"#chart-{chart} .js-line", state="attached", timeout=120_000)
-    page.wait_for_selector("#progress", state="hidden", timeout=120_000)
-    page.evaluate("document.activeElement.blur()")
+        page.set_input_files("input[type=file]", path)
+        page.get_by_text("First rows").wait_for(timeout=120_000)
+        page.get_by_role("button", name="Debias the file").click()
+        page.get_by_role("button", name="Download").wait_for(timeout=120_000)
+    drawn = "[data-testid=stAlert]" if view == "none" else ".js-plotly-plot"
+    page.locator(drawn).last.wait_for(timeout=120_000)
+    page.wait_for_timeout(4_000)
+    height = page.evaluate("document.querySelector('.block-container').scrollHeight")
+    page.set_viewport_size({"width": page.viewport_size["width"], "height": height + 40})
     page.mouse.move(2, 2)
-    page.wait_for_timeout(700)
+    page.wait_for_timeout(1_000)
 
 
 def shrink(path):
@@ -74,7 +75,6 @@ def main():
                             viewport={"width": width, "height": height}, color_scheme=theme
                         )
                         page.goto(address + VIEWS[view])
-                        page.wait_for_selector("html[data-ready=true]")
                         prepare(page, view, folder)
                         name = f"explorer-{view}-{size}-{theme}.png"
                         page.screenshot(path=HERE / name, full_page=True)

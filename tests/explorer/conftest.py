@@ -1,25 +1,32 @@
-"""The page as an application and as a server of its own."""
+"""The page as a server of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from explorer.cases import PATIENT, Server
+import trueup
 from extras import needs
-from trueup.explorer import allowances
 
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch):
-    """Let no computation of this process be stopped because the machine is busy."""
-    seconds = {kind: PATIENT * limit for kind, limit in allowances.SECONDS.items()}
-    monkeypatch.setattr(allowances, "SECONDS", seconds)
+SOURCE = Path(trueup.__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def server(request):
-    """One server for the tests of a file."""
-    for module in ("starlette", "uvicorn", "plotly", "psutil"):
+def address(tmp_path_factory):
+    """The address of a server, started as a user starts it; uploads have 1 MB at most."""
+    for module in ("streamlit", "plotly", "uvicorn"):
         needs(module)
-    server = Server(patience=getattr(request.module, "PATIENCE", PATIENT))
-    assert server.address, server.process.stderr.read()
-    yield server
-    server.stop()
+    temporary = tmp_path_factory.mktemp("temporary")
+    command = [sys.executable, "-m", "trueup", "explore", "--port", "0", "--no-browser"]
+    server = subprocess.Popen(  # noqa: S603
+        [*command, "--max-upload", "1"],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(SOURCE)},
+        encoding="utf-8",
+    )
+    yield server.stdout.readline().split()[2]
+    server.terminate()
+    server.communicate()
+    assert not [*temporary.glob("trueup-explore-*")]

@@ -14,9 +14,9 @@ from typing import Any
 
 import trueup as tu
 from prove import grammar, texts
+from trueup.adapters.notation import Name, names, read_domain, read_noise, read_numbers
 from trueup.cli import build_parser
 from trueup.cli.debias import read_job
-from trueup.cli.notation import Name, names, read_domain, read_noise, read_numbers
 from trueup.cli.sidecar import read_release, read_spec
 from trueup.files.job import Job, run_job
 from trueup.files.sources import opened

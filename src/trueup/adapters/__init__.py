@@ -10,6 +10,7 @@ or a record of one, is enough.
     tumult                          what a session says of a query's noise
     census, published               noisy measurement files · public data sets by name
     attributes, clamping            what every adapter does · releases that stop at a bound
+    notation                        noise, bounds and names as text
 """
 
 from trueup.adapters.census import from_census

@@ -3,7 +3,7 @@
 ::
 
     debias, report, release, explain, paper, explore, completion     the subcommands
-    notation, sidecar, plan_file, options                            what their options say
+    sidecar, plan_file, options                                      what their options say
     hints                                     the library's, in the words of options
 
 A subcommand is a module named in ``COMMANDS`` that has

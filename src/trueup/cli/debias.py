@@ -148,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
 
 def read_job(args: argparse.Namespace, release: Release) -> Job:
     """Return the job that the arguments describe."""
-    from trueup.cli.notation import Name, names
+    from trueup.adapters.notation import Name, names
     from trueup.inverse.projection import ENDS
     from trueup.tables.request import level_of
     from trueup.tables.totals import Totals

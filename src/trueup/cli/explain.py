@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _points(estimator: Estimator, texts: list[str]) -> list[dict[str, float]]:
     """Return the true values to look at: those given, else steps away from the bounds."""
-    from trueup.cli.notation import read_numbers
+    from trueup.adapters.notation import read_numbers
     from trueup.errors import TrueupError
     from trueup.formula.grammar import assignment
 

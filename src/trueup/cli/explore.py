@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trueup.cli.options import add_repeatable
 from trueup.errors import TrueupError
 
 if TYPE_CHECKING:
@@ -14,8 +13,7 @@ HELP = "Open a local web page: type a formula, see the estimator, debias a file,
 
 EXAMPLES = """\
 The page runs on this machine and asks nothing of the network. Formulas, noise and bounds live in
-its address, so that a view can be shared; uploaded files stay in a temporary folder and are
-removed.
+its address, so that a view can be shared; uploaded files are held in memory while it is open.
 
 examples:
   trueup explore
@@ -27,15 +25,8 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="where to listen; anything but this machine (the default) brings a warning",
-    )
-    parser.add_argument(
         "--port", type=int, help="which port (default: 8765, or a free one if that is taken)"
     )
-    name = "a name under which other machines may ask for the page"
-    add_repeatable(parser, "--allow-host", "NAME", name)
     parser.add_argument(
         "--max-upload", type=int, default=256, metavar="MB", help="largest upload (default: 256)"
     )
@@ -50,11 +41,5 @@ def run(args: argparse.Namespace) -> int:
         raise TrueupError(
             f"--max-upload must be at least 1 (MB), got {args.max_upload}", "e.g. --max-upload 256"
         )
-    serve(
-        args.host,
-        args.port,
-        names=args.allow_host,
-        upload=args.max_upload * 2**20,
-        browse=not args.no_browser,
-    )
+    serve(args.port, upload=args.max_upload, browse=not args.no_browser)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trueup.cli.notation import names, read_number, read_numbers
+from trueup.adapters.notation import names, read_number, read_numbers
 from trueup.cli.sidecar import named, read_toml, table_of
 from trueup.errors import TrueupError, quoted
 from trueup.formula.grammar import assignment

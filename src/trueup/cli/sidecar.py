@@ -17,8 +17,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trueup.cli.hints import told
-from trueup.cli.notation import (
+from trueup.adapters.notation import (
     Bound,
     Name,
     Number,
@@ -28,6 +27,7 @@ from trueup.cli.notation import (
     read_noise,
     read_number,
 )
+from trueup.cli.hints import told
 from trueup.domain import Interval
 from trueup.errors import BoundWarning, FormulaError, TrueupError, quoted
 from trueup.formula.grammar import assignment, parse, split

@@ -1,20 +1,11 @@
-"""The local web page ``trueup explore``: a formula in, the estimator, its curves and code out.
+"""The local web page ``trueup explore``, built on Streamlit.
 
 ::
 
-    serve        the command's work: address, warning, uvicorn
-    app          routes, and what each one answers
-    connections  those of which nothing comes are closed
-    guard        Host and Origin, headers, the size and pace of a body
-    allowances   every limit of what may be asked
-    families     what there is to choose from: noise families with their fields, SQL dialects
-    refused      a refusal, beside the field that it is about
-    pool         worker processes: every computation bounded in time and memory, cancellable
-    worker       what runs in one: requests from a pipe, answers into it
-    views        what a worker computes: one module for each view
-    uploads      files in a temporary folder, their debiasing, their removal
-    static/      the page itself: no build step, nothing from the network
-
-The server's process imports neither NumPy nor sympy: it stays small, and a formula is only ever
-read inside a worker.
+    serve         the command's work: address, guard, settings
+    page          the head and the tabs
+    estimator_tab, file_tab, plan_tab    what each tab asks and shows
+    fields        formulas, noise and bounds as they are typed; refusals where they were asked for
+    charts        lines with bands of errors, axes that no pole stretches
+    code          Python and shell to copy
 """

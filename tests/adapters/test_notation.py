@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trueup as tu
-from trueup.cli.notation import known_families, read_domain, read_noise
+from trueup.adapters.notation import known_families, read_domain, read_noise
 from trueup.errors import TrueupError
 from trueup.formula.grammar import assignment
 
