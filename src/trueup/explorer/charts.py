@@ -110,7 +110,7 @@ def _limits(
     >>> pole = np.array([1e9, 3.0, 2.0, 1.0])
     >>> lines = [Line(PLUGIN, pole), Line(OURS, np.array([2.0, 2.0, 1.0, 0.0]))]
     >>> [round(float(v), 2) for v in _limits(np.arange(4.0), lines, (1.0, 3.0))]
-    [-0.22, 3.23]
+    [-0.23, 3.23]
     """
     low, high = domain or (-np.inf, np.inf)
     inside = (x >= low) & (x <= high)

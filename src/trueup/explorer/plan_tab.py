@@ -152,7 +152,8 @@ def command(design: Design) -> str:
       'n = count' \
       --by state \
       --keys groups.csv \
-      --epsilon 1
+      --epsilon 1 \
+      --weight n=1
     """
     from trueup.microdata.privacy_notice import words
 
