@@ -69,6 +69,7 @@ def check(component: Component) -> str | None:
 # -- smoothness inside the domain ------------------------------------------------------------------
 
 
+_FLAT = 1e-3  # of an exponent that is read from values
 _MOST_TROUBLES = 4  # that prove nothing, looked at before one is told
 
 
@@ -105,7 +106,7 @@ def _mild(component: Component, found: Trouble) -> Iterator[str]:
     """Say why the variance is infinite, if it is, where the last derivative that matters is."""
     (coordinate,) = (c for c in component.coordinates if c.symbol == found.symbol)
     at_bound, order = found.exact in ends_of(domain_of(coordinate)), order_of(coordinate)
-    infinite = order == 2 and found.exponent < 0
+    infinite = order == 2 and found.exponent < -_FLAT
     if at_bound and infinite and _looks_at_curvature(coordinate):
         raise NoUnbiasedEstimator(
             f"infinite curvature of {text(component.f)} at the bound {found.point:g}: no "
@@ -113,7 +114,7 @@ def _mild(component: Component, found: Trouble) -> Iterator[str]:
             "use extension='optimal', which needs only the slope at the bound",
             proved=False,
         )
-    if found.exponent <= -0.5 + 1e-3:
+    if found.exponent <= -0.5 + _FLAT:
         what = "curvature" if order == 2 else f"derivative of order {order}"
         yield (
             f"the {what} of {text(component.f)} is not square-integrable at "
@@ -278,14 +279,22 @@ def grows_like_f(component: Component) -> bool:
 
 
 def _tail(component: Component, way: _Way) -> Iterator[str]:
+    """Refuse what outgrows the noise on a side: f, its slope, or the estimator g."""
     coordinate, direction, rate = way
     f, symbol, statistic = component.f, coordinate.symbol, coordinate.cells[0].symbol
-    noise, side = coordinate.cells[0].noise, "right" if direction > 0 else "left"
     orders = (0,) if is_lattice(coordinate) else (0, 1)
     parts = _far_out(component, way)
     sizes = [growth(derivative(e, symbol, n), symbol, direction) for n in orders for e in parts]
-    if not all(size.below(rate, 0) for size in sizes):
-        sharp = any(size.sharp for size in sizes if not size.below(rate, 0))
+    wrong = [size for size in sizes if not size.below(rate, 0)]
+    if not wrong and not grows_like_f(component):
+        g = growing(component, coordinate)
+        sizes = [growth(g, statistic, direction)]
+        if not sizes[0].carried(rate):  # perhaps leading terms cancel
+            sizes = [growth(sympy.expand(g), statistic, direction)]
+        wrong = [size for size in sizes if not size.carried(rate)]
+    noise, side = coordinate.cells[0].noise, "right" if direction > 0 else "left"
+    if wrong:
+        sharp = any(size.sharp for size in wrong)
         how = "it outgrows" if sharp else "it could not be shown not to outgrow"
         less = ", or use less noise" if all(size.rate < math.inf for size in sizes) else ""
         raise refusal(
@@ -295,22 +304,7 @@ def _tail(component: Component, way: _Way) -> Iterator[str]:
             f"bound the domain on the {side}{less}",
             proved=sharp,
         )
-    if grows_like_f(component) and all(size.raised(2).carried(rate) for size in sizes):
-        return
-    g = growing(component, coordinate)
-    size = growth(g, statistic, direction)
-    if not size.carried(rate):  # perhaps leading terms cancel
-        size = growth(sympy.expand(g), statistic, direction)
-    if not size.carried(rate):
-        sure = size.sharp
-        missing = "does not exist" if sure else "could not be shown to exist"
-        raise refusal(
-            text(f),
-            f"the integral of f − b²·f″ against {noise!r} {missing} on the {side}",
-            f"bound the domain on the {side}, or use less noise",
-            proved=sure,
-        )
-    if not size.raised(2).carried(rate):
+    if not all(size.raised(2).carried(rate) for size in sizes):
         yield (
             f"{text(f)} grows too fast on the {side}: the square of its estimator has no "
             f"expectation under {noise!r}"

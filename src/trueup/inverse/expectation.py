@@ -219,11 +219,11 @@ class Expectation:
         for region, raw in self.exprs.items():
             expr = self._orthogonal(region, raw, truth)
             rules = {c.symbol: self._rule(c, region[i], truth, expr, level) for i, c in self.left}
-            expr, rules = self._merged(region, expr, rules)
+            merged, rules = self._merged(region, expr, rules)
             nodes = math.prod(len(r.nodes) for r in rules.values())
-            if nodes > _SLAB and nodes * parts_of(expr, _MOST_WORK // nodes) > _MOST_WORK:
+            if nodes > _SLAB and nodes * parts_of(merged, _MOST_WORK // nodes) > _MOST_WORK:
                 raise TooLargeError.over(len(rules))
-            for value, weight in _tensor(expr, rules, truth):
+            for value, weight in _tensor(merged, rules, truth):
                 value[weight == 0] = 0.0  # where the noise has no mass left in a double
                 total += float(value @ weight)
                 magnitude = np.abs(value)
@@ -446,15 +446,9 @@ def unit_cells(noise: Noise, q: float, ends: tuple[float, float], jumps: float, 
     start, stop = ends
     if start >= stop:
         return Rule(np.empty(0), np.empty(0))
-    if stop - start > MOST_INTEGERS:
-        raise TrueupError(
-            f"under {noise!r} an integral over {stop - start:.0e} unit cells is too long",
-            "bound the domain, or simulate with noise.sample",
-        )
     width = unit(noise) / 2
     whole = np.arange(math.ceil(start - jumps), math.floor(stop - jumps) + 1.0) + jumps
-    breaks = np.unique(np.concatenate([[start, stop, q], whole]))
-    breaks = breaks[(breaks >= start) & (breaks <= stop)]
+    breaks = np.unique(np.clip(np.concatenate([ends, [q], whole]), start, stop))
     parts = 2**level * math.ceil(float(np.diff(breaks).max()) / width)
     edges = np.unique(np.linspace(breaks[:-1], breaks[1:], parts + 1))
     return _gauss(noise, q, edges, (), 16 if width < 8 else 4)

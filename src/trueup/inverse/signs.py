@@ -192,7 +192,7 @@ def inside(
 
     |·|, min and max are replaced by the argument that they are on the whole box, touching at its
     edge included; conditions are decided where they hold everywhere, on one rough statistic where
-    they hold at all but single points (``smooth.single_points`` tells whether f has its limits).
+    they hold at all but single points.
 
     Examples
     --------

@@ -44,7 +44,7 @@ from trueup.inverse.ranges import (
     tell,
     undecided,
 )
-from trueup.inverse.signs import inner, sign
+from trueup.inverse.signs import inner
 from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
@@ -97,30 +97,6 @@ def breaks(f: sympy.Expr, symbol: sympy.Symbol, box: Box, order: int = 2) -> lis
     """
     found = [t for t in troubles(f, box, {symbol: order}) if t.symbol == symbol]
     return sorted(found, key=lambda t: t.point)
-
-
-def single_points(f: sympy.Expr, box: Box, orders: Mapping[sympy.Symbol, int]) -> Iterator[Trouble]:
-    """Yield points that ``signs.inside`` leaves out of f where f is not its limit.
-
-    Examples
-    --------
-    >>> from trueup.domain import Interval
-    >>> q = sympy.Symbol("q", real=True)
-    >>> f = sympy.Piecewise((5, sympy.Eq(q, 3)), (q, True))
-    >>> [(t.kind.name, t.point) for t in single_points(f, {q: Interval()}, {q: 2})]
-    [('POINT', 3.0)]
-    """
-    for test in f.atoms(Relational):
-        (symbol, *others) = test.free_symbols
-        if others or symbol not in orders or test.has(*KINKED):
-            continue
-        gap, equation = difference(test), isinstance(test, (sympy.Eq, sympy.Ne))
-        if not sign(gap, box) and (equation or sign(gap, box, strict=False)):
-            for found in breaks(f, symbol, box, orders[symbol]):
-                off = real_at(gap, {symbol: found.exact}) if found.exact is not None else None
-                here = found.kind is Kind.UNDECIDED and off is not None and abs(off) < ALIKE
-                if found.kind is Kind.POINT or here:
-                    yield found
 
 
 @dataclasses.dataclass(frozen=True)

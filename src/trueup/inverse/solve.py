@@ -21,10 +21,9 @@ from trueup.inverse.existence import check
 from trueup.inverse.extended import Extended, Unextended
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.points import without_kinks
-from trueup.inverse.refusals import refusal, refusal_at, unproved
+from trueup.inverse.refusals import refusal, unproved
 from trueup.inverse.separation import parted
 from trueup.inverse.signs import inside
-from trueup.inverse.smooth import single_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -197,7 +196,10 @@ def _component(
     extension: object,
     tied: Sequence[Condition] = (),
 ) -> Component:
-    f = _settled(_cancelled(f), known, extension, tied)
+    f = _cancelled(f)
+    within = inside(f, {symbol: s.domain for symbol, s in known.items()}, frozenset(), tied)
+    _check_real(f, within, "in some of the domain")
+    f = within
     used = [s for s in known.values() if s.symbol in f.free_symbols]
     own = [c for c in tied if c.names & {s.symbol.name for s in used}]
     if own:
@@ -224,28 +226,6 @@ def _component(
     if modes is None:
         raise _not_exponential(f, sums)
     return Component(f, coordinates, sums, modes)
-
-
-def _settled(
-    f: sympy.Expr,
-    known: Mapping[sympy.Symbol, Statistic],
-    extension: object,
-    tied: Sequence[Condition],
-) -> sympy.Expr:
-    """Return f as it is inside the domain; refuse values at single points that are no limits."""
-    box = {symbol: s.domain for symbol, s in known.items()}
-    orders = {
-        symbol: operator.order
-        for symbol, s in known.items()
-        if not box[symbol].lattice
-        for operator in [s.noise.inverse(s.domain, extension)]
-        if operator is not None and operator.order
-    }
-    within = inside(f, box, frozenset(orders), tied)
-    _check_real(f, within, "in some of the domain")
-    for found in single_points(f, box, orders):
-        raise refusal_at(f, found, box)
-    return within
 
 
 def _tensor(
