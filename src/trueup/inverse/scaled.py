@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from trueup.domain import Interval
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.formula.text import text
 from trueup.inverse.existence import is_lattice, widest
@@ -31,14 +30,13 @@ if TYPE_CHECKING:
     from trueup.inverse.solve import Inverse, Statistic
     from trueup.kernels.grid import Grid
     from trueup.noise.base import Noise
-    from trueup.noise.operator import Operator
 
 _HINT = "make one estimator per noise level, and debias the rows of each level with it"
 
 
 @dataclasses.dataclass(frozen=True)
 class Rescaled:
-    """State that the noise is of a family, at a scale that is known only row by row.
+    """State the generating function of a family, at a scale that is known only row by row.
 
     Parameters
     ----------
@@ -49,42 +47,24 @@ class Rescaled:
 
     Examples
     --------
-    >>> from trueup.domain import Interval
-    >>> from trueup.noise.laplace import Laplace
-    >>> b = sympy.Symbol("b", positive=True)
-    >>> Rescaled(Laplace(1), b).inverse(Interval()).branches[0].taps[2, 0]
-    -b**2
+    >>> from trueup.noise.gaussian import Gaussian
+    >>> Rescaled(Gaussian(1), sympy.Symbol("b", positive=True)).tilted(sympy.S.Zero, 2)
+    [1, 0, b**2]
     """
 
     family: Noise
     scale: sympy.Symbol
-
-    def __post_init__(self) -> None:
-        moments = self.family.tilted_at(self.scale, sympy.S.Zero, 0)
-        if moments is None and self.inverse(Interval()) is None:
-            raise TrueupError(
-                f"{self.family!r} has no scale that could differ from row to row: its inverse is "
-                "no formula in one",
-                _HINT,
-            )
-
-    @property
-    def lattice(self) -> bool:
-        """Whether the noise takes integer values only."""
-        return self.family.lattice
 
     @property
     def highest_moment(self) -> int | None:
         """The order of the highest moment that exists and is known, None for all."""
         return self.family.highest_moment
 
-    def inverse(self, domain: Interval, extension: object = "optimal") -> Operator | None:
-        """Return the operator with the scale as a symbol in its weights."""
-        return self.family.inverse_at(self.scale, domain, extension)
-
     def tilted(self, c: sympy.Expr, order: int) -> list[sympy.Expr]:
         """Return E[Zʲ e^{cZ}], j = 0..order, as formulas in the scale."""
         values = self.family.tilted_at(self.scale, c, order)
+        if values is None and c.is_zero:
+            raise _no_formula(self.family)
         if values is None:
             raise TrueupError(
                 f"under {self.family!r} with a scale per row only polynomials can be debiased, not "
@@ -121,10 +101,6 @@ class Scaled:
             )
         self.scales = {
             known[name].symbol: sympy.Symbol(f"scale of {name}", positive=True) for name in names
-        }
-        self._noises = {
-            symbol: Rescaled(known[symbol.name].noise, scale)
-            for symbol, scale in self.scales.items()
         }
         inverse = on_the_line(inverse, statistics, names, extension)
         self.infinite = inverse.infinite
@@ -193,21 +169,24 @@ class Scaled:
         return dataclasses.replace(component, coordinates=tuple(coordinates), waves=tuple(waves))
 
     def _noise(self, symbol: sympy.Symbol, noise: Any) -> Any:
-        return self._noises.get(symbol, noise)
+        return Rescaled(noise, self.scales[symbol]) if symbol in self.scales else noise
 
     def _cell(self, cell: Cell) -> Cell:
-        noise: Any = self._noises.get(cell.symbol)
-        if noise is None:
+        if cell.symbol not in self.scales:
             return cell
         (domain,) = (s.domain for s in self.statistics if s.symbol == cell.symbol)
-        operator = noise.inverse(domain, self.extension)
+        operator = cell.noise.inverse_at(self.scales[cell.symbol], domain, self.extension)
         if operator is None:
-            raise TrueupError(
-                f"under {cell.noise!r} with a scale per row only polynomials can be debiased, not "
-                f"{text(self.f)}",
-                _HINT,
-            )
-        return dataclasses.replace(cell, operator=operator, noise=noise)
+            raise _no_formula(cell.noise)
+        return dataclasses.replace(cell, operator=operator)
+
+
+def _no_formula(noise: Noise) -> TrueupError:
+    return TrueupError(
+        f"{noise!r} has no scale that could differ from row to row: its inverse is no formula in "
+        "one",
+        _HINT,
+    )
 
 
 def _rates(

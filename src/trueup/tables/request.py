@@ -125,7 +125,7 @@ class Request:
             type(c) is Component
             and not c.waves
             and len(c.cells) == 1
-            and isinstance(getattr(c.cells[0].noise, "family", c.cells[0].noise), _SQUARES)
+            and isinstance(c.cells[0].noise, _SQUARES)
             for c in self.components
         )
 
