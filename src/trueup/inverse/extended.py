@@ -25,7 +25,6 @@ from trueup.errors import NoUnbiasedEstimator
 from trueup.exact import symbolic
 from trueup.formula.build import is_long
 from trueup.formula.linear import Condition
-from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse.component import Component, Region
@@ -116,11 +115,9 @@ class Extended(Component):
         """Raise Unextended where f has no extension that can be evaluated."""
 
     def _chosen(self, region: Region, what: str) -> sympy.Expr:
-        place, cases = self.place(region), []
-        for corner in self.corners:
-            if corner.tables:
-                found = known_values(at(corner.looked_up(what), place))
-                cases.append((found, at(corner.near, place)))
+        place = self.place(region)
+        tabled = [corner for corner in self.corners if corner.tables]
+        cases = [(c.looked_up(what, place), at(c.near, place)) for c in tabled]
         near = sympy.false if cases else self._near(region)
         if near != sympy.false:
             cases.append((_beyond(self.outer, what, region), near))

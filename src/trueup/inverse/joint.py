@@ -183,12 +183,15 @@ class Corner:
         inside = zip(self.axes, self.symbols, self.grids, strict=True)
         return sympy.And(*(s <= g[-1] if a.inward > 0 else s >= g[0] for a, s, g in inside))
 
-    def looked_up(self, what: str) -> sympy.Expr:
-        """Return a table as a function of the statistics."""
+    def looked_up(self, what: str, place: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
+        """Return a table at a place, where a statistic stands for itself if it is inside."""
         index: sympy.Expr = sympy.Integer(0)
-        for symbol, grid in zip(self.symbols, self.grids, strict=True):
-            index = index * len(grid) + (symbol - grid[0])
-        return opaque("table", Table(0, tuple(self.tables[what].ravel().tolist())))(index)
+        for axis, symbol, grid in zip(self.axes, self.symbols, self.grids, strict=True):
+            only = what != "f" and len(grid) == 2 and place[symbol] == symbol  # beside the bound
+            spot = grid[axis.inward > 0] if only else place[symbol]
+            index = index * len(grid) + (spot - grid[0])
+        table = Table(0, tuple(self.tables[what].ravel().tolist()))
+        return known_values(opaque("table", table)(index))
 
     def tabled(self, f: Values) -> Corner:
         """Return the corner with tables of f, of T[f] and of T[f]² − T[f²].
@@ -308,7 +311,7 @@ def _holed(joint: Joint, corners: Sequence[Corner]) -> Extended:
         corners = [corner.tabled(filled) for corner in corners]
     for corner in corners:
         if corner.tables:
-            pieces.append((corner.looked_up("f"), corner.near))
+            pieces.append((corner.looked_up("f", {x: x for x in joint.symbols}), corner.near))
         elif len(corner.holes) > _PIECES:
             raise TrueupError(
                 f"{len(corner.holes)} points are left out by {words}, and {text(joint.f)} has "

@@ -144,11 +144,27 @@ def operator(
     finite, stated = None not in domain.bounds, stated or noise
     prior = f"under a {prior_name(domain)} prior"
     ends = symbolic(domain.low), symbolic(domain.high)
+
+    def near(side: Side, window: Interval, rows: slice, widest: float = math.inf) -> Solved:
+        known = system(noise, domain, window)
+        return Solved(
+            side,
+            None,
+            {},
+            first=known.first,
+            truths=known.truths,
+            system=known,
+            noise=stated,
+            domain=domain,
+            rows=rows,
+            widest=widest,
+        )
+
     found, squares = _widest(noise, rates)
     reach = max(map(abs, found), default=1) if found else 1
     if finite and (found is None or domain.high - domain.low < 4 * reach):
         widest = _WIDEST if weights(noise) is None else math.inf
-        branch = _solved("inside", noise, domain, domain, slice(None), stated, widest)
+        branch = near("inside", domain, slice(None), widest)
         theorem = (
             f"{stated!r} on {domain}: the unbiased estimator of least variance {prior}, by "
             "weighted least norm"
@@ -170,7 +186,7 @@ def operator(
             end = last - system(noise, domain, window).first
             rows = slice(end, None) if i else slice(0, end + 1)
             side: Side = "above" if i else "below"
-            branches.append(_solved(side, noise, domain, window, rows, stated))
+            branches.append(near(side, window, rows))
     return Operator(tuple(branches), theorem, *ends, edges=(edges[0], edges[1]))
 
 
@@ -282,31 +298,6 @@ class LeastNorm:
 
 system = lru_cache(maxsize=32)(LeastNorm)
 """The factored system, made once."""
-
-
-def _solved(
-    side: Side,
-    noise: Noise,
-    domain: Interval,
-    window: Interval,
-    rows: slice,
-    stated: Noise,
-    widest: float = math.inf,
-) -> Solved:
-    """Return the branch for published numbers near a window."""
-    solver = system(noise, domain, window)
-    return Solved(
-        side,
-        None,
-        {},
-        first=solver.first,
-        truths=solver.truths,
-        system=solver,
-        noise=stated,
-        domain=domain,
-        rows=rows,
-        widest=widest,
-    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

@@ -167,7 +167,7 @@ def _powers(f: sympy.Expr) -> list[sympy.Expr]:
     base, exponent = f.as_base_exp()
     if not (base.is_number and base.is_positive):
         return []
-    return [base**term for term in sympy.Add.make_args(exponent)]
+    return [base**term for term in sympy.Add.make_args(sympy.expand(exponent))]
 
 
 def _products(f: sympy.Expr, n: sympy.Symbol) -> Products | None:
@@ -178,11 +178,10 @@ def _products(f: sympy.Expr, n: sympy.Symbol) -> Products | None:
     if isinstance(f, sympy.Add):
         parts = [_products(term, n) for term in f.args]
         return None if None in parts else [pair for part in parts for pair in part or ()]
-    if isinstance(f, sympy.Mul):
-        return _times([_products(factor, n) for factor in f.args])
-    if isinstance(f, sympy.Pow) and f.exp.is_Integer and f.exp > 1:
-        return _times([_products(f.base, n)] * int(f.exp)) if f.exp <= MAX_PRODUCTS else None
-    return _exponential(f, n)
+    if isinstance(f, sympy.Pow) and f.exp.is_Integer and 1 < f.exp <= MAX_PRODUCTS:
+        return _times([_products(f.base, n)] * int(f.exp))
+    factors = f.args if isinstance(f, sympy.Mul) else _powers(f)
+    return _times([_products(g, n) for g in factors]) if len(factors) > 1 else None
 
 
 def _times(factors: list[Products | None]) -> Products | None:
@@ -194,16 +193,3 @@ def _times(factors: list[Products | None]) -> Products | None:
         return [(a * b, h * k) for (a, h), (b, k) in product(left, right)]
 
     return reduce(both, factors)
-
-
-def _exponential(f: sympy.Expr, n: sympy.Symbol) -> Products | None:
-    """Split e^{u + v} and c^{u + v}, c a number, into factors of one statistic each."""
-    base, exponent = f.as_base_exp()
-    if not (base.is_number and base.is_positive):
-        return None
-    terms = sympy.Add.make_args(sympy.expand(exponent))
-    if any(n in t.free_symbols and t.free_symbols != {n} for t in terms):
-        return None
-    own = sympy.Add(*(t for t in terms if n in t.free_symbols))
-    rest = sympy.Add(*(t for t in terms if n not in t.free_symbols))
-    return [(base**rest, base**own)]
