@@ -346,16 +346,13 @@ def _combine(parts: Sequence[_Formula], expr: Any, shape: tuple[int, ...] | None
 
 
 def _lift(operand: Any, kind: type[_Formula]) -> _Formula:
-    """Return an operand as a formula, refused where it is a number and not a condition, or so."""
+    """Return an operand as a number or as a condition, whichever is meant, or refuse it."""
     if not isinstance(operand, _Formula):
         operand = _known(operand)
     if not isinstance(operand, kind):
-        shown = _display(operand)
-        if kind is Noisy:
-            problem, hint = "a condition, not a number", "count with tu.where(condition, 1, 0)"
-        else:
-            problem, hint = "a number, not a condition", "compare it, e.g. with > 0, == 1"
-        raise TrueupError(f"{shown} is {problem}", hint)
+        wanted = "number" if kind is Noisy else "condition"
+        hint = "count with tu.where(condition, 1, 0); compare numbers, e.g. with > 0, == 1"
+        raise TrueupError(f"{_display(operand)} is not a {wanted}", hint)
     return operand
 
 

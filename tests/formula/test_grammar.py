@@ -122,7 +122,7 @@ WRONG = {
     "(q)(s)": ("unknown function 'q'", 1, "write *"),
     "q^2": ("cannot read '^'", 2, "write **"),
     "q = 1": ("cannot read '='", 3, "right-hand side"),
-    "q.real": ("cannot read '.'", 2, "attributes"),
+    "q.real": ("cannot read '.'", 2, "backticks"),
     "q²": ("'q²' is not a name", 1, "**"),
     "sqr(q)": ("unknown function 'sqr'", 1, "did you mean sqrt?"),
     "Max(q, 1)": ("unknown function 'Max'", 1, "did you mean max?"),

@@ -37,14 +37,9 @@ SPELLINGS = {"−": "-", "·": " * ", "×": " * ", "⋅": " * ", "≤": "<=", "�
 WORD = r"[^\W\d][^\s!-/:-@\[-^`{-~−·×⋅≤≥≠]*"
 """What is read as one word; it is a name if Python takes it for an identifier."""
 
-HINTS = {
-    "^": "write ** for a power, e.g. q**2",
-    "=": "give the right-hand side only; == compares, inside where(...)",
-    ".": "attributes are not part of a formula; put a name with a dot in backticks, `a.b`",
-}
 _HINT = (
-    "use names, numbers, + - * / **, brackets, functions, comparisons, and, or, not; put a name "
-    "with other characters in backticks, `a b`, a backtick inside as two"
+    "write ** for powers, only the right-hand side of =, and names with other characters in "
+    "backticks, `a b`, a backtick inside as two; the rest is + - * / ( ) and functions"
 )
 _TOKEN = re.compile(
     rf"""\s* (?: (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
@@ -147,7 +142,8 @@ class _Reader:
         while len(code) < len(self.text):
             match = _TOKEN.match(self.text, len(code))
             if match is None:
-                raise self.unreadable(len(code))
+                place = len(self.text) - len(self.text[len(code) :].lstrip())
+                raise self.refusal(place, f"cannot read {quoted(self.text[place])}", _HINT)
             kind, value = str(match.lastgroup), match[match.lastgroup or 0]
             start, before = match.start(kind), operand
             operand = kind != "sign" and value not in ("and", "or", "not")
@@ -158,13 +154,6 @@ class _Reader:
             self.count(start, "brackets inside one another", build.DEPTH, depth)
             code += " " * (start - len(code)) + ("_" * len(value) if operand else value)
         return code
-
-    def unreadable(self, position: int) -> FormulaError:
-        """Return the error for a character that begins no token."""
-        position = len(self.text) - len(self.text[position:].lstrip())
-        character = self.text[position]
-        shown = character if character.isprintable() else f"U+{ord(character):04X}"
-        return self.refusal(position, f"cannot read '{shown}'", HINTS.get(character, _HINT))
 
     # -- values ------------------------------------------------------------------------------------
 

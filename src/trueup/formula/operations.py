@@ -90,7 +90,7 @@ OF_CLASS: dict[type[sympy.Basic], str] = {
 NAMES = {kind: name for kind, name in OF_CLASS.items() if name in FUNCTIONS}
 """The name in the grammar of each of sympy's functions of one argument."""
 
-EXTREMA: dict[str, type[sympy.Min] | type[sympy.Max]] = {"min": sympy.Min, "max": sympy.Max}
+EXTREMA = ("min", "max")
 """Functions of two or more arguments."""
 
 CHOICE = "where"

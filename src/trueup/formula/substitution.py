@@ -43,7 +43,7 @@ def at(expr: sympy.Expr, values: Values) -> sympy.Expr:
     Max(2, q + 1)
     """
     try:
-        return _Putting(values).of(expr)
+        return _Substitution(values).of(expr)
     except _OBJECTIONS:
         return sympy.nan
 
@@ -132,7 +132,7 @@ def _is_beyond(expr: sympy.Expr, most: int) -> bool:
     return False
 
 
-class _Putting:
+class _Substitution:
     """Values on their way into one expression, every part looked at once."""
 
     def __init__(self, values: Values) -> None:
@@ -181,7 +181,7 @@ class _Putting:
         return sympy.Piecewise(*((self.of(v), t) for v, t in left), evaluate=False)
 
 
-class _Decimal(_Putting):
+class _Decimal(_Substitution):
     """Fractions on their way in, for floats."""
 
     def put(self, expr: sympy.Basic) -> sympy.Basic:
