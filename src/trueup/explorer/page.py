@@ -14,7 +14,7 @@ TABS = {"Estimator": estimator_tab.show, "File": file_tab.show, "Plan": plan_tab
 MARK = Path(__file__).with_name("mark.svg")
 STYLE = """
 <style>
-.block-container { padding-top: 3.5rem; max-width: 1240px; }
+.block-container { padding-top: 4.2rem; max-width: 1240px; }
 [class*="st-key-card"] { background: light-dark(#ffffff, #1c2226); }
 div:has(> [class*="st-key-run"]) { position: sticky; bottom: 0.5rem; z-index: 10; }
 </style>
