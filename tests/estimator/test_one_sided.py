@@ -189,15 +189,3 @@ def test_a_table_in_which_one_value_hardly_ever_comes(rare: Any) -> None:
 
     for formula, right in _spreads(mgf, 1.0).items():
         assert tu.unbiased(formula, tu.Mass(masses)).sd(1.0) == pytest.approx(right, rel=1e-9)
-
-
-def test_the_spread_of_a_wave_under_narrow_student_noise() -> None:
-    with mpmath.workdps(80):
-        y = mpmath.mpf(1e-9) * 3
-        m1, m2 = (
-            (k * y) ** 4.5 * mpmath.besselk(4.5, k * y) / (mpmath.mpf(2) ** 3.5 * mpmath.gamma(4.5))
-            for k in (1, 2)
-        )
-        variance = (1 + m2 * mpmath.cos(2)) / 2 / m1**2 - mpmath.cos(1) ** 2
-        right = float(mpmath.sqrt(variance))
-    assert tu.unbiased("cos(q)", tu.StudentT(9, 1e-9)).sd(1.0) == pytest.approx(right, rel=1e-9)

@@ -11,7 +11,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-import mpmath
 import numpy as np
 import pandas as pd
 import pytest
@@ -414,24 +413,6 @@ def test_a_wider_level_gives_a_wider_interval() -> None:
     narrow, wide = (made("reciprocal").interval(X, level=v) for v in (0.8, 0.99))
     assert np.all(wide[0] <= narrow[0])
     assert np.all(wide[1] >= narrow[1])
-
-
-# -- Student t below five degrees: the characteristic function by another road -----------
-
-
-@pytest.mark.parametrize("df", [1, 2.5, 3, 4])
-@pytest.mark.parametrize("u", [0.3, 1.1])
-def test_waves_under_heavy_tails(df: float, u: float) -> None:
-    """1/E cos(uZ), integrated in the complex plane by mpmath, is the factor of the wave."""
-    with mpmath.workdps(30):
-        nu = mpmath.mpf(df)
-        top = mpmath.gamma((nu + 1) / 2) / mpmath.gamma(nu / 2) / mpmath.sqrt(nu * mpmath.pi)
-        density = lambda z: top * (1 + z**2 / nu) ** (-(nu + 1) / 2)  # noqa: E731
-        wave = 2 * mpmath.quadosc(
-            lambda z: mpmath.cos(u * z) * density(z), [0, mpmath.inf], omega=u
-        )
-    est = tu.unbiased(f"cos({u}*q)", tu.StudentT(df))
-    same(est(X), np.cos(u * X) / float(wave), 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -105,10 +105,9 @@ def test_families_without_a_scale_are_refused(noise):
         tu.unbiased("q", noise)._scaled(("q",))
 
 
-@pytest.mark.parametrize("noise", [tu.Uniform(2), tu.StudentT(9)], ids=repr)
-def test_waves_without_a_closed_form_are_refused(noise):
+def test_waves_without_a_closed_form_are_refused():
     with pytest.raises(tu.TrueupError, match="only polynomials can be debiased"):
-        tu.unbiased("cos(q)", noise)._scaled(("q",))
+        tu.unbiased("cos(q)", tu.Uniform(2))._scaled(("q",))
 
 
 def test_growth_limits_the_scale():

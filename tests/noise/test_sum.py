@@ -238,7 +238,7 @@ def test_too_many_summands():
 @pytest.mark.parametrize("method", ["pdf", "cdf", "quantile"])
 def test_sums_without_a_closed_density_say_so(method):
     noise = tu.Laplace(1) + tu.Gaussian(1)
-    with pytest.raises(TrueupError, match="no closed form") as caught:
+    with pytest.raises(TrueupError, match=r"Laplace\(1\) is not known") as caught:
         getattr(noise, method)(0.25)
     assert "\nHint: " in str(caught.value)
 

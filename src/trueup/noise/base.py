@@ -7,7 +7,7 @@ import inspect
 import math
 from abc import ABCMeta, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import mpmath
 import numpy as np
@@ -32,6 +32,9 @@ MAX_ORDER = 200
 SMALLEST, LARGEST = 1e-150, 1e150
 """Parameters beyond are refused: their squares and products would leave the range of floats."""
 
+LARGEST_DRAWN = 1e15
+"""Draws of wider noise on the integers may not fit into 64 bits."""
+
 DIGITS = 20
 """Digits of M(c) − 1 that tilted moments keep: under narrow noise variances are of that size."""
 
@@ -41,19 +44,19 @@ class Family(ABCMeta):
 
     def __call__(cls, *given: Any, **named: Any) -> Any:
         """Return the noise with these parameters, or with those that a budget asks for."""
-        budget, own = getattr(cls, "from_budget", None), list(inspect.signature(cls).parameters)
-        if budget is None or set(named) <= set(own):
+        own = list(inspect.signature(cls).parameters)
+        budget = getattr(cls, "from_budget", None)
+        asked = inspect.signature(budget).parameters if budget else {}
+        of_budget = [name for name in named if name in asked and name not in own]
+        if budget is None or not of_budget:
             return super().__call__(*given, **named)
-        asked = inspect.signature(budget).parameters
-        stated = [n for n in own if n not in asked and n in {*own[: len(given)], *named}]
-        both = [n for n in named if n in asked]
-        if stated and both:
+        if given or any(name in own for name in named):
             raise TrueupError(
-                f"{cls.__name__}: {stated[0]} and {both[0]} exclude each other, each says how "
+                f"{cls.__name__}: {own[0]} and {of_budget[0]} exclude each other, each says how "
                 "large the noise is",
-                f"write {cls.__name__}({stated[0]}), or the privacy budget alone",
+                f"write {cls.__name__}({own[0]}), or the privacy budget alone",
             )
-        return super().__call__(*given, **named) if given else budget(**named)
+        return budget(**named)
 
     @property
     def __signature__(cls) -> inspect.Signature:
@@ -177,6 +180,11 @@ class Noise(metaclass=Family):
         dtype('int64')
         """
         shape, generator = _shape(size), read_generator(rng)
+        if self.lattice and self.unit > LARGEST_DRAWN:
+            raise TrueupError(
+                f"draws of {self!r} do not fit into 64-bit integers",
+                f"draw from a scale of at most {LARGEST_DRAWN:g}, or from the continuous family",
+            )
         values = self._sample(shape, generator)
         values = values.astype(np.int64 if self.lattice else np.float64, copy=False)
         return values if size is not None else values.item()
@@ -242,8 +250,8 @@ class Noise(metaclass=Family):
 
     @property
     def mgf_radius(self) -> float:
-        """The largest r such that E e^{tZ} exists for |Re t| < r."""
-        return math.inf
+        """The largest r such that E e^{tZ} exists, and is known, for |Re t| < r."""
+        return 0.0 if type(self).generating is None else math.inf
 
     def series(self, c: Any, order: int, number: Callable[[Any], Any], scale: Any = None) -> Series:
         """Return M(c + t) up to an order, with the parameters as numbers of one arithmetic.
@@ -258,10 +266,7 @@ class Noise(metaclass=Family):
         """Return M with the parameters as numbers of one arithmetic."""
         formula = type(self).generating
         if formula is None:
-            raise TrueupError(
-                f"the generating function of {self!r} is not known",
-                "use a polynomial, or one of trueup's own families",
-            )
+            self._refuse("the generating function")
         given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         known = {name: None if p is None else number(p) for name, p in given.items()}
         if scale is not None:
@@ -317,7 +322,7 @@ class Noise(metaclass=Family):
             narrow = 0 < abs(values[0] - 1) < 1
             lost = -2 * mpmath.log10(abs(values[0] - 1)) if narrow else 0
             return [symbol_of(value, DIGITS + int(lost)) for value in values]
-        self._check_strip(c, order)
+        self._check_strip(c)
         return _plain(self.series(c, order, symbolic).moments, c)
 
     def tilted_at(self, scale: sympy.Expr, c: sympy.Expr, order: int) -> list[sympy.Expr] | None:
@@ -336,7 +341,7 @@ class Noise(metaclass=Family):
 
     def _digits(self, c: sympy.Expr, order: int) -> list[Any]:
         """Return E[Zʲ e^{cZ}], j = 0..order, as mpmath numbers of more than 20 digits."""
-        self._check_strip(c, order)
+        self._check_strip(c)
         with working_digits(self._working_digits(c, order)):
             start = digits_of(c)
             if self.lattice and not c.is_real:  # of period 2πi
@@ -351,8 +356,9 @@ class Noise(metaclass=Family):
         lost = 4 * sum(abs(math.log10(p)) for p in numbers)  # M − 1 may be p², or c²
         return 60 + 2 * order + math.ceil(lost)
 
-    def _check_strip(self, c: sympy.Expr, order: int) -> None:
-        """Raise unless E[Zʲ e^{cZ}] exists for all j up to the order."""
+    def _check_strip(self, c: sympy.Expr) -> None:
+        """Raise unless E[Zʲ e^{cZ}] exists for every j, and is known."""
+        self._generating(float)
         real = float(sympy.re(c))
         side = "right" if real > 0 else "left"
         if real and abs(real) >= self.mgf_radius:
@@ -362,8 +368,6 @@ class Noise(metaclass=Family):
                 f"exists only for rates below {self.mgf_radius:g}",
                 f"use a smaller rate, less noise, or bound the domain on the {side}",
             )
-        if not real and self.highest_moment is not None and order > self.highest_moment:
-            self._refuse_moment(order)
 
     @property
     def _is_exact(self) -> bool:
@@ -422,20 +426,26 @@ class Noise(metaclass=Family):
 
     # -- what a family states ----------------------------------------------------------------------
 
-    @abstractmethod
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density, or of the mass at integers."""
+        self._refuse("the density")
 
     def _density(self, x: Floats) -> Floats:
         return np.exp(self.log_density(x))
 
     def _upper(self, x: Floats) -> Floats:
         """Return P(Z > x) for x ≥ 0."""
-        raise NotImplementedError
+        self._refuse("the distribution function")
 
     def _upper_quantile(self, q: Floats) -> Floats:
         """Return the x with P(Z > x) = q ≤ ½; on the integers about that."""
-        raise NotImplementedError
+        self._refuse("the distribution function")
+
+    def _refuse(self, what: str) -> NoReturn:
+        """Raise, because something is not known of this noise."""
+        raise TrueupError(
+            f"{what} of {self!r} is not known", "use a polynomial, or one of trueup's own families"
+        )
 
     def _cdf(self, x: Floats) -> Floats:
         """Return P(Z ≤ x): of a symmetric law P(Z > −x) where x < 0, or P(Z > −k − 1)."""
@@ -470,10 +480,15 @@ class Noise(metaclass=Family):
 
     # -- set-up ------------------------------------------------------------------------------------
 
-    def _normalise(self, *names: str) -> None:
-        """Bring the positive parameters of these names into their exact form, or refuse them."""
-        for name in names:
-            object.__setattr__(self, name, positive(getattr(self, name), name))
+    def __post_init__(self) -> None:
+        """Bring the parameters, which are positive, into their exact form, or refuse them."""
+        for field in dataclasses.fields(self):
+            value = self._checked(field.name, getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
+
+    def _checked(self, name: str, value: Any) -> Any:
+        """Return a parameter in its exact form, or refuse it."""
+        return positive(value, name)
 
     def __repr__(self) -> str:
         values = (repr(getattr(self, f.name)) for f in dataclasses.fields(self))

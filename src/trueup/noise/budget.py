@@ -39,9 +39,6 @@ class ScaleFamily(Noise):
 
     scale: Exact
 
-    def __post_init__(self) -> None:
-        self._normalise("scale")
-
     @classmethod
     def _shift(cls, sensitivity: Exact) -> Exact:
         shift = positive(sensitivity, "sensitivity")
@@ -212,8 +209,10 @@ def analytic_scale(epsilon: float, delta: float, shift: float) -> float:
     return least_scale(lambda sigma: bool(gaussian_profile(sigma, epsilon, shift) <= delta), shift)
 
 
-def gaussian_profile(sigma: float, epsilon: float, shift: float) -> Any:
-    """Return δ = Φ(Δ/(2σ) − εσ/Δ) − e^ε Φ(−Δ/(2σ) − εσ/Δ), with digits to spare.
+def gaussian_profile(sigma: float, epsilon: float, shift: float, whole: bool = False) -> Any:
+    """Return δ = P(Y > y) − e^ε P(Y > y + Δ), y = εσ²/Δ − Δ/2, with digits to spare.
+
+    On the integers, for a large σ, from the Euler-Maclaurin tails.
 
     Examples
     --------
@@ -222,8 +221,13 @@ def gaussian_profile(sigma: float, epsilon: float, shift: float) -> Any:
     """
     with working_digits(60 + math.ceil(abs(math.log10(epsilon)))):
         s, e, d = mpmath.mpf(sigma), mpmath.mpf(epsilon), mpmath.mpf(shift)
-        near, far = d / (2 * s), e * s / d
-        return mpmath.ncdf(near - far) - mpmath.exp(e) * mpmath.ncdf(-near - far)
+        y = e * s**2 / d - d / 2
+        start = mpmath.floor(y) + 1 if whole else y
+        near, far = (
+            mpmath.ncdf(-x) + (mpmath.npdf(x) / s * edge_weight(x, s) if whole else 0)
+            for x in (start / s, (start + d) / s)
+        )
+        return near - mpmath.exp(e) * far
 
 
 def discrete_scale(epsilon: float, delta: float, shift: float) -> float:
@@ -252,34 +256,17 @@ def discrete_scale(epsilon: float, delta: float, shift: float) -> float:
 def discrete_profile(sigma: float, epsilon: float, shift: float) -> Any:
     """Return δ = P(Y > y) − e^ε P(Y > y + Δ), y = εσ²/Δ − Δ/2, or a hair above.
 
+    It is Σ_{k>y} p(k) (1 − e^{ε − (2kΔ+Δ²)/(2σ²)}), in which every term is positive.
+
     Examples
     --------
     >>> discrete_profile(1.0, 1.0, 1.0)
     0.1413...
     """
-    profile = _profile_sum if sigma < SMOOTH else _profile_smooth
-    return profile(sigma, epsilon, shift)
-
-
-def _profile_sum(sigma: float, epsilon: float, shift: float) -> float:
-    """Return Σ_{k>y} p(k) (1 − e^{ε − (2kΔ+Δ²)/(2σ²)}): every term is positive."""
+    if sigma >= SMOOTH:
+        return gaussian_profile(sigma, epsilon, shift, whole=True)
     first = max(math.floor(epsilon * sigma**2 / shift - shift / 2), -math.ceil(39 * sigma) - 1)
     k = np.arange(first, max(first, 0) + math.ceil(12 * sigma) + 40, dtype=float)
     excess = epsilon - (2 * k * shift + shift**2) / (2 * sigma**2)
     masses = np.exp(-0.5 * (k / sigma) ** 2) / theta(sigma)
     return math.fsum(masses * -np.expm1(np.minimum(excess, 0.0))) * (1 + 1e-12)
-
-
-def _profile_smooth(sigma: float, epsilon: float, shift: float) -> Any:
-    """Return δ from the Euler-Maclaurin tails, with digits to spare."""
-    with working_digits(60 + math.ceil(abs(math.log10(epsilon)))):
-        s, e, d = mpmath.mpf(sigma), mpmath.mpf(epsilon), mpmath.mpf(shift)
-        first = mpmath.floor(e * s**2 / d - d / 2) + 1
-        near, far = (_tail_probability(n / s, s) for n in (first, first + d))
-        return near - mpmath.exp(e) * far
-
-
-def _tail_probability(x: Any, s: Any) -> Any:
-    """Return P(Y ≥ xσ) for a large σ, where Θ = σ√(2π)."""
-    density = mpmath.npdf(x) / s
-    return mpmath.ncdf(-x) + density * edge_weight(x, s)

@@ -13,8 +13,6 @@ from trueup.errors import TrueupError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from trueup.exact import Exact
-
 Floats = NDArray[np.float64]
 Formula = Callable[[Floats], Floats]
 
@@ -51,9 +49,6 @@ def reals(x: ArrayLike, name: str) -> Floats:
     raise TrueupError(f"{name} must be real numbers, got {x!r}", hint)
 
 
-LARGEST_DRAWN = 1e15
-
-
 def smallest_integer(cdf: Formula, p: Floats, guess: Floats) -> Floats:
     """Return the smallest integer k with cdf(k) ≥ p, searching from a guess; −∞ at 0 and ∞ at 1.
 
@@ -87,15 +82,3 @@ def _bracket(cdf: Formula, p: Floats, guess: Floats) -> tuple[Floats, Floats]:
         high, low = np.where(below, high + step, high), np.where(below, high, low)
         step *= 2
     return low, high
-
-
-def check_drawable(scale: Exact) -> None:
-    """Raise if draws of this scale would not fit into 64-bit integers.
-
-    Examples
-    --------
-    >>> check_drawable(1000)
-    """
-    if scale > LARGEST_DRAWN:
-        hint = f"draw from a scale of at most {LARGEST_DRAWN:g}, or from the continuous family"
-        raise TrueupError(f"draws of scale {scale!r} do not fit into 64-bit integers", hint)

@@ -11,7 +11,6 @@ import numpy as np
 import scipy
 
 from trueup.noise.budget import GaussianFamily, analytic_scale, discrete_scale
-from trueup.noise.elementwise import check_drawable
 from trueup.noise.series import Series, exp, mean_exp
 from trueup.noise.theta import tail_sum, theta
 
@@ -107,7 +106,6 @@ class DiscreteGaussian(GaussianFamily):
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         """Return accepted discrete Laplace draws (Canonne, Kamath, Steinke, Algorithm 3)."""
-        check_drawable(self.scale)
         sigma, wanted = float(self.scale), math.prod(shape)
         rate = math.floor(sigma) + 1
         accepted = np.empty(0, dtype=np.int64)
@@ -173,7 +171,6 @@ class RoundedGaussian(GaussianFamily):
         return np.asarray(scipy.special.ndtr(-(x + 0.5) / float(self.scale)))
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        check_drawable(self.scale)
         return np.rint(rng.normal(scale=float(self.scale), size=shape))
 
 

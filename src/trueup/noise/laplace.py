@@ -10,7 +10,6 @@ import numpy as np
 
 from trueup.noise import deconvolution
 from trueup.noise.budget import LaplaceFamily
-from trueup.noise.elementwise import check_drawable
 from trueup.noise.series import exp, expm1
 
 if TYPE_CHECKING:
@@ -111,7 +110,6 @@ class DiscreteLaplace(LaplaceFamily):
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         """Return differences of two geometric draws."""
-        check_drawable(self.scale)
         p = -math.expm1(-1 / float(self.scale))
         return np.asarray(rng.geometric(p, shape)) - np.asarray(rng.geometric(p, shape))
 
@@ -155,5 +153,4 @@ class RoundedLaplace(LaplaceFamily):
         return np.exp(-(x + 0.5) / float(self.scale)) / 2
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        check_drawable(self.scale)
         return np.rint(rng.laplace(scale=float(self.scale), size=shape))

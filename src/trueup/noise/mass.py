@@ -79,6 +79,11 @@ class Mass(Noise):
 
     # -- the law -----------------------------------------------------------------------------------
 
+    @property
+    def mgf_radius(self) -> float:
+        """∞: sums of finitely many terms."""
+        return math.inf
+
     @cached_property
     def symmetric(self) -> bool:  # type: ignore[override]
         """Whether P(Z = k) = P(Z = −k) for every k."""

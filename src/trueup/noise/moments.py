@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
-import sympy
 
 from trueup.errors import TrueupError
 from trueup.exact import number
@@ -16,7 +15,6 @@ from trueup.noise.base import Noise
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
-    from trueup.noise.elementwise import Floats
 
 CHECKED = 40
 """So many moments are checked against each other."""
@@ -64,11 +62,6 @@ class Moments(Noise):
         """How many moments are known."""
         return len(self.values)
 
-    @property
-    def mgf_radius(self) -> float:
-        """0: nothing is known of the generating function."""
-        return 0.0
-
     def _moments(self, order: int) -> list[Exact]:
         return [1, *self.values[:order]]
 
@@ -78,27 +71,8 @@ class Moments(Noise):
         count = "moment is" if known == 1 else "moments are"
         raise TrueupError(f"only {known} {count} known, order {k} is needed", hint)
 
-    def _refuse(self, what: str) -> NoReturn:
-        hint = "name the family of the noise, e.g. Laplace(2), if you know it"
-        raise TrueupError(
-            f"only {len(self.values)} moments of the noise are known, not {what}", hint
-        )
-
-    def log_density(self, x: Floats) -> NoReturn:
-        """Refuse: the density is not known."""
-        self._refuse("its density")
-
-    def _cdf(self, x: Floats) -> Floats:
-        self._refuse("its distribution function")
-
-    def _quantile(self, p: Floats) -> Floats:
-        self._refuse("its quantiles")
-
-    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        self._refuse("how to draw from it")
-
-    def _check_strip(self, c: sympy.Expr, order: int) -> None:
-        self._refuse("its generating function")
+    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> NoReturn:
+        self._refuse("the law")
 
 
 def _read(values: object) -> tuple[Exact, ...]:

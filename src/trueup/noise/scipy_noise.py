@@ -26,8 +26,6 @@ from trueup.noise.series import Series, exp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import sympy
-
     from trueup.noise.elementwise import Floats
 
 COMPLETE = 1e-9
@@ -155,14 +153,6 @@ class ScipyNoise(Noise):
                 f"the masses of {self!r} sum to {masses.sum():.9g}, not to 1", "use another law"
             )
         return Table(first, masses / masses.sum())
-
-    @property
-    def mgf_radius(self) -> float:
-        """0: nothing is known of the generating function."""
-        return 0.0
-
-    def _check_strip(self, c: sympy.Expr, order: int) -> None:
-        self._generating(float)  # which is not known
 
     @property
     def knows_few_moments(self) -> bool:

@@ -48,17 +48,18 @@ class Staircase(Noise):
     sensitivity: Exact = 1
     gamma: Exact | None = None
 
-    def __post_init__(self) -> None:
-        self._normalise("epsilon", "sensitivity")
-        if self.epsilon > MAX_EPSILON:
-            hint = f"use at most {MAX_EPSILON}: there is no noise left"
-            raise TrueupError(f"epsilon is too large, got {self.epsilon!r}", hint)
-        if self.gamma is not None:
-            gamma = number(self.gamma, "gamma")
-            if not 0 <= gamma <= 1:
-                hint = "give the width of the first step in units of the sensitivity, or None"
-                raise TrueupError(f"gamma must be between 0 and 1, got {self.gamma!r}", hint)
-            object.__setattr__(self, "gamma", gamma)
+    def _checked(self, name: str, value: Any) -> Any:
+        if name != "gamma":
+            exact = super()._checked(name, value)
+            if name == "epsilon" and exact > MAX_EPSILON:
+                hint = f"use at most {MAX_EPSILON}: there is no noise left"
+                raise TrueupError(f"epsilon is too large, got {value!r}", hint)
+            return exact
+        gamma = None if value is None else number(value, "gamma")
+        if gamma is not None and not 0 <= gamma <= 1:
+            hint = "give the width of the first step in units of the sensitivity, or None"
+            raise TrueupError(f"gamma must be between 0 and 1, got {value!r}", hint)
+        return gamma
 
     @classmethod
     def from_budget(cls, epsilon: Exact, sensitivity: Exact = 1) -> Self:
@@ -109,20 +110,20 @@ class Staircase(Noise):
     def log_density(self, x: Floats) -> Floats:
         """Return log a − ε·(the number of steps passed)."""
         epsilon, delta, gamma, _, total = self._shape()
-        step, within = _split(np.abs(x) / delta)
+        within, step = np.modf(np.abs(x) / delta)
         top = math.log(-math.expm1(-epsilon) / (2 * delta * total))
         return np.asarray(top - epsilon * (step + (within >= gamma)))
 
     def _upper(self, x: Floats) -> Floats:
         """Return ½ rᵏ (r + (1−r) P(V > v)) at x = Δ(k + v)."""
         epsilon, delta, gamma, r, total = self._shape()
-        step, v = _split(x / delta)
+        v, step = np.modf(x / delta)
         beyond = np.where(v < gamma, gamma - v + r * (1 - gamma), r * (1 - v)) / total
         return np.exp(-epsilon * step) * (r - math.expm1(-epsilon) * beyond) / 2
 
     def _upper_quantile(self, q: Floats) -> Floats:
         epsilon, delta, gamma, r, total = self._shape()
-        step, part = _split(-np.log(2 * q) / epsilon)
+        part, step = np.modf(-np.log(2 * q) / epsilon)
         beyond = np.clip((np.exp(-epsilon * part) - r) / -math.expm1(-epsilon), 0.0, 1.0) * total
         far = beyond <= r * (1 - gamma)
         v = np.where(far, 1 - beyond / r, gamma + r * (1 - gamma) - beyond)
@@ -136,9 +137,3 @@ class Staircase(Noise):
         first = rng.random(shape) * total < gamma
         v = np.where(first, gamma * u, gamma + (1 - gamma) * u)
         return delta * (step + v) * np.where(rng.random(shape) < 0.5, -1.0, 1.0)
-
-
-def _split(y: Floats) -> tuple[Floats, Floats]:
-    """Return the whole and the fractional part of y ≥ 0; infinity has no fraction."""
-    whole = np.floor(y)
-    return whole, np.where(np.isinf(y), 0.0, y - np.where(np.isinf(whole), 0.0, whole))

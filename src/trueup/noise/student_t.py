@@ -7,17 +7,13 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import mpmath
 import numpy as np
 import scipy
 
 from trueup.errors import TrueupError
 from trueup.noise.base import Noise
-from trueup.noise.series import Series, digits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
 
@@ -29,8 +25,8 @@ FAR = 1e9
 class StudentT(Noise):
     """State the Student t law: density ∝ (1 + x²/(νs²))^{−(ν+1)/2} on the line.
 
-    E Zᵏ = sᵏ ν^{k/2} (k−1)!! / ((ν−2)(ν−4)…(ν−k)) for even k < ν. There is no generating function,
-    only E e^{iuZ} = y^{ν/2} K_{ν/2}(y) / (2^{ν/2−1} Γ(ν/2)) with y = s√ν |u|.
+    E Zᵏ = sᵏ ν^{k/2} (k−1)!! / ((ν−2)(ν−4)…(ν−k)) for even k < ν. There is no generating function:
+    only polynomials are debiased.
 
     Parameters
     ----------
@@ -48,9 +44,6 @@ class StudentT(Noise):
     df: Exact
     scale: Exact = 1
 
-    def __post_init__(self) -> None:
-        self._normalise("df", "scale")
-
     @property
     def variance(self) -> Exact:
         """s²ν/(ν−2), infinite for 1 < ν ≤ 2."""
@@ -63,11 +56,6 @@ class StudentT(Noise):
         """The largest integer below ν."""
         return math.ceil(self.df) - 1
 
-    @property
-    def mgf_radius(self) -> float:
-        """0: only the characteristic function exists."""
-        return 0.0
-
     def _moments(self, order: int) -> list[Exact]:
         nu, s = Fraction(self.df), Fraction(self.scale)
         values = [Fraction(1), Fraction(0)]
@@ -76,25 +64,6 @@ class StudentT(Noise):
             values.append(even if k % 2 == 0 else Fraction(0))
         exact: list[Exact] = list(values[: order + 1])
         return exact if self._is_exact else [float(m) if m else 0 for m in exact]
-
-    def series(self, c: Any, order: int, number: Callable[[Any], Any], scale: Any = None) -> Series:
-        """Return the series of the characteristic function at c = iu, in mpmath numbers."""
-        if number is not digits_of:
-            raise TrueupError(f"{self!r} has no generating function", "use lighter noise")
-        if c == 0:
-            return Series.of_moments([number(m) for m in self._moments(order)])
-        nu, u = number(self.df), mpmath.im(c)
-        unit, weight = (
-            number(self.scale) * mpmath.sqrt(nu),
-            2 ** (1 - nu / 2) / mpmath.gamma(nu / 2),
-        )
-
-        def real(u: Any) -> Any:
-            return weight * (unit * u) ** (nu / 2) * mpmath.besselk(nu / 2, unit * u)
-
-        turn = mpmath.mpc(0, -mpmath.sign(u))  # d/dc = −i d/du
-        row = mpmath.taylor(real, abs(u), order)
-        return Series([a * turn**j for j, a in enumerate(row)])
 
     def log_density(self, x: Floats) -> Floats:
         """Return −(ν+1)/2·log(1 + x²/(νs²)) − log(√ν s B(ν/2, ½))."""

@@ -134,9 +134,9 @@ class SumNoise(Noise):
         factors = [part._generating(number) for part in self.parts]
         return lambda t: math.prod(factor(t) for factor in factors)
 
-    def _check_strip(self, c: sympy.Expr, order: int) -> None:
+    def _check_strip(self, c: sympy.Expr) -> None:
         for part in self.parts:
-            part._check_strip(c, order)
+            part._check_strip(c)
 
     @property
     def rational(self) -> bool:  # type: ignore[override]
@@ -157,11 +157,7 @@ class SumNoise(Noise):
     @cached_property
     def _law(self) -> LaplaceSum:
         """The law at x ≥ 0, if all summands are Laplace."""
-        if self._scales is None:
-            raise TrueupError(
-                f"the density of {self!r} has no closed form", "use its moments, or simulate it"
-            )
-        return LaplaceSum(self._scales)
+        return LaplaceSum(self._scales) if self._scales else self._refuse("the density")
 
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density, far beyond where that underflows."""
@@ -189,7 +185,7 @@ class SumNoise(Noise):
         return np.where(np.isfinite(level), high, -level)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        return sum(part._sample(shape, rng) for part in self.parts)
+        return sum(part.sample(shape, rng) for part in self.parts)
 
 
 def add(left: Noise, right: Noise) -> Noise:

@@ -40,9 +40,6 @@ class Uniform(Noise):
 
     width: Exact
 
-    def __post_init__(self) -> None:
-        self._normalise("width")
-
     def breaks(self, reach: float) -> list[float]:
         """Return the ends of the support."""
         return [-float(self.width) / 2, float(self.width) / 2]
