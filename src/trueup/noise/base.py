@@ -374,11 +374,6 @@ class Noise(metaclass=Family):
         """Whether all parameters were given exactly."""
         return not any(isinstance(getattr(self, f.name), float) for f in dataclasses.fields(self))
 
-    @property
-    def tail_power(self) -> float:
-        """The power p in a density that falls like x^p·e^{−r·x}, r the ``mgf_radius``."""
-        return 0.0
-
     def breaks(self, reach: float) -> list[float]:
         """Return where the density is not smooth, as far out as |z| ≤ reach."""
         return [0.0]

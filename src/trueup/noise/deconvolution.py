@@ -10,7 +10,7 @@ minimum-variance unbiased one.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy
 from sympy.polys.matrices import DomainMatrix
@@ -21,6 +21,8 @@ from trueup.noise.extension import LaguerreExtension, check_degree
 from trueup.noise.operator import IDENTITY, Branch, Operator, Taps, X
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trueup.domain import Interval
     from trueup.exact import Exact
 
@@ -102,20 +104,25 @@ def alike(scales: list[Exact]) -> list[Exact]:
     Examples
     --------
     >>> alike([2, 2, 1]), len(set(alike([1, 1.0000001])))
-    ([1, 2, 2], 1)
+    ([2, 2, 1], 1)
     """
-    groups: list[list[Exact]] = []
-    for scale in sorted(scales):
-        if groups and scale <= groups[-1][0] * EQUAL:
-            groups[-1].append(scale)
-        else:
-            groups.append([scale])
     found: list[Exact] = []
-    for group in groups:
+    for group in _grouped(scales, EQUAL):
         equal = group[0] == group[-1]
         common = group[0] if equal else math.sqrt(sum(float(b) ** 2 for b in group) / len(group))
         found += [common] * len(group)
     return found
+
+
+def _grouped(scales: Iterable[Any], ratio: Any) -> list[list[Any]]:
+    """Return groups of scales, the largest first, each within a ratio of the largest of its own."""
+    groups: list[list[Any]] = []
+    for scale in sorted(scales, reverse=True):
+        if groups and groups[-1][0] <= scale * ratio:
+            groups[-1].append(scale)
+        else:
+            groups.append([scale])
+    return groups
 
 
 MAX_SCALES = 8
@@ -144,7 +151,7 @@ def laplace_sum(scales: list[sympy.Expr], domain: Interval) -> Operator:
         if math.isfinite(bound):
             taps = _least_norm(exact, outward, outward * (X - symbolic(bound)))
             if exact != scales:  # fractions of floats only clutter
-                taps = {key: _in_floats(weight) for key, weight in taps.items()}
+                taps = {key: weight.evalf() for key, weight in taps.items()}
             branches.append(Branch(side, symbolic(bound), taps))  # type: ignore[arg-type]
     theorem = (
         f"sum of {len(scales)} Laplace noises, only the total bounded: g = Π(1 − bᵢ²D²) f inside, "
@@ -165,23 +172,6 @@ def _inside(scales: list[sympy.Expr]) -> sympy.Poly:
     return sympy.Poly(sympy.Mul(*(1 - b**2 * _D**2 for b in scales)), _D)
 
 
-def _in_floats(weight: sympy.Expr) -> sympy.Expr:
-    """Return the weight with floats for its fractions."""
-    fractions = [r for r in weight.atoms(sympy.Rational) if not r.is_Integer]
-    return weight.xreplace({r: sympy.Float(r) for r in fractions})
-
-
-def _alike(scales: list[sympy.Rational]) -> list[tuple[sympy.Rational, int]]:
-    """Return (b, r) for the shape tʳ·e^{−t/b} of each scale, b the largest of its like."""
-    shapes: list[tuple[sympy.Rational, int]] = []
-    last = None
-    for scale in sorted(scales, reverse=True):
-        near = last is not None and last <= ALIKE * scale
-        shapes.append((shapes[-1][0], shapes[-1][1] + 1) if near else (scale, 0))
-        last = scale
-    return shapes
-
-
 def _least_norm(scales: list[sympy.Rational], outward: int, t: sympy.Expr) -> Taps:
     """Return the weights of Dᵏf at a bound for x at distance t beyond it.
 
@@ -190,7 +180,9 @@ def _least_norm(scales: list[sympy.Rational], outward: int, t: sympy.Expr) -> Ta
     polynomial = _inside(scales)
     top = max(scales)
     poles = [(b, r) for b in dict.fromkeys(scales) for r in range(scales.count(b))]
-    shapes = [(1 / b - 1 / top, r) for b, r in _alike(scales)]
+    # the shapes tʳ·e^{−t/b}, b the largest of its like
+    groups = _grouped(scales, ALIKE)
+    shapes = [(1 / g[0] - 1 / top, r) for g in groups for r in range(len(g))]
     moments_of = sympy.Matrix(
         len(poles),
         len(poles),

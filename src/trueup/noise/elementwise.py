@@ -62,23 +62,14 @@ def smallest_integer(cdf: Formula, p: Floats, guess: Floats) -> Floats:
     """
     proper = (p > 0) & (p < 1)
     q = np.where(proper, p, 0.5)
-    low, high = _bracket(cdf, q, np.where(proper, np.floor(guess), 0.0))
+    middle, step = np.where(proper, np.floor(guess), 0.0), 1.0
+    low, high = middle - step, middle + step
+    while (outside := (cdf(low) >= q) | (cdf(high) < q)).any():
+        step *= 2
+        low, high = np.where(outside, low - step, low), np.where(outside, high + step, high)
     while (inside := high - low > np.maximum(1, np.spacing(np.abs(low)))).any():
         middle = np.floor(low + (high - low) / 2)
         reached = cdf(middle) >= q
         high = np.where(inside & reached, middle, high)
         low = np.where(inside & ~reached, middle, low)
     return np.where(proper, high, np.log(p / (1 - p)))
-
-
-def _bracket(cdf: Formula, p: Floats, guess: Floats) -> tuple[Floats, Floats]:
-    """Return integers low < high with cdf(low) < p ≤ cdf(high)."""
-    low, high, step = guess - 1, guess + 1, 2.0
-    while (above := cdf(low) >= p).any():
-        low, high = np.where(above, low - step, low), np.where(above, low, high)
-        step *= 2
-    step = 2.0
-    while (below := cdf(high) < p).any():
-        high, low = np.where(below, high + step, high), np.where(below, high, low)
-        step *= 2
-    return low, high

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections import Counter
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import TYPE_CHECKING, Any
 
 import mpmath
@@ -48,8 +48,8 @@ MILD = 1e4
 class SumNoise(Noise):
     """State the law of Z₁ + … + Zₘ, independent: M(t) = Π Mᵢ(t). Made by ``noise + noise``.
 
-    Sums of Laplace noises have a closed density (:class:`LaplaceSum`), sums on the integers a
-    table of masses (:class:`~.mass.Table`). Other sums are known by their moments and generating
+    Sums of Laplace noises have a closed density (:func:`log_of_laplace_sum`), sums on the integers
+    a table of masses (:class:`~.mass.Table`). Other sums are known by their moments and generating
     function. Laplace noises whose scales differ by less than 1e-6 count as equal.
 
     Examples
@@ -87,7 +87,7 @@ class SumNoise(Noise):
             return None
         return deconvolution.laplace_sum([symbolic(b) for b in self._scales], domain)
 
-    @property
+    @cached_property
     def _scales(self) -> list[Exact] | None:
         """The scales, equal where they count as equal, if all summands are Laplace."""
         scales = [p.scale for p in self.parts if isinstance(p, Laplace)]
@@ -97,11 +97,6 @@ class SumNoise(Noise):
     def mgf_radius(self) -> float:
         """The smallest of the summands'."""
         return min(part.mgf_radius for part in self.parts)
-
-    @property
-    def tail_power(self) -> float:
-        """One less than the summands: a gamma-like tail."""
-        return len(self.parts) - 1.0
 
     @property
     def highest_moment(self) -> int | None:
@@ -154,20 +149,21 @@ class SumNoise(Noise):
         """The masses of a sum on the integers."""
         return Table.of(self)
 
-    @cached_property
-    def _law(self) -> LaplaceSum:
-        """The law at x ≥ 0, if all summands are Laplace."""
-        return LaplaceSum(self._scales) if self._scales else self._refuse("the density")
-
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density, far beyond where that underflows."""
-        return self._table.log(x) if self.lattice else self._law.log(np.abs(x), 0)
+        return self._table.log(x) if self.lattice else self._log(np.abs(x), 0)
+
+    def _log(self, x: Floats, power: int) -> Floats:
+        """Return the logarithm of the density (power 0) or of P(Z > x) (power 1) at x ≥ 0."""
+        if self._scales is None:
+            self._refuse("the density")
+        return log_of_laplace_sum(tuple(self._scales), x, power)
 
     def _cdf(self, x: Floats) -> Floats:
         return self._table.cdf(x) if self.lattice else super()._cdf(x)
 
     def _upper(self, x: Floats) -> Floats:
-        return np.exp(self._law.log(x, 1))
+        return np.exp(self._log(x, 1))
 
     def _quantile(self, p: Floats) -> Floats:
         return self._table.quantile(p) if self.lattice else super()._quantile(p)
@@ -179,9 +175,9 @@ class SumNoise(Noise):
         low, high = 0 * q, 2 * sum(float(b) for b in self._scales or ()) * (1 - level)
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            above = self._law.log(middle, 1) > level
+            above = self._log(middle, 1) > level
             low, high = np.where(above, middle, low), np.where(above, high, middle)
-        high = np.where(self._law.log(0 * q, 1) - level <= ROUNDING, 0.0, high)
+        high = np.where(self._log(0 * q, 1) - level <= ROUNDING, 0.0, high)
         return np.where(np.isfinite(level), high, -level)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
@@ -217,60 +213,62 @@ def weighted(members: Sequence[tuple[float, Noise]]) -> Noise:
     return reduce(add, noises)
 
 
-class LaplaceSum:
-    """The law of Σ Zᵢ, Zᵢ Laplace of scale bᵢ, at x ≥ 0; it is symmetric.
+def log_of_laplace_sum(scales: tuple[Exact, ...], x: Floats, power: int) -> Floats:
+    """Return the logarithm of the density (power 0) or of P(Z > x) (power 1) of Σ Zᵢ at x ≥ 0.
 
     With rates rᵢ = 1/bᵢ and M(t) = Π 1/(1 − bᵢ²t²) the density at x > 0 is minus the sum of the
     residues of e^{−tx} M(t) at the rates, the tail the same for M(t)/t: Σ e^{−rx} Pᵣ(x), P a
     polynomial for equal scales. Near rates cancel; then the terms are summed with more digits.
+
+    Examples
+    --------
+    >>> np.exp(log_of_laplace_sum((1,), np.array([0.0, 2.0]), 0))  # e^{−2}/2
+    array([0.5       , 0.06766764])
     """
+    terms, x = _terms(scales, power), np.asarray(x, float)
+    slowest = float(terms[0][0])
+    total, most = np.zeros_like(x), np.zeros_like(x)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        for rate, polynomial in terms:
+            row, decay = np.array(polynomial, float), np.exp(-(float(rate) - slowest) * x)
+            total += np.polyval(row, x) * decay
+            most += np.polyval(np.abs(row), x) * decay
+        cancelled = np.isfinite(x) & ~(most <= MILD * total)
+        total[cancelled] = [_with_digits(scales, v, power) for v in x[cancelled]]
+        found = np.log(total) - slowest * x
+    return np.where(x == np.inf, -np.inf, found)
 
-    def __init__(self, scales: Sequence[Exact]) -> None:
-        self._counts = Counter(scales)
-        self._found: dict[int, list[tuple[Any, list[Any]]]] = {}
-        self._digits = 40 + 14 * len(scales)  # two scales differ by 1e-6 at least, or not at all
 
-    def log(self, x: Floats, power: int) -> Floats:
-        """Return the logarithm of the density (power 0) or of P(Z > x) (power 1) at x ≥ 0."""
-        terms, x = self._terms(power), np.asarray(x, float)
-        slowest, *rates = (float(r) for r, _ in terms)
-        total, most = np.zeros_like(x), np.zeros_like(x)
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            for rate, (_, polynomial) in zip((slowest, *rates), terms, strict=True):
-                row, decay = np.array(polynomial, float), np.exp(-(rate - slowest) * x)
-                total += np.polyval(row, x) * decay
-                most += np.polyval(np.abs(row), x) * decay
-            cancelled = np.isfinite(x) & ~(most <= MILD * total)
-            total[cancelled] = [self._exactly(v, power) for v in x[cancelled]]
-            found = np.log(total) - slowest * x
-        return np.where(x == np.inf, -np.inf, found)
+def _with_digits(scales: tuple[Exact, ...], x: float, power: int) -> float:
+    """Return Σ e^{−(r − r₁)x} Pᵣ(x), r₁ the slowest rate, with digits to spare."""
+    terms = _terms(scales, power)
+    with working_digits(_digits(scales)):
+        parts = (mpmath.polyval(p, x) * mpmath.exp((terms[0][0] - r) * x) for r, p in terms)
+        return float(mpmath.fsum(parts))
 
-    def _terms(self, power: int) -> list[tuple[Any, list[Any]]]:
-        """Return the rates, the slowest first, with their polynomials, in digits."""
-        if power not in self._found:
-            with working_digits(self._digits):
-                scales = sorted(self._counts, reverse=True)
-                self._found[power] = [
-                    (1 / digits_of(b), self._polynomial(b, power)) for b in scales
-                ]
-        return self._found[power]
 
-    def _polynomial(self, scale: Exact, power: int) -> list[Any]:
-        """Return −e^{rx}·Res e^{−tx} M(t)/t^power at r = 1/scale, the highest power of x first."""
-        n = self._counts[scale]
-        t = Series.variable(1 / digits_of(scale), n - 1)
-        rest = (t * 0 + 1) / t if power else t * 0 + 1
-        for other, count in self._counts.items():
-            b = digits_of(other)
-            # 1 − bt = −b(t − r) at the own rate: its zero is divided out
-            factor = (1 + t * b) * (-b if other == scale else 1 - t * b)
-            rest = rest / factor**count
-        row = enumerate(rest.coefficients)
-        return [-c * (-1) ** (n - 1 - j) / math.factorial(n - 1 - j) for j, c in row]
+def _digits(scales: tuple[Exact, ...]) -> int:
+    """Return how many digits are enough: two scales differ by 1e-6 at least, or not at all."""
+    return 40 + 14 * len(scales)
 
-    def _exactly(self, x: float, power: int) -> float:
-        """Return Σ e^{−(r − r₁)x} Pᵣ(x) with digits to spare."""
-        terms = self._terms(power)
-        with working_digits(self._digits):
-            parts = (mpmath.polyval(p, x) * mpmath.exp((terms[0][0] - r) * x) for r, p in terms)
-            return float(mpmath.fsum(parts))
+
+@lru_cache(maxsize=256)
+def _terms(scales: tuple[Exact, ...], power: int) -> list[tuple[Any, list[Any]]]:
+    """Return the rates, the slowest first, with their polynomials, highest power first."""
+    counts = Counter(sorted(scales, reverse=True))
+    with working_digits(_digits(scales)):
+        return [(1 / digits_of(b), _polynomial(b, counts, power)) for b in counts]
+
+
+def _polynomial(scale: Exact, counts: Counter[Exact], power: int) -> list[Any]:
+    """Return −e^{rx}·Res e^{−tx} M(t)/t^power at r = 1/scale, the highest power of x first."""
+    n = counts[scale]
+    t = Series.variable(1 / digits_of(scale), n - 1)
+    rest = (t * 0 + 1) / t if power else t * 0 + 1
+    for other, count in counts.items():
+        b = digits_of(other)
+        # 1 − bt = −b(t − r) at the own rate: its zero is divided out
+        factor = (1 + t * b) * (-b if other == scale else 1 - t * b)
+        rest = rest / factor**count
+    row = enumerate(rest.coefficients)
+    return [-c * (-1) ** (n - 1 - j) / math.factorial(n - 1 - j) for j, c in row]
