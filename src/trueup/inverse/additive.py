@@ -127,10 +127,14 @@ class Additive(Extended):
 
     def _positive(self, z: sympy.Expr, back: sympy.Expr) -> sympy.Expr:
         """Return ±z, positive on the part of the line that is in the box."""
-        first, second = self.cells
-        across = sorted(at(back, {second.symbol: end}) for end in _bounds(second))
-        (low, other_low), (high, other_high) = zip(_bounds(first), across, strict=True)
-        value = sympy.N(at(z, {first.symbol: _between(max(low, other_low), min(high, other_high))}))
+        first, second = (cell.symbol for cell in self.cells)
+        (low, high), ends = ((c.operator.low, c.operator.high) for c in self.cells)
+        across = sorted(at(back, {second: end}) for end in ends)
+        low, high = sympy.Max(low, across[0]), sympy.Min(high, across[1])
+        within = low + 1 if low.is_finite else high - 1 if high.is_finite else sympy.Integer(0)
+        if low.is_finite and high.is_finite:
+            within = (low + high) / 2
+        value = sympy.N(at(z, {first: within}))
         if not value.is_real or value == 0:
             raise Unextended(self.f, self.tied, f"{text(z)} has no sign along the bound")
         return z if value > 0 else -z
@@ -154,19 +158,6 @@ class Additive(Extended):
 
 def _scale(cell: Cell) -> sympy.Expr:
     return symbolic(cell.noise.unit)
-
-
-def _bounds(cell: Cell) -> tuple[sympy.Expr, sympy.Expr]:
-    return cell.operator.low, cell.operator.high
-
-
-def _between(low: sympy.Expr, high: sympy.Expr) -> sympy.Expr:
-    """Return a number between two others, of which one or both may be infinite."""
-    if low.is_finite and high.is_finite:
-        return (low + high) / 2
-    if low.is_finite or high.is_finite:
-        return low + 1 if low.is_finite else high - 1
-    return sympy.Integer(0)
 
 
 def _exact(expr: sympy.Expr) -> sympy.Expr:
