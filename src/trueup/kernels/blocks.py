@@ -88,13 +88,10 @@ NUMPY: dict[str, Callable[..., Any]] = {
 # -- expressions -----------------------------------------------------------------------------------
 
 
-def _of_finite(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that is unknown at infinity: log(1 + e^800) is not infinite."""
-    return lambda x, *more: function(np.where(np.isinf(x), np.nan, x), *more)
-
-
 _SLOW = ("log", "sqrt", "pow", "asinh", "acosh", "atan")
-_OVERFLOWING = NUMPY | {op: _of_finite(NUMPY[op]) for op in _SLOW}
+_OF_FINITE = NUMPY | {  # unknown at infinity: log(1 + e^800) is not infinite
+    op: lambda x, *more, f=NUMPY[op]: f(np.where(np.isinf(x), np.nan, x), *more) for op in _SLOW
+}
 _lowered = lru_cache(maxsize=256)(lambda expr, symbols: lower([expr], symbols))
 
 
@@ -111,7 +108,7 @@ def evaluate(
     """
     out = np.empty(max((len(c) for c in columns.values()), default=1))
     with np.errstate(all="ignore"):
-        ops = NUMPY if any(np.isinf(c).any() for c in columns.values()) else _OVERFLOWING
+        ops = NUMPY if any(np.isinf(c).any() for c in columns.values()) else _OF_FINITE
         (out[...],) = run(_lowered(expr, tuple(columns)), [*columns.values()], ops)
     return out
 

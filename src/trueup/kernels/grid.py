@@ -165,11 +165,9 @@ class Part:
         steps = len(self.piece(self.inside).tape.steps)
         if new * steps > _MOST_WORK:
             raise TrueupError(
-                f"the values of {len(self.bounds)} statistics lie below and above their bounds in "
-                f"{new} ways, and each needs a formula of its own, of some {steps} operations: too "
-                "many to write down",
-                "publish totals with a noise of their own, leave bounds out, or debias parts that "
-                "are then added",
+                f"the values lie below and above their bounds in {new} ways: {new} formulas of "
+                f"{steps} operations are too many to write down",
+                "publish totals with a noise of their own, leave bounds out, or debias parts",
             )
 
 
