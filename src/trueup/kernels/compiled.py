@@ -20,7 +20,7 @@ from trueup.kernels.blocks import clenshaw
 from trueup.kernels.tape import Emitter, Tape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -53,35 +53,36 @@ _MOST = 1.7976931348623157e308
 _NUMBERS = ("const", "truth")
 
 
-def statements(tape: Tape, names: Mapping[int, str]) -> Iterator[str]:
-    r"""Yield a line for each step; ``names`` are those of registers that need none.
+def source(tape: Tape) -> str:
+    r"""Return a tape as the text of a function of its inputs.
 
     Examples
     --------
     >>> import sympy
     >>> from trueup.kernels.tape import lower
     >>> x = sympy.Symbol("x", real=True)
-    >>> tape = lower([1 / x - 1 / x**2], [x])
-    >>> print(*statements(tape, {0: "x", 1: "1.0"}), sep="\n")
-    r2 = 1.0 / x
-    r3 = r2 * r2
-    r4 = r2 - r3
+    >>> print(source(lower([2 / x - 1 / x**2, x], [x])))
+    def f(x0):
+        r3 = (2.0) / x0
+        r4 = (1.0) / x0
+        r5 = r4 * r4
+        r6 = r3 - r5
+        return r6, x0
     """
+    names, lines = list[str](), list[str]()
     for i, (op, args, data) in enumerate(tape.steps):
-        if i not in names:
-            given = [names.get(a, f"r{a}") for a in args]
+        given = [names[a] for a in args]
+        if op == "input":
+            names.append(f"x{data}")
+        elif op in _NUMBERS:
+            names.append(f"({data!r})")
+        else:
+            names.append(f"r{i}")
             text = f"f{i}({', '.join(given)})" if data is not None else TEXT[op].format(*given)
-            yield f"r{i} = {text}"
-
-
-def _names(tape: Tape, row: str = "") -> dict[int, str]:
-    """Return what stands for constants and for inputs of a row."""
-    names = {i: f"({step.data!r})" for i, step in enumerate(tape.steps) if step.op in _NUMBERS}
-    inputs = {i: f"x{s.data}{row}" for i, s in enumerate(tape.steps) if s.op == "input"}
-    return names | inputs
-
-
-# -- single numbers --------------------------------------------------------------------------------
+            lines.append(f"r{i} = {text}")
+    inputs = ", ".join(f"x{i}" for i in range(len(tape.inputs)))
+    results = ", ".join(names[output] for output in tape.outputs)
+    return "\n    ".join([f"def f({inputs}):", *lines, f"return {results}"])
 
 
 def function(tape: Tape) -> Callable[..., float]:
@@ -97,18 +98,19 @@ def function(tape: Tape) -> Callable[..., float]:
     >>> function(lower([1 / x - 8 / x**3], [x]))(4.0)
     0.125
     """
-    names, space = _names(tape), dict(WORDS)
+    space = dict(WORDS)
     for i, (op, _, data) in enumerate(tape.steps):
         if op == "laguerre":
             space[f"f{i}"] = lambda t, series=data: clenshaw(series, t)
         elif op == "call":
             space[f"f{i}"] = lambda *args, function=data: value(function, *args)
-    inputs = ", ".join(f"x{i}" for i in range(len(tape.inputs)))
-    (output,) = tape.outputs
-    result = names.get(output, f"r{output}")
-    text = "\n    ".join([f"def f({inputs}):", *statements(tape, names), f"return {result}"])
+    return _defined("f", source(tape), space)
+
+
+def _defined(name: str, text: str, space: dict[str, Any]) -> Callable[..., Any]:
+    """Return the function of a text, beside others that it may call."""
     exec(text, space)  # noqa: S102  (our own words, registers and numbers: no text of a user's)
-    return space["f"]  # type: ignore[no-any-return]
+    return space[name]  # type: ignore[no-any-return]
 
 
 # -- one tape of several outputs -------------------------------------------------------------------
@@ -172,44 +174,24 @@ def _chosen(new: Emitter, inputs: Sequence[int], part: Part, begun: Region) -> i
 # -- its loop --------------------------------------------------------------------------------------
 
 
-def printed(tape: Tape) -> str:
-    """Return a tape as a function of its inputs and outputs.
-
-    Examples
-    --------
-    >>> from trueup.kernels.tape import Step
-    >>> steps = Step("input", data=0), Step("const", data=2.0), Step("div", (1, 0))
-    >>> print(printed(Tape((), steps, (2,))))
-    def loop(x0, y0):
-        for i in range(y0.size):
-            r2 = (2.0) / x0[i]
-            y0[i] = r2
-    """
-    names = _names(tape, "[i]")
-    inputs = [f"x{step.data}" for step in tape.steps if step.op == "input"]
-    outputs = [f"y{k}" for k in range(len(tape.outputs))]
-    results = zip(outputs, tape.outputs, strict=True)
-    lines = [
-        f"def loop({', '.join([*inputs, *outputs])}):",
-        "    for i in range(y0.size):",
-        *(f"        {line}" for line in statements(tape, names)),
-        *(f"        {y}[i] = {names.get(r, f'r{r}')}" for y, r in results),
-    ]
-    return "\n".join(lines)
-
-
 @lru_cache(maxsize=256)
-def _loop(text: str, given: int, made: int) -> Callable[..., None]:
-    """Return the compiled loop of a text that was printed from a tape."""
+def _loop(text: str, inputs: int, outputs: int) -> Callable[..., None]:
+    """Return the compiled loop over rows of a function of so many inputs and outputs."""
     numba: Any = optional("numba", "fast", "a compiled loop")
     if numba.config.DISABLE_JIT:
         raise RuntimeError("numba's compiler is switched off")
-    space = dict(WORDS)
-    exec(text, space)  # noqa: S102  (our own words, registers and numbers: no text of a user's)
+    x, y = ([f"{name}{i}" for i in range(n)] for name, n in (("x", inputs), ("y", outputs)))
+    rows, results = (", ".join(f"{name}[i]" for name in names) for names in (x, y))
+    loop = [
+        f"def loop({', '.join(x + y)}):",
+        "for i in range(y0.size):",
+        f"    {results} = f({rows})",
+    ]
+    row = numba.njit(_defined("f", text, dict(WORDS)), error_model="numpy")
     read = numba.types.Array(numba.types.float64, 1, "C", readonly=True)
-    kinds = [read] * given + [numba.types.float64[::1]] * made
+    kinds = [read] * inputs + [numba.types.float64[::1]] * outputs
     compiler = numba.njit(numba.types.void(*kinds), nogil=True, error_model="numpy")
-    return compiler(space["loop"])  # type: ignore[no-any-return]
+    return compiler(_defined("loop", "\n    ".join(loop), {"f": row}))  # type: ignore[no-any-return]
 
 
 class Compilation:
@@ -224,27 +206,19 @@ class Compilation:
         self.loop: Callable[..., None] | None = None
         self.is_possible = True
 
-    def ready(self, rows: int) -> bool:
-        """Whether to use the loop, for an array of so many rows; compiles it."""
+    def ready(self, rows: int) -> Callable[..., None] | None:
+        """Return the loop if it is to be used, for an array of so many rows; compile it."""
         wanted = os.environ.get("TRUEUP_NUMBA")
         self.rows += rows
         if wanted == "0" or not self.is_possible:
-            return False
+            return None
         if self.loop is None and (self.rows >= NEW or wanted == "1"):
             try:
-                self._make()
+                tape = fuse(self.grids, self.outputs)
+                if tape is not None:
+                    self.loop = _loop(source(tape), len(tape.inputs), len(self.outputs))
             except Exception:  # numba is missing or broken: NumPy does it
                 if wanted == "1":
                     raise
             self.is_possible = self.loop is not None
-        return self.loop is not None
-
-    def _make(self) -> None:
-        tape = fuse(self.grids, self.outputs)
-        if tape is not None:
-            self.loop = _loop(printed(tape), len(tape.inputs), len(self.outputs))
-
-    def __call__(self, inputs: Sequence[Block], outs: Sequence[Block]) -> None:
-        """Fill blocks of outputs."""
-        assert self.loop is not None  # noqa: S101  (it is ready)
-        self.loop(*inputs, *outs)
+        return self.loop

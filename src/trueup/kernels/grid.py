@@ -287,14 +287,16 @@ def columns(
             (np.sqrt if name == "stderr" else np.positive)(blocks[grid], out=out)
 
     rows = math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
-    loop = grids[0].loop(grids, outputs)
-    compiled = loop.ready(rows)
+    loop = grids[0].loop(grids, outputs).ready(rows)
 
     def checked(inputs: list[Block], outs: list[Block]) -> None:
         grids[0].check_whole(inputs, whole)
-        (loop if compiled else fill)(inputs, outs)
+        if loop is not None:
+            loop(*inputs, *outs)
+        else:
+            fill(inputs, outs)
 
-    return sweep(checked, arrays, len(outputs), dtype, ROWS if compiled else BLOCK)
+    return sweep(checked, arrays, len(outputs), dtype, BLOCK if loop is None else ROWS)
 
 
 def common_dtype(arrays: Sequence[Block]) -> np.dtype[Any]:
