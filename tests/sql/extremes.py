@@ -179,9 +179,8 @@ def in_doubles(question: Question) -> list[float]:
     """Return what plain doubles give, without the rescue of what overflows on the way."""
     grid = question.grid
     columns = [np.array([math.nan if v is None else v for v in c]) for c in question.columns]
-    found = np.empty(len(columns[0]))
     with np.errstate(all="ignore"):
-        grid.block(columns, found)
+        found = grid.block(columns)
         found = np.sqrt(found) if question.root else found
         for i in grid.whole:
             found[np.floor(columns[i]) != columns[i]] = math.nan
