@@ -173,7 +173,7 @@ def _absolute(expr: sympy.Expr) -> sympy.Expr:
 
 def _exponential(expr: sympy.Expr) -> sympy.Expr:
     """Return e^expr; of e^(q - 800.5) sympy would make 0·e^q, a number in a sum is a fraction."""
-    terms = (sympy.Rational(t) if t.is_Float else t for t in sympy.Add.make_args(expr))
+    terms = (sympy.Rational(repr(float(t))) if t.is_Float else t for t in sympy.Add.make_args(expr))
     return sympy.exp(sympy.Add(*terms) if expr.is_Add else expr)
 
 

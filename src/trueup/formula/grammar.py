@@ -204,7 +204,10 @@ class _Reader:
         while isinstance(first, ast.BinOp) and isinstance(first.op, kinds):
             links.insert(0, first)
             first = first.left
-        parts = [self.value(first, depth)]
+        kind, parts = sympy.Add if kinds is _SUMS else sympy.Mul, []
+        if isinstance(first, ast.UnaryOp) and isinstance(first.op, ast.USub) and kind is sympy.Mul:
+            first, parts = first.operand, [sympy.S.NegativeOne]  # -(q + 1)/s, not (-q - 1)/s
+        parts.append(self.value(first, depth))
         for link in links:
             part = self.value(link.right, depth)
             if isinstance(link.op, ast.Sub):
@@ -214,7 +217,6 @@ class _Reader:
                 part = self.build(link, build.reciprocal, part)
                 self.partial += [] if cancels else [part]
             parts.append(part)
-        kind = sympy.Add if kinds is _SUMS else sympy.Mul
         return self.build(node, build.checked, kind, *parts)
 
     def power(self, node: ast.BinOp, depth: int) -> sympy.Expr:
