@@ -70,8 +70,8 @@ def test_the_plug_in_binds_by_name_too():
         (lambda s, n, k: s * n * k, "required argument: 'k'"),
         (lambda *x: x[0], "unexpected keyword argument"),
         (positional, "argument|positional"),
-        (math.hypot, "argument|parameters are not known"),
-        (np.hypot, "argument|parameters are not known"),  # old NumPy has no names for them
+        (math.hypot, "argument|no signature"),
+        (np.hypot, "argument|no signature"),  # old NumPy has no names for them
     ],
 )
 def test_what_does_not_match_is_refused(f, reason):
@@ -79,7 +79,7 @@ def test_what_does_not_match_is_refused(f, reason):
         tu.unbiased(f, NOISE)
 
 
-@pytest.mark.parametrize("f", [lambda a, b: a, lambda: 1.0, lambda *, k: k])
+@pytest.mark.parametrize("f", [lambda a, b: a, lambda: 1.0, lambda *, k: k, lambda *, q: q])
 def test_one_statistic_needs_a_function_of_one_argument(f):
     with pytest.raises(tu.TrueupError, match=r"function of one argument"):
         tu.unbiased(f, tu.DiscreteLaplace(1))
@@ -89,7 +89,6 @@ def test_one_statistic_needs_a_function_of_one_argument(f):
 
 def test_one_statistic_may_have_any_name():
     assert tu.unbiased(lambda anything: 2 * anything, {"n": tu.DiscreteLaplace(1)})(3) == 6
-    assert tu.unbiased(lambda *, n: 2 * n, {"n": tu.DiscreteLaplace(1)})(3) == 6
 
 
 def minus_sin(x):

@@ -20,14 +20,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import sympy
 
 from trueup.errors import FormulaError, quoted
 from trueup.formula import build
 from trueup.formula.build import UnfitError
-from trueup.formula.operations import CALLABLE, CHOICE, EXTREMA, RESERVED
+from trueup.formula.operations import CALLABLE, CHOICE, COMPARISONS, EXTREMA, RESERVED
 
 _Built = TypeVar("_Built")
 
@@ -52,14 +52,7 @@ _TOKEN = re.compile(
 _RESPELT = re.compile(rf"`(?:[^`]|``)+`|[{''.join(SPELLINGS)}]")
 _ASSIGNMENT = re.compile(r"(?:`((?:[^`]|``)+)`\s*|([^=`<>!]*))=(?!=)(.*)", re.DOTALL)
 
-_COMPARISONS: dict[type[ast.cmpop], Callable[..., sympy.Basic]] = {
-    ast.Lt: sympy.StrictLessThan,
-    ast.LtE: sympy.LessThan,
-    ast.Gt: sympy.StrictGreaterThan,
-    ast.GtE: sympy.GreaterThan,
-    ast.Eq: sympy.Equality,
-    ast.NotEq: sympy.Unequality,
-}
+_COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)  # as in COMPARISONS
 _SUMS, _PRODUCTS = (ast.Add, ast.Sub), (ast.Mult, ast.Div)
 _PARTIAL = ("sqrt", "log", "asin", "acos", "acosh", "atanh")  # not real numbers everywhere
 
@@ -87,24 +80,17 @@ def parse(text: str) -> sympy.Expr:
     if len(text) > build.CHARACTERS:
         problem = f"the formula has {len(text)} characters, more than {build.CHARACTERS}"
         raise FormulaError(f"{problem}: {quoted(text)}", "shorten it")
-    return written(str(text)).expr
-
-
-class Written(NamedTuple):
-    """A formula as sympy has it, and parts as written that are not real numbers everywhere."""
-
-    expr: sympy.Expr
-    partial: tuple[sympy.Expr, ...]
+    return written(str(text))[0]
 
 
 @lru_cache(maxsize=512)
-def written(text: str) -> Written:
-    """Return the formula, and which parts must be real numbers as it is written.
+def written(text: str) -> tuple[sympy.Expr, tuple[sympy.Expr, ...]]:
+    """Return the formula, and the parts that must be real numbers as it is written.
 
     Examples
     --------
     >>> written("sqrt(q)**2")
-    Written(expr=q, partial=(sqrt(q),))
+    (q, (sqrt(q),))
     """
     if not text.strip():
         raise FormulaError(f"the formula is empty, got {text!r}", 'write one, e.g. "1/q"')
@@ -114,7 +100,7 @@ def written(text: str) -> Written:
     if not expr.has(sympy.Abs, sympy.Min, sympy.Max, sympy.Piecewise):  # no case hides a part
         shown = set(sympy.preorder_traversal(expr))
         partial = [part for part in partial if part not in shown]
-    return Written(expr, tuple(partial))
+    return expr, tuple(partial)
 
 
 class _Reader:
@@ -278,8 +264,9 @@ class _Reader:
     def comparison(self, node: ast.Compare, depth: int) -> sympy.Basic:
         """Return one comparison, or a chain of them, 0 < q <= 1, joined by `and`."""
         values = [self.value(side, depth) for side in (node.left, *node.comparators)]
+        kinds = dict(zip(_COMPARED, COMPARISONS.values(), strict=True))
         found = [
-            self.build(node, build.compare, _COMPARISONS[type(op)], left, right)
+            self.build(node, build.compare, kinds[type(op)].symbolic, left, right)
             for op, left, right in zip(node.ops, values, values[1:], strict=False)
         ]
         more = len(found) if len(found) > 1 else 0

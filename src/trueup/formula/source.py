@@ -87,7 +87,7 @@ def read(
     if isinstance(f, Source):
         return f
     if isinstance(f, str):
-        return dataclasses.replace(_formula(parse(f)), partial=written(f).partial)
+        return dataclasses.replace(_formula(parse(f)), partial=written(f)[1])
     if isinstance(f, sympy.Basic):
         return _formula(admit(f))
     if isinstance(f, _POLYNOMIALS):
@@ -131,7 +131,7 @@ def admit(expr: sympy.Expr) -> sympy.Expr:
         problem = _problem(part)
         if problem:
             raise FormulaError(f"{quoted(str(part))} {problem}", _KNOWN)
-    return written(text(expr)).expr
+    return written(text(expr))[0]
 
 
 def _problem(part: sympy.Basic) -> str:
@@ -220,33 +220,21 @@ def _by_name(f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
     A single statistic is the function's one argument, whatever that is called. A parameter with a
     default that is no statistic keeps its default.
     """
-    if len(names) == 1 and _misfit(f, names, {}) in ("", _UNKNOWN):
-        return f
-    problem = _misfit(f, [], dict.fromkeys(names))
-    if problem:
+    alone = len(names) == 1
+    try:
+        inspect.signature(f).bind(*names[:alone], **dict.fromkeys(names[alone:]))
+    except (TypeError, ValueError) as error:  # ValueError: a builtin that does not say
+        if alone and isinstance(error, ValueError):
+            return f
         given = ", ".join(names)
         raise TrueupError(
             f"the function {getattr(f, '__name__', type(f).__name__)} cannot be called with the "
-            f"statistics {given} by name: {problem}",
-            f"its parameters must be called like the statistics: lambda {given}: ..."
-            if len(names) > 1
-            else "give a function of one argument",
-        )
-    return lambda *values: f(**dict(zip(names, values, strict=True)))
-
-
-_UNKNOWN = "its parameters are not known"
-
-
-def _misfit(f: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> str:
-    """Return why arguments do not fit a function, "" if they do."""
-    try:
-        inspect.signature(f).bind(*given, **named)
-    except ValueError:  # a builtin that does not say
-        return _UNKNOWN
-    except TypeError as error:
-        return str(error)
-    return ""
+            f"statistics {given}{'' if alone else ' by name'}: {error}",
+            "give a function of one argument"
+            if alone
+            else f"its parameters must be called like the statistics: lambda {given}: ...",
+        ) from None
+    return f if alone else lambda *values: f(**dict(zip(names, values, strict=True)))
 
 
 def _parameter(f: Callable[..., Any]) -> str | None:
