@@ -129,8 +129,13 @@ class Intervals:
         ranges = box(statistics, x, level, scales, target)
         return image(self.f, ranges, self.statistics, self.tied, target)
 
-    def closed(self, level: float, names: tuple[str, ...] = ()) -> tuple[Grid, Grid]:
-        """Return the ends as formulas in the statistics, then the scales of ``names``, if any."""
+    def closed(self, level: float, names: tuple[str, ...] = ()) -> tuple[Grid, Grid] | None:
+        """Return the ends as formulas in the statistics, then the scales of ``names``, if any.
+
+        None stands for a normal approximation; ends without a formula are refused.
+        """
+        if self.method == NORMAL:
+            return None
         key = (level, *names)
         if key not in self._by_level:
             symbols = {s.symbol.name: s.symbol for s in self.statistics}

@@ -25,7 +25,6 @@ from trueup.inputs import (
     check_extension,
     read_arguments,
     unhelpful,
-    used_conditions,
     values_of,
     with_convention,
 )
@@ -34,7 +33,7 @@ from trueup.inverse.exact_law import ExactLaw
 from trueup.inverse.existence import check_as_written
 from trueup.inverse.grids import grid
 from trueup.inverse.scaled import Scaled
-from trueup.inverse.solve import Inverse, invert_within, on_the_line
+from trueup.inverse.solve import Inverse, invert_within
 from trueup.kernels.grid import Grid, columns, common_dtype
 from trueup.noise.base import Noise
 from trueup.noise.record import from_record, to_record
@@ -111,10 +110,10 @@ class Estimator:
         empty: object = None,
     ) -> None:
         self._recipe = (f, noise, domain, extension, derivatives, empty)
-        self._source, self._statistics, tied = read_arguments(f, noise, domain, derivatives)
+        read = read_arguments(f, noise, domain, derivatives)
+        self._source, self._statistics, self._tied = read
         if empty is not None:
-            self._source = with_convention(self._source, empty, self._statistics, tied)
-        self._tied = used_conditions(tied, self._statistics)
+            self._source = with_convention(*read, empty)
         self._inverse: Inverse = self._invert(extension)
         check_as_written(self._source, {s.symbol: s.domain for s in self._statistics}, self._tied)
         self.extension = extension
@@ -248,13 +247,6 @@ class Estimator:
         """Return z, c and r of a normal approximation: estimate ± (z·stderr + c + r·|estimate|)."""
         return NormalDist().inv_cdf((1 + level) / 2), 0.0, 0.0
 
-    def _closed_ends(self, level: float, names: tuple[str, ...] = ()) -> tuple[Grid, Grid] | None:
-        """Return the ends of the interval as formulas, None for a normal approximation.
-
-        Refused where they have none. The inputs are the statistics, then the scales of ``names``.
-        """
-        return None if self.interval_method == NORMAL else self._intervals.closed(level, names)
-
     @property
     def interval_method(self) -> str:
         """How ``interval`` works: "exact", "ratio", "projection" or "normal approximation"."""
@@ -295,37 +287,6 @@ class Estimator:
         6.0
         """
         return self._at(self._law.sd, q, statistics)
-
-    def gain(self, /, *q: ArrayLike, **statistics: ArrayLike) -> Any:
-        """Return the variance over that of the estimator that takes integers for real numbers.
-
-        It is for continuous noise on a statistic known to be an integer. Below 1 the knowledge
-        pays at that true value; averaged over the prior that ``explain`` names it always does.
-
-        Examples
-        --------
-        >>> from trueup import Integers, Laplace, unbiased
-        >>> round(unbiased("1/n", Laplace(2), domain=Integers(1, 40)).gain(1), 3)
-        0.263
-        """
-        own = self._at(self._law.sd, q, statistics)
-        relaxed = self._at(self._relaxed.sd, q, statistics)
-        exact = relaxed == 0  # a constant, where both are
-        ratio = own / np.where(exact, 1.0, relaxed)
-        shares = np.where(exact, np.where(own == 0, 1.0, math.inf), ratio**2)
-        return shares if np.ndim(shares) else float(shares)
-
-    @cached_property
-    def _relaxed(self) -> ExactLaw:
-        """The law of the estimator that takes integers for real numbers."""
-        relaxed = on_the_line(self._inverse, self._statistics, self.statistics, self.extension)
-        if relaxed is self._inverse:
-            raise TrueupError(
-                "there is nothing to gain: no statistic is known to be an integer under "
-                "continuous noise",
-                "give domain=Integers(low, high) with Laplace noise",
-            )
-        return ExactLaw(relaxed, self._statistics)
 
     def efficiency(self, epsilon: Any, prior: Any = None) -> float:
         """Return this estimator's variance over that of the best unbiased ε-DP release of f.
@@ -452,7 +413,6 @@ class Estimator:
 
         Examples
         --------
-        >>> import duckdb
         >>> from trueup import Laplace, unbiased
         >>> print(unbiased("1/q", Laplace(2), domain=(1, None)).sql(pretty=True))
         /* estimate: unbiased estimator of 1/q (q: Laplace(2) on [1, ∞)) (trueup ...) */
@@ -462,17 +422,6 @@ class Estimator:
             1e0 - 8e0 / "q" / "q"
           ) / "q" ELSE 3e0 END
         END
-        >>> inverse = unbiased("1/q", Laplace(2), domain=(1, None)).sql(columns={"q": "n"})
-        >>> duckdb.sql(f"SELECT n, {inverse} AS inverse FROM (VALUES (4), (0), (NULL)) t(n)")
-        ┌───────┬─────────┐
-        │   n   │ inverse │
-        │ int32 │ double  │
-        ├───────┼─────────┤
-        │     4 │   0.125 │
-        │     0 │     3.0 │
-        │  NULL │    NULL │
-        └───────┴─────────┘
-        <BLANKLINE>
         """
         from trueup.sql import statement
 

@@ -8,9 +8,8 @@ import math
 import reprlib
 import warnings
 from collections.abc import Mapping
-from decimal import Decimal
 from itertools import pairwise
-from numbers import Real
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,13 +78,13 @@ def _check_indexes(named: Mapping[str, Any]) -> None:
 
 
 def column(value: Any, name: str) -> Any:
-    """Return a number, or an array of numbers, or refuse the value."""
+    """Return a number, or an array of numbers, or refuse the value.
+
+    A number in less than double precision stays what it is: it may be a bound, rounded.
+    """
     if type(value) in NUMBER and abs(value) < _HUGE:
         return value
-    if isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.generic)):
-        with contextlib.suppress(OverflowError):
-            return float(value)
-    if not isinstance(value, (np.ndarray, np.generic, list, tuple, str)):
+    if not isinstance(value, (np.ndarray, Number, list, tuple, str)):
         _check_table(value, name)
     if isinstance(value, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(value).sum()
@@ -99,9 +98,9 @@ def column(value: Any, name: str) -> Any:
             f"{name} must be a number or an array of numbers, got {reprlib.repr(value)}",
             "pass floats, integers, or arrays of them",
         )
-    if isinstance(value, np.generic):
-        return value if array.dtype.kind == "f" and array.dtype.itemsize < 8 else float(array)
-    return array
+    if array.ndim or isinstance(value, np.ndarray):
+        return array
+    return array[()] if array.dtype.kind == "f" and array.dtype.itemsize < 8 else float(array)
 
 
 def _numbers(value: Any) -> NDArray[Any]:
@@ -182,7 +181,10 @@ def broadcast(symbols: Sequence[sympy.Symbol], values: Sequence[Any]) -> Sequenc
 def read_arguments(
     f: object, noise: object, domain: object, derivatives: Any = None
 ) -> tuple[source.Source, tuple[Statistic, ...], tuple[Condition, ...]]:
-    """Return the formula, its statistics, and the conditions between them, all checked."""
+    """Return the formula, its statistics, and the conditions between them, all checked.
+
+    A condition that names other statistics too is left out, after a warning.
+    """
     several = {} if isinstance(noise, Noise) else _noises(noise)
     if isinstance(f, (list, tuple, np.ndarray)):  # values from the lower bound on
         first = Interval.read(domain).low
@@ -197,12 +199,17 @@ def read_arguments(
             f"give one for each: noise={{{', '.join(f'{name!r}: ...' for name in used)}}}",
         )
     box, tied = read_known(domain, noises)
-    statistics = (
-        _statistic(name, law, box.get(name, Interval()), src)
-        for name, law in noises.items()
-        if name in used or not used
-    )
-    return src, tuple(statistics), tied
+    read = [name for name in noises if name in used or not used]
+    statistics = (_statistic(n, noises[n], box.get(n, Interval()), src) for n in read)
+    for condition in tied:
+        if not condition.names <= {*read}:
+            warnings.warn(
+                f"the condition {condition} is used only for the bounds that follow from it: the "
+                f"formula does not read {', '.join(sorted(condition.names - {*read}))}",
+                BoundWarning,
+                stacklevel=4,  # unbiased() is called by the user
+            )
+    return src, tuple(statistics), tuple(c for c in tied if c.names <= {*read})
 
 
 def read_known(domain: object, noises: Mapping[str, Noise]) -> tuple[Box, tuple[Condition, ...]]:
@@ -304,22 +311,6 @@ def check_extension(extension: object, statistics: Sequence[Statistic]) -> objec
     return degree
 
 
-def used_conditions(
-    tied: Sequence[Condition], statistics: Sequence[Statistic]
-) -> tuple[Condition, ...]:
-    """Return the conditions between statistics of a formula; say which others are of no use."""
-    names = {s.symbol.name for s in statistics}
-    for condition in tied:
-        if not condition.names <= names:
-            warnings.warn(
-                f"the condition {condition} is used only for the bounds that follow from it: the "
-                f"formula does not read {', '.join(sorted(condition.names - names))}",
-                BoundWarning,
-                stacklevel=4,  # unbiased() is called by the user
-            )
-    return tuple(c for c in tied if c.names <= names)
-
-
 def unhelpful(
     f: sympy.Expr, condition: Condition, statistics: Sequence[Statistic], *, empty: bool
 ) -> str:
@@ -339,9 +330,9 @@ def unhelpful(
 
 def with_convention(
     src: source.Source,
-    empty: object,
     statistics: Sequence[Statistic],
-    tied: Sequence[Condition] = (),
+    tied: Sequence[Condition],
+    empty: object,
 ) -> source.Source:
     """Return a formula with a value for empty cells, where its denominator is 0."""
     value, shown = symbolic(number(empty, "empty")), text(src.expr)

@@ -116,7 +116,7 @@ def _end(
     level: float,
 ) -> Sql:
     """Return an end of the interval."""
-    ends = est._closed_ends(level, tuple(scales))
+    ends = est._intervals.closed(level, tuple(scales))
     if ends is not None:
         grid = ends[ENDS.index(output)]
         symbols = grid.inputs[len(est.statistics) :]

@@ -28,7 +28,7 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.formula.text import text
-from trueup.inputs import read_arguments, used_conditions
+from trueup.inputs import read_arguments
 from trueup.inverse.ratio import Direction, Offsets, directions, linear
 from trueup.noise.noiseless import Noiseless
 from trueup.noise.ratio_regions import region as region_of_two
@@ -246,7 +246,7 @@ class RatioOfSums(Readable):
                 'give an estimator made by tu.unbiased, or noise={"s": tu.Laplace(2), …}',
             )
         source, statistics, tied = read_arguments(f, noise, domain)
-        return cls(source.expr, statistics, used_conditions(tied, statistics))
+        return cls(source.expr, statistics, tied)
 
     def of_few(self, noises: Mapping[str, Sequence[Noise]], cells: int) -> FewCells | None:
         """Return the exact ratio of sums over few cells with these noises, None for others."""

@@ -162,7 +162,7 @@ class Request:
     @property
     def closed_ends(self) -> tuple[Grid, Grid] | None:
         """The ends of the interval as functions of the inputs, None for a normal approximation."""
-        return self.estimator._closed_ends(self.level, self.scaled)
+        return self.estimator._intervals.closed(self.level, self.scaled)
 
     def sql(self, dialect: str, output: str) -> str:
         """Return an output as an SQL expression."""
