@@ -1,5 +1,7 @@
 """Write a formula down in the grammar, so that it reads back as the same expression."""
 
+# ruff: noqa: N802, N815  (a printer's methods are named after sympy's classes)
+
 from __future__ import annotations
 
 import re
