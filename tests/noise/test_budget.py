@@ -22,7 +22,7 @@ from trueup.noise import (
     RoundedLaplace,
     Staircase,
 )
-from trueup.noise.budget import discrete_profile
+from trueup.noise.gaussian import discrete_profile
 
 
 @pytest.mark.parametrize(
@@ -129,6 +129,25 @@ def test_discrete_gaussian_at_a_large_scale():
     assert delta(sigma * (1 - 1e-6)) > 1e-8
     continuous = Gaussian.from_budget(epsilon=0.005, delta=1e-8).scale
     assert sigma == pytest.approx(continuous, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "shift"), [(0.001, 1e-8, 1), (0.0005, 1e-3, 1), (3, 1e-6, 9000)]
+)
+def test_discrete_gaussian_from_two_thousand_on(epsilon, delta, shift):
+    """There σ is that of continuous noise and a little more, also for larger noise."""
+    sigma = float(DiscreteGaussian(epsilon=epsilon, delta=delta, sensitivity=shift).scale)
+
+    def exact(s):
+        k = np.arange(math.floor(epsilon * s**2 / shift - shift / 2) + 1, 25 * s)
+        excess = epsilon - (2 * k * shift + shift**2) / (2 * s**2)
+        terms = np.exp(-0.5 * (k / s) ** 2) * -np.expm1(excess)
+        return math.fsum(terms) / (s * math.sqrt(2 * math.pi))
+
+    assert sigma == pytest.approx(
+        Gaussian(epsilon=epsilon, delta=delta, sensitivity=shift).scale, rel=1e-7
+    )
+    assert max(exact(sigma * x) for x in np.linspace(1, 1.001, 20)) <= delta
 
 
 @settings(deadline=None, max_examples=25)

@@ -9,7 +9,7 @@ import sympy
 
 from noise.conftest import mgf
 from trueup.noise import DiscreteGaussian
-from trueup.noise.theta import theta
+from trueup.noise.gaussian import theta
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@
 
     operator, deconvolution         the inverse as data · of Laplace and discrete Laplace noise
     extension                       of degree k beyond a bound
-    budget, theta                   scales from budgets, exact profiles · sums of e^{−k²/(2σ²)}
+    budget                          scales from privacy budgets
     record, elementwise             as JSON · numbers and arrays, quantiles of integers
     ratio_regions                   two noises for ratios
 """

@@ -15,7 +15,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number, symbolic
-from trueup.noise.elementwise import Floats, evaluate, reals, smallest_integer
+from trueup.noise.elementwise import Floats, evaluate, first, reals
 from trueup.noise.series import Series, digits_of, symbol_of, working_digits
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ SMALLEST, LARGEST = 1e-150, 1e150
 
 LARGEST_DRAWN = 1e15
 """Draws of wider noise on the integers may not fit into 64 bits."""
+
+ROUNDING = 1e-15
+"""What a tail may miss by rounding, as a share of it."""
 
 DIGITS = 20
 """Digits of M(c) − 1 that tilted moments keep: under narrow noise variances are of that size."""
@@ -73,10 +76,10 @@ class Noise(metaclass=Family):
     ``trueup`` in scope. Families on the integers have a ``pmf``, the others a ``pdf``. Those with a
     ``from_budget`` take a budget by name too: ``Laplace(epsilon=0.5, sensitivity=3)``.
 
-    A symmetric family writes ``log_density``, ``_upper``, ``_upper_quantile`` and ``_sample`` on
-    NumPy arrays, and ``generating``, M(t) in the operators of :mod:`~trueup.noise.series`; the rest
-    follows. A family without M states ``_moments`` in its place, a skewed one ``_cdf`` and
-    ``_quantile``.
+    A symmetric family writes ``log_density`` and ``_upper`` on NumPy arrays, and ``generating``,
+    M(t) in the operators of :mod:`~trueup.noise.series`; the rest follows, and may be written where
+    it is faster: ``_upper_quantile``, ``_sample``. A family without M states ``_moments`` in its
+    place, a skewed one ``_cdf`` and ``_quantile``.
     """
 
     lattice: ClassVar[bool] = False
@@ -421,9 +424,9 @@ class Noise(metaclass=Family):
 
     # -- what a family states ----------------------------------------------------------------------
 
+    @abstractmethod
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density, or of the mass at integers."""
-        self._refuse("the density")
 
     def _density(self, x: Floats) -> Floats:
         return np.exp(self.log_density(x))
@@ -433,8 +436,8 @@ class Noise(metaclass=Family):
         self._refuse("the distribution function")
 
     def _upper_quantile(self, q: Floats) -> Floats:
-        """Return the x with P(Z > x) = q ≤ ½; on the integers about that."""
-        self._refuse("the distribution function")
+        """Return the x with P(Z > x) = q ≤ ½, of a continuous law."""
+        return first(lambda x: self._upper(x) < q * (1 + ROUNDING), np.zeros_like(q)) + 0 * q
 
     def _refuse(self, what: str) -> NoReturn:
         """Raise, because something is not known of this noise."""
@@ -450,13 +453,21 @@ class Noise(metaclass=Family):
 
     def _quantile(self, p: Floats) -> Floats:
         """Return the smallest x with P(Z ≤ x) ≥ p."""
-        size = self._upper_quantile(np.minimum(p, 1 - p))
-        found = np.where(p < 0.5, -size, size) + 0.0
-        return smallest_integer(self._cdf, p, found) if self.lattice else found
+        lower = p < 0.5
+        sign = np.where(lower, -1.0, 1.0)
+        if not self.lattice:
+            return sign * self._upper_quantile(np.minimum(p, 1 - p)) + 0.0
 
-    @abstractmethod
+        def reached(x: Floats) -> NDArray[np.bool_]:
+            """Tell whether x is beyond the quantile (p < ½), or there."""
+            below = self._cdf(sign * x)
+            return np.where(lower, below < p, (below >= p) & (p < 1))
+
+        return sign * np.floor(first(reached, np.zeros_like(p))) + 0 * p
+
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        """Return an array of draws."""
+        """Return an array of draws: quantiles of uniform ones."""
+        return self._quantile(rng.integers(1, 2**53, shape) / 2**53)
 
     @property
     def _middle(self) -> int:

@@ -7,27 +7,17 @@ exact privacy profile of the family; the bisection keeps its upper end on the pr
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import mpmath
-import numpy as np
-import scipy
 
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number
 from trueup.noise.base import Noise, positive
+from trueup.noise.elementwise import first
 from trueup.noise.series import working_digits
-from trueup.noise.theta import SMOOTH, edge_weight, theta
-
-if TYPE_CHECKING:
-    from trueup.noise.elementwise import Floats
-
-Solver = Callable[[float, float, float], float]
-"""(ε, δ, Δ) ↦ σ."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -75,15 +65,9 @@ class LaplaceFamily(ScaleFamily):
         """1/b."""
         return 1 / float(self.scale)
 
-    def _upper_quantile(self, q: Floats) -> Floats:
-        return -np.log(2 * q) * float(self.scale)
-
 
 class GaussianFamily(ScaleFamily):
     """Laws with the tails of Gaussian noise."""
-
-    solver: ClassVar[Solver]
-    """The least σ for (ε, δ)-differential privacy."""
 
     @classmethod
     def from_budget(
@@ -123,18 +107,35 @@ class GaussianFamily(ScaleFamily):
             return cls(concentrated_scale(positive(rho, "rho"), shift))
         if rho is None and epsilon is not None and delta is not None:
             loss = float(positive(epsilon, "epsilon"))
-            return cls(cls.solver(loss, _probability(delta), float(shift)))
+            chance = float(number(delta, "delta", positive=True))
+            if chance < 1:
+                return cls(cls._private(loss, chance, float(shift)))
+            hint = "give a small probability, e.g. 1e-6"
+            raise TrueupError(f"delta must be below 1, got {delta!r}", hint)
         parts = {"rho": rho, "epsilon": epsilon, "delta": delta}
         given = ", ".join(f"{name}={x!r}" for name, x in parts.items() if x is not None)
         raise TrueupError(
             f"the budget is not clear from {given or 'nothing'}", "give rho, or epsilon and delta"
         )
 
-    def _upper_quantile(self, q: Floats) -> Floats:
-        return -np.asarray(scipy.special.ndtri(q)) * float(self.scale)
+    @staticmethod
+    def _private(epsilon: float, delta: float, shift: float) -> float:
+        """Return the smallest σ for (ε, δ)-differential privacy."""
+        low, high = bracket(epsilon, delta, shift)
+        return float(first(lambda s: gaussian_profile(s, epsilon, shift) <= delta, low, high))
 
 
-# -- scales from budgets ---------------------------------------------------------------------------
+def bracket(epsilon: float, delta: float, shift: float) -> tuple[float, float]:
+    """Return a σ that is too small, and one that suffices: that of ρ + 2√(ρ log 1/δ) = ε.
+
+    Examples
+    --------
+    >>> bracket(1.0, 1e-5, 1.0)
+    (0.001, 4.9005...)
+    """
+    depth = -math.log(delta)
+    enough = shift * (math.sqrt(depth + epsilon) + math.sqrt(depth)) / epsilon / math.sqrt(2)
+    return min(shift, enough) / 1000, enough
 
 
 def concentrated_scale(rho: Exact, sensitivity: Exact) -> Exact:
@@ -143,76 +144,18 @@ def concentrated_scale(rho: Exact, sensitivity: Exact) -> Exact:
     Examples
     --------
     >>> concentrated_scale(Fraction(1, 8), 1), concentrated_scale(1, 1)
-    (2, 0.7071067811865476)
+    (Fraction(2, 1), 0.7071067811865476)
     """
     square = Fraction(sensitivity) ** 2 / (2 * Fraction(rho))
     root = Fraction(math.isqrt(square.numerator), math.isqrt(square.denominator))
     if root**2 == square and not isinstance(rho, float) and not isinstance(sensitivity, float):
-        return root.numerator if root.denominator == 1 else root
+        return root
     sigma = math.sqrt(square)
     return sigma if Fraction(sigma) ** 2 >= square else math.nextafter(sigma, math.inf)
 
 
-def least_scale(private: Callable[[float], bool], start: float) -> float:
-    """Return a σ that is private while the next smaller float is not, searching from a start.
-
-    Examples
-    --------
-    >>> least_scale(lambda sigma: 3 / sigma <= 0.25, 1.0)
-    12.0
-    """
-    high = start
-    while not private(high):
-        high *= 2
-    while private(high / 2):
-        high /= 2
-    return crossing(private, high / 2, high)
-
-
-def crossing(private: Callable[[float], bool], low: float, high: float) -> float:
-    """Return a private σ just above one that is not, between low (not private) and high (private).
-
-    Examples
-    --------
-    >>> crossing(lambda sigma: sigma >= 1.5, 1.0, 2.0)
-    1.5
-    """
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (low, middle) if private(middle) else (middle, high)
-    return high
-
-
-def _probability(delta: Exact) -> float:
-    """Return 0 < δ < 1, or refuse it."""
-    value = float(number(delta, "delta", positive=True))
-    if value < 1:
-        return value
-    raise TrueupError(
-        f"delta must be below 1, got {delta!r}", "give a small probability, e.g. 1e-6"
-    )
-
-
-# -- exact privacy profiles ------------------------------------------------------------------------
-
-BUMPY = 20
-"""Below this σ the discrete profile does not fall everywhere: its bumps are looked for."""
-
-
-def analytic_scale(epsilon: float, delta: float, shift: float) -> float:
-    """Return the smallest σ for which Gaussian noise is (ε, δ)-private.
-
-    Examples
-    --------
-    >>> analytic_scale(1.0, 1e-5, 1.0)
-    3.7306316...
-    """
-    return least_scale(lambda sigma: bool(gaussian_profile(sigma, epsilon, shift) <= delta), shift)
-
-
-def gaussian_profile(sigma: float, epsilon: float, shift: float, whole: bool = False) -> Any:
+def gaussian_profile(sigma: Any, epsilon: float, shift: float) -> Any:
     """Return δ = P(Y > y) − e^ε P(Y > y + Δ), y = εσ²/Δ − Δ/2, with digits to spare.
-
-    On the integers, for a large σ, from the Euler-Maclaurin tails.
 
     Examples
     --------
@@ -220,53 +163,6 @@ def gaussian_profile(sigma: float, epsilon: float, shift: float, whole: bool = F
     0.126937
     """
     with working_digits(60 + math.ceil(abs(math.log10(epsilon)))):
-        s, e, d = mpmath.mpf(sigma), mpmath.mpf(epsilon), mpmath.mpf(shift)
+        s, e, d = mpmath.mpf(float(sigma)), mpmath.mpf(epsilon), mpmath.mpf(shift)
         y = e * s**2 / d - d / 2
-        start = mpmath.floor(y) + 1 if whole else y
-        near, far = (
-            mpmath.ncdf(-x) + (mpmath.npdf(x) / s * edge_weight(x, s) if whole else 0)
-            for x in (start / s, (start + d) / s)
-        )
-        return near - mpmath.exp(e) * far
-
-
-def discrete_scale(epsilon: float, delta: float, shift: float) -> float:
-    """Return the σ from which on discrete Gaussian noise is (ε, δ)-private.
-
-    δ(σ) = maxₙ P(Y ≥ n) − e^ε P(Y ≥ n + Δ) has bumps between the knots σ² = (n + Δ/2) Δ/ε where
-    the maximum moves to the next n. They get lower, and half as much noise again is beyond them.
-
-    Examples
-    --------
-    >>> discrete_scale(1.0, 1e-5, 1.0)
-    3.7...
-    """
-
-    def private(sigma: float) -> bool:
-        return bool(discrete_profile(sigma, epsilon, shift) <= delta)
-
-    best = least_scale(private, shift)
-    above = np.linspace(best, 1.5 * best, 1001).tolist() if best < BUMPY else []
-    for low, high in reversed(list(itertools.pairwise(above))):
-        if not private(low):
-            return crossing(private, low, high)
-    return best
-
-
-def discrete_profile(sigma: float, epsilon: float, shift: float) -> Any:
-    """Return δ = P(Y > y) − e^ε P(Y > y + Δ), y = εσ²/Δ − Δ/2, or a hair above.
-
-    It is Σ_{k>y} p(k) (1 − e^{ε − (2kΔ+Δ²)/(2σ²)}), in which every term is positive.
-
-    Examples
-    --------
-    >>> discrete_profile(1.0, 1.0, 1.0)
-    0.1413...
-    """
-    if sigma >= SMOOTH:
-        return gaussian_profile(sigma, epsilon, shift, whole=True)
-    first = max(math.floor(epsilon * sigma**2 / shift - shift / 2), -math.ceil(39 * sigma) - 1)
-    k = np.arange(first, max(first, 0) + math.ceil(12 * sigma) + 40, dtype=float)
-    excess = epsilon - (2 * k * shift + shift**2) / (2 * sigma**2)
-    masses = np.exp(-0.5 * (k / sigma) ** 2) / theta(sigma)
-    return math.fsum(masses * -np.expm1(np.minimum(excess, 0.0))) * (1 + 1e-12)
+        return mpmath.ncdf(-y / s) - mpmath.exp(e) * mpmath.ncdf(-(y + d) / s)

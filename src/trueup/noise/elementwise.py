@@ -49,27 +49,20 @@ def reals(x: ArrayLike, name: str) -> Floats:
     raise TrueupError(f"{name} must be real numbers, got {x!r}", hint)
 
 
-def smallest_integer(cdf: Formula, p: Floats, guess: Floats) -> Floats:
-    """Return the smallest integer k with cdf(k) ≥ p, searching from a guess; −∞ at 0 and ∞ at 1.
+def first(reached: Callable[[Any], Any], low: ArrayLike = 0.0, high: ArrayLike = np.inf) -> Floats:
+    """Return the smallest x from low to high from which on something holds; high if nowhere below.
 
-    The bracket grows from the guess by doubling and is then halved, so a good guess costs a few
-    evaluations and a bad one only logarithmically more.
+    Floats from 0 on have the order of their bits, which are halved.
 
     Examples
     --------
-    >>> smallest_integer(lambda k: k / 100, np.array([0.305]), np.array([0.0]))
-    array([31.])
+    >>> first(lambda x: x * x >= 2)
+    array(1.41421356)
     """
-    proper = (p > 0) & (p < 1)
-    q = np.where(proper, p, 0.5)
-    middle, step = np.where(proper, np.floor(guess), 0.0), 1.0
-    low, high = middle - step, middle + step
-    while (outside := (cdf(low) >= q) | (cdf(high) < q)).any():
-        step *= 2
-        low, high = np.where(outside, low - step, low), np.where(outside, high + step, high)
-    while (inside := high - low > np.maximum(1, np.spacing(np.abs(low)))).any():
-        middle = np.floor(low + (high - low) / 2)
-        reached = cdf(middle) >= q
-        high = np.where(inside & reached, middle, high)
-        low = np.where(inside & ~reached, middle, low)
-    return np.where(proper, high, np.log(p / (1 - p)))
+    below, above = (np.asarray(x, np.float64).view(np.int64) for x in (low, high))
+    below = below - 1
+    while (above - below > 1).any():
+        middle = np.maximum(below + (above - below) // 2, 0)
+        there = np.asarray(reached(middle.view(np.float64)), bool)
+        below, above = np.where(there, below, middle), np.where(there, middle, above)
+    return above.view(np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,15 +11,20 @@ import mpmath
 import numpy as np
 import scipy
 
-from trueup.noise.budget import GaussianFamily, analytic_scale, discrete_scale
+from trueup.noise.budget import GaussianFamily, bracket
+from trueup.noise.elementwise import first
 from trueup.noise.series import Series, exp, mean_exp
-from trueup.noise.theta import tail_sum, theta
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trueup.noise.budget import Solver
     from trueup.noise.elementwise import Floats
+
+SMOOTH = 2000
+"""From this σ on sums over the integers are integrals with one correction."""
+
+BUMPY = 20
+"""Below this σ the discrete privacy profile does not fall everywhere."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -39,7 +45,6 @@ class Gaussian(GaussianFamily):
     """
 
     rational: ClassVar[bool] = True
-    solver: ClassVar[Solver] = staticmethod(analytic_scale)
 
     @staticmethod
     def generating(t: Any, scale: Any) -> Any:
@@ -53,6 +58,9 @@ class Gaussian(GaussianFamily):
 
     def _upper(self, x: Floats) -> Floats:
         return np.asarray(scipy.special.ndtr(-x / float(self.scale)))
+
+    def _upper_quantile(self, q: Floats) -> Floats:
+        return -np.asarray(scipy.special.ndtri(q)) * float(self.scale)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return np.asarray(rng.normal(scale=float(self.scale), size=shape))
@@ -78,7 +86,6 @@ class DiscreteGaussian(GaussianFamily):
 
     lattice: ClassVar[bool] = True
     counts: ClassVar[bool] = True
-    solver: ClassVar[Solver] = staticmethod(discrete_scale)
 
     @staticmethod
     def generating(t: Any, scale: Any) -> Any:
@@ -101,21 +108,73 @@ class DiscreteGaussian(GaussianFamily):
         return np.asarray(-0.5 * (x / sigma) ** 2 - math.log(theta(sigma)))
 
     def _upper(self, x: Floats) -> Floats:
+        """Return Σ_{k>x}, read from a table, or the integral from x + ½ on for a large σ."""
         sigma = float(self.scale)
-        return tail_sum(x + 1, sigma) / theta(sigma)
+        if sigma >= SMOOTH:
+            z = (x + 0.5) / sigma
+            density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
+            return scipy.special.ndtr(-z) - np.minimum(z, 50.0) * density / (24 * sigma**2)
+        table = _tails(sigma)
+        index = np.nan_to_num(np.minimum(x + 1, table.size - 1), nan=0.0).astype(np.int64)
+        return np.where(np.isnan(x), x, table[index])
 
-    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        """Return accepted discrete Laplace draws (Canonne, Kamath, Steinke, Algorithm 3)."""
-        sigma, wanted = float(self.scale), math.prod(shape)
-        rate = math.floor(sigma) + 1
-        accepted = np.empty(0, dtype=np.int64)
-        while (missing := wanted - accepted.size) > 0:
-            pairs = rng.geometric(-math.expm1(-1 / rate), (2, 2 * missing + 16))
-            y = pairs[0] - pairs[1]
-            depth = (np.abs(y) - sigma**2 / rate) / sigma
-            kept = y[rng.random(y.size) < np.exp(-0.5 * depth**2)]
-            accepted = np.concatenate([accepted, kept[:missing]])
-        return accepted.reshape(shape)
+    @staticmethod
+    def _private(epsilon: float, delta: float, shift: float) -> float:
+        """Return the σ from which on the noise is (ε, δ)-private.
+
+        δ(σ) = maxₙ P(Y ≥ n) − e^ε P(Y ≥ n + Δ) has bumps between the knots σ² = (n + Δ/2) Δ/ε where
+        the maximum moves to the next n. They get lower, and half as much noise again is beyond
+        them. For a large σ, δ is at most ∂δ/∂σ·1/(24σ) above that of continuous noise.
+        """
+        smooth = GaussianFamily._private(epsilon, delta, shift)
+        if smooth >= SMOOTH:
+            return smooth + 1 / (12 * smooth)
+
+        def private(sigma: Any) -> bool:
+            return discrete_profile(float(sigma), epsilon, shift) <= delta
+
+        best = float(first(private, *bracket(epsilon, delta, shift)))
+        above = np.linspace(best, 1.5 * best, 1001).tolist() if best < BUMPY else [best]
+        last = max((i for i, sigma in enumerate(above) if not private(sigma)), default=None)
+        return best if last is None else float(first(private, above[last], above[last + 1]))
+
+
+def discrete_profile(sigma: float, epsilon: float, shift: float) -> float:
+    """Return δ = P(Y > y) − e^ε P(Y > y + Δ), y = εσ²/Δ − Δ/2, or a hair above.
+
+    It is Σ_{k>y} p(k) (1 − e^{ε − (2kΔ+Δ²)/(2σ²)}), in which every term is positive.
+
+    Examples
+    --------
+    >>> discrete_profile(1.0, 1.0, 1.0)
+    0.1413...
+    """
+    start = max(math.floor(epsilon * sigma**2 / shift - shift / 2), -math.ceil(39 * sigma) - 1)
+    k = np.arange(start, max(start, 0) + math.ceil(12 * sigma) + 40, dtype=float)
+    excess = epsilon - (2 * k * shift + shift**2) / (2 * sigma**2)
+    masses = np.exp(-0.5 * (k / sigma) ** 2) / theta(sigma)
+    return math.fsum(masses * -np.expm1(np.minimum(excess, 0.0))) * (1 + 1e-12)
+
+
+def theta(sigma: float) -> float:
+    """Return Σₖ e^{−k²/(2σ²)}: σ√(2π) up to 4·e^{−2π²σ²}, which is below 1e-34 from σ = 2 on.
+
+    Examples
+    --------
+    >>> theta(1e6) / math.sqrt(2 * math.pi)
+    1000000.0
+    """
+    if sigma > 2:
+        return sigma * math.sqrt(2 * math.pi)
+    return 1 + 2 * math.fsum(math.exp(-0.5 * (k / sigma) ** 2) for k in range(1, 20))
+
+
+@functools.lru_cache(maxsize=16)
+def _tails(sigma: float) -> Floats:
+    """Return P(Z ≥ n) for n = 0, 1, … until it underflows, then 0."""
+    k = np.arange(math.ceil(39 * sigma) + 2)
+    masses = np.exp(-0.5 * (k / sigma) ** 2) / theta(sigma)
+    return np.append(np.cumsum(masses[::-1])[::-1], 0.0)
 
 
 WIDE = 1e3
@@ -141,7 +200,6 @@ class RoundedGaussian(GaussianFamily):
     """
 
     lattice: ClassVar[bool] = True
-    solver: ClassVar[Solver] = staticmethod(analytic_scale)
 
     @staticmethod
     def generating(t: Any, scale: Any) -> Any:

@@ -62,6 +62,9 @@ class Laplace(LaplaceFamily):
     def _upper(self, x: Floats) -> Floats:
         return np.exp(-x / float(self.scale)) / 2
 
+    def _upper_quantile(self, q: Floats) -> Floats:
+        return -np.log(2 * q) * float(self.scale)
+
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return np.asarray(rng.laplace(scale=float(self.scale), size=shape))
 

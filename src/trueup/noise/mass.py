@@ -129,10 +129,6 @@ class Mass(Noise):
     def _quantile(self, p: Floats) -> Floats:
         return self._table.quantile(p)
 
-    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        masses = self._table.masses
-        return self._table.first + rng.choice(len(masses), size=shape, p=masses / masses.sum())
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Table:

@@ -15,6 +15,7 @@ from trueup.noise.base import Noise
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
+    from trueup.noise.elementwise import Floats
 
 CHECKED = 40
 """So many moments are checked against each other."""
@@ -71,8 +72,9 @@ class Moments(Noise):
         count = "moment is" if known == 1 else "moments are"
         raise TrueupError(f"only {known} {count} known, order {k} is needed", hint)
 
-    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> NoReturn:
-        self._refuse("the law")
+    def log_density(self, x: Floats) -> NoReturn:
+        """Refuse: no more than moments are known."""
+        self._refuse("the density")
 
 
 def _read(values: object) -> tuple[Exact, ...]:

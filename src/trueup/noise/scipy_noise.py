@@ -135,9 +135,6 @@ class ScipyNoise(Noise):
     def _quantile(self, p: Floats) -> Floats:
         return self._table.quantile(p) if self.lattice else _quiet(self._law.ppf, p)
 
-    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        return np.asarray(self._law.rvs(size=shape, random_state=rng))
-
     @property
     def _middle(self) -> int:
         with quiet():

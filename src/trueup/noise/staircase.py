@@ -128,12 +128,3 @@ class Staircase(Noise):
         far = beyond <= r * (1 - gamma)
         v = np.where(far, 1 - beyond / r, gamma + r * (1 - gamma) - beyond)
         return delta * (step + v)
-
-    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        """Return ±Δ(K + V)."""
-        epsilon, delta, gamma, _, total = self._shape()
-        step = np.asarray(rng.geometric(-math.expm1(-epsilon), shape)) - 1
-        u = rng.random(shape)
-        first = rng.random(shape) * total < gamma
-        v = np.where(first, gamma * u, gamma + (1 - gamma) * u)
-        return delta * (step + v) * np.where(rng.random(shape) < 0.5, -1.0, 1.0)

@@ -67,28 +67,16 @@ class StudentT(Noise):
 
     def log_density(self, x: Floats) -> Floats:
         """Return −(ν+1)/2·log(1 + x²/(νs²)) − log(√ν s B(ν/2, ½))."""
-        nu, s = float(self.df), float(self.scale)
-        z = np.abs(x) / s / math.sqrt(nu)
-        depth = np.where(z < 1, np.log1p(z**2) / 2, np.log(np.hypot(1.0, z)))
-        return np.asarray(-(nu + 1) * depth - math.log(math.sqrt(nu) * s * _beta(nu)))
+        nu, width = float(self.df), float(self.scale) * math.sqrt(self.df)
+        z = np.abs(x) / width
+        depth = np.where(z < 1, np.log1p(z * z) / 2, np.log(np.hypot(1.0, z)))
+        return np.asarray(-(nu + 1) * depth - math.log(width) - scipy.special.betaln(nu / 2, 0.5))
 
     def _upper(self, x: Floats) -> Floats:
         """Return scipy's tail, and P(Z > s√ν z) = z^{−ν} / (ν B(ν/2, ½)) for very large z."""
-        nu, s = float(self.df), float(self.scale)
-        z = x / s / math.sqrt(nu)
-        far = np.maximum(z, FAR) ** -nu / (nu * _beta(nu))
-        return np.where(z > FAR, far, scipy.special.stdtr(nu, -x / s))
-
-    def _upper_quantile(self, q: Floats) -> Floats:
-        nu, s = float(self.df), float(self.scale)
-        z = (q * nu * _beta(nu)) ** (-1 / nu)
-        near = -np.asarray(scipy.special.stdtrit(nu, q))
-        return np.asarray(s * np.where(z > FAR, math.sqrt(nu) * z, near))
+        nu, z = float(self.df), x / float(self.scale) / math.sqrt(self.df)
+        far = np.maximum(z, FAR) ** -nu / (nu * scipy.special.beta(nu / 2, 0.5))
+        return np.where(z > FAR, far, scipy.special.stdtr(nu, -z * math.sqrt(nu)))
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return np.asarray(rng.standard_t(float(self.df), shape)) * float(self.scale)
-
-
-def _beta(nu: float) -> float:
-    """Return B(ν/2, ½)."""
-    return float(scipy.special.beta(nu / 2, 0.5))

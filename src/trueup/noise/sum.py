@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 
 MAX_PARTS = 64
 
-HALVINGS = 100
-"""Of a bracket of a few scales: beyond the last digit of a double."""
-
-ROUNDING = 1e-15
-"""What log ½ and the logarithm of the tail at 0 may differ by."""
-
 MILD = 1e4
 """Terms of a density that exceed it by no more are added in doubles: 12 digits are left."""
 
@@ -167,18 +161,6 @@ class SumNoise(Noise):
 
     def _quantile(self, p: Floats) -> Floats:
         return self._table.quantile(p) if self.lattice else super()._quantile(p)
-
-    def _upper_quantile(self, q: Floats) -> Floats:
-        """Return where the logarithm of the tail falls to log q, by bisection."""
-        level = np.log(q)
-        # P(Z > x) ≤ e^{0.3 − x/(2s)}, s the sum of the scales (Chernoff)
-        low, high = 0 * q, 2 * sum(float(b) for b in self._scales or ()) * (1 - level)
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            above = self._log(middle, 1) > level
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        high = np.where(self._log(0 * q, 1) - level <= ROUNDING, 0.0, high)
-        return np.where(np.isfinite(level), high, -level)
 
     def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         return sum(part.sample(shape, rng) for part in self.parts)
