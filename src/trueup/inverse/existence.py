@@ -224,7 +224,7 @@ def _ways(coordinate: Coordinate) -> Iterator[_Way]:
 
 def _far_out(component: Component, way: _Way) -> tuple[sympy.Expr, ...]:
     """Return what f is far out on a side: where a condition ends the domain, what goes on there."""
-    if not isinstance(component, Extended) or component.outer is None or component.corners:
+    if not isinstance(component, Extended) or component.outer is None:
         return (component.f,)
     name, outer = way.symbol.name, component.outer.f
     ends = any(c * way.direction < 0 for t in component.tied for n, c in t.terms if n == name)

@@ -31,9 +31,10 @@ from trueup.inverse.component import Component, Region
 from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from trueup.inverse.joint import Corner, Joint
+    from trueup.inverse.spectral import Complex, Frequencies
 
     Case = tuple[sympy.Expr, sympy.Basic]
 
@@ -55,12 +56,17 @@ class Unextended(NoUnbiasedEstimator):
         self.tied, self.reason = tuple(tied), reason
 
 
+def modes(f: sympy.Expr) -> dict[Frequencies, Complex]:
+    """Return f as a sum over waves where there are none."""
+    return {(): (f, sympy.Integer(0))}
+
+
 @dataclasses.dataclass(frozen=True)
 class Extended(Component):
     """A component whose statistics are tied by conditions.
 
-    ``outer`` is the component of the extension, None if that has no formula; ``corners`` say where
-    it differs from f if that is at holes.
+    ``outer`` is the component of the extension, None if that has no formula; ``corners`` are tables
+    of what it makes near holes.
     ``empty`` is what a count is known to exceed where f is the formula ``far``: in an empty cell
     f is a convention.
     """
@@ -76,7 +82,7 @@ class Extended(Component):
     def main(self) -> Component:
         """The component of f as it stands, for true values far from the conditions."""
         f = self.f if self.far is None else self.far
-        return Component(f, self.coordinates, (), {(): (f, sympy.Integer(0))})
+        return Component(f, self.coordinates, (), modes(f))
 
     @property
     def breaks_along_a_line(self) -> bool:
@@ -86,7 +92,7 @@ class Extended(Component):
 
     @property
     def facts(self) -> list[str]:
-        """Str is to be said of the estimator beyond the theorem."""
+        """What is to be said of the estimator beyond the theorem."""
         return [self.theorem]
 
     def value(self, region: Region) -> sympy.Expr:
@@ -97,27 +103,12 @@ class Extended(Component):
         """Return V̂ = g² − T[f̃²]."""
         return self._chosen(region, "variance")
 
-    def covariance(self, other: Component, region: Region) -> sympy.Expr:
-        """Return T[f₁]·T[f₂] − T[f₁·f₂] of extensions."""
-        own, others = self.outer, getattr(other, "outer", None)
-        assert own is not None and others is not None  # noqa: S101, PT018
-        return own.covariance(others, region)
-
-    def holds(self, columns: Mapping[sympy.Symbol, np.ndarray]) -> np.ndarray:
-        """Return where true values fulfil the conditions."""
-        named = {s.name: column for s, column in columns.items()}
-        allowed = np.ones(len(next(iter(named.values()))), bool)
-        for c in self.tied:
-            allowed &= sum(float(k) * named[n] for n, k in c.terms) >= float(c.low)
-        return allowed
-
     def check_beyond(self) -> None:
         """Raise Unextended where f has no extension that can be evaluated."""
 
     def _chosen(self, region: Region, what: str) -> sympy.Expr:
         place = self.place(region)
-        tabled = [corner for corner in self.corners if corner.tables]
-        cases = [(c.looked_up(what, place), at(c.near, place)) for c in tabled]
+        cases = [(c.looked_up(what, place), at(c.near, place)) for c in self.corners]
         near = sympy.false if cases else self._near(region)
         if near != sympy.false:
             cases.append((_beyond(self.outer, what, region), near))
@@ -131,8 +122,6 @@ class Extended(Component):
         place = self.place(region)
         if self.outer is None or self.outer.f == self.f:
             return sympy.false
-        if self.corners:
-            return at(sympy.Or(*(corner.near for corner in self.corners)), place)
         whole = {c.symbol.name: c.operator for c in self.cells if c.noise.lattice}
         box = {}
         for symbol, value in place.items():

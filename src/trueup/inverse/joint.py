@@ -1,9 +1,9 @@
 """Statistics that are tied by conditions: which extension of f beyond them makes the estimator.
 
 Under discrete Laplace noise every unbiased estimator on a part of a box of integers is T[f̃] for
-some extension f̃ of f to the whole box, T = T₁∘…∘T_d the inverse there. Where conditions leave out
-finitely many points, holes at a corner, the best extension is the same for all true values beyond
-them in every statistic (the *far rule*):
+some extension f̃ of f to the whole box, T = T₁∘…∘T_d the inverse there. Where conditions such as
+a + b ≥ L leave out finitely many points, holes at a corner, the best extension is the same for all
+true values beyond them in every statistic (the *far rule*):
 
     Π (1 − Sᵢ)(1 − αᵢSᵢ) f̃ = 0 in the holes,     Sᵢ one step from the corner along statistic i,
 
@@ -14,12 +14,13 @@ many points (:mod:`trueup.inverse.extended`). Under Laplace noise f̃ must be sm
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import heapq
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy
@@ -31,24 +32,19 @@ from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse import additive
 from trueup.inverse.component import Cell, Component, Coordinate
-from trueup.inverse.extended import Extended, slanted
+from trueup.inverse.extended import Extended, modes, slanted
 from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from trueup.domain import Interval
     from trueup.formula.linear import Condition
     from trueup.inverse.solve import Statistic
-
-    Floats = NDArray[np.float64]
 
 Point = tuple[int, ...]
 Values = Callable[[Point], Any]
 
 _MOST_HOLES = 500  # points in a corner: L ≤ 31 for two statistics
-_PARTS = 40  # between a corner that cannot be built and none
 _PIECES = 30  # holes of a function of further statistics: each is a case of its own
-_FAR = "the far rule extends f to what cannot be, best for true values far from the corner"
 
 
 def component(
@@ -58,22 +54,11 @@ def component(
 ) -> Component:
     """Return the estimator of f under conditions that tie its statistics."""
     _check_noises(f, statistics, tied)
-    coordinates = tuple(
-        Coordinate(s.symbol, (Cell(s.symbol, operator, s.noise),))
-        for s in statistics
-        for operator in [s.noise.inverse(s.domain, "optimal")]
-        if operator is not None
-    )
-    joint = Joint(f, coordinates, {s.symbol.name: s for s in statistics}, tuple(tied))
+    joint = Joint(f, {s.symbol.name: s for s in statistics}, tuple(tied))
     if not any(s.noise.lattice for s in joint.own):
         return additive.component(joint)
-    corners = joint.corners() if joint.is_whole else None
-    if corners is None:
-        return slanted(joint)
-    if all(corner.is_slanted for corner in corners):
-        with contextlib.suppress(NoUnbiasedEstimator):  # not found so: the holes are finitely many
-            return slanted(joint)
-    return _holed(joint, corners)
+    corners = joint.corners()
+    return slanted(joint) if corners is None else _holed(joint, corners)
 
 
 def _check_noises(
@@ -94,141 +79,22 @@ def _check_noises(
         )
 
 
-class Axis(NamedTuple):
-    """One statistic: α = e^{−1/b}, its bounds (None on an open side), and where its holes are.
-
-    ``inward`` is 1 with holes at the lower bound, −1 at the upper one.
-    """
-
-    alpha: Any
-    low: int | None
-    high: int | None
-    inward: int = 1
-
-    @property
-    def ends(self) -> tuple[int | None, int | None]:
-        """The bound where the holes are, and the other one."""
-        return (self.low, self.high) if self.inward > 0 else (self.high, self.low)
-
-    def clamp(self, y: int) -> int:
-        """Return the nearest number within the bounds."""
-        y = y if self.low is None else max(y, self.low)
-        return y if self.high is None else min(y, self.high)
-
-    def beside(self, values: Iterable[int]) -> list[int]:
-        """Return what the inverse reads at these values: they, and their neighbours."""
-        return sorted({self.clamp(k + step) for k in values for step in (-1, 0, 1)})
-
-    def inverse(self, values: Sequence[int], read: Sequence[int]) -> Floats:
-        """Return T at these values as a matrix.
-
-        Examples
-        --------
-        >>> Axis(0.5, 0, None).inverse([0, 1], [0, 1, 2])
-        array([[ 2., -1.,  0.],
-               [-2.,  5., -2.]])
-        """
-        found = np.zeros((len(values), len(read)))
-        for row, k in zip(found, values, strict=True):
-            at_bound = k in (self.low, self.high)
-            weight = self.alpha / (1 - self.alpha) ** (1 if at_bound else 2)
-            for near in {self.clamp(k - 1), self.clamp(k + 1)} - {k}:
-                row[read.index(near)] = -weight
-            row[read.index(k)] = 1 - row.sum()
-        return found
-
-
-@dataclasses.dataclass(frozen=True)
-class Corner:
-    """A corner of the box with holes, and the grid of all points at which the inverse reads one.
-
-    ``tables`` are f, value and variance on the grid, if they are numbers.
-    """
-
-    axes: Sequence[Axis]
-    holes: set[Point]
-    symbols: Sequence[sympy.Symbol]
-    tables: Mapping[str, Floats] = dataclasses.field(default_factory=dict)
-
-    @property
-    def is_slanted(self) -> bool:
-        """Whether the holes are what a slanted bound such as s ≤ n leaves out of a finite box.
-
-        They reach from one side of the box to another, and the far rule has few true values beyond
-        them: its standard deviation of s/n at the bound is up to half as much again.
-        """
-        if len({a.inward for a in self.axes}) < 2 or len(self.holes) < 2:
-            return False
-        corner = tuple(a.ends[0] for a in self.axes)
-        return any(
-            end is not None and (*corner[:i], end - a.inward, *corner[i + 1 :]) in self.holes
-            for i, a in enumerate(self.axes)
-            for end in [a.ends[1]]
-        )
-
-    @property
-    def grids(self) -> list[list[int]]:
-        """The values along each axis."""
-        sides = zip(self.axes, zip(*self.holes, strict=True), strict=True)
-        return [a.beside(ks) for a, ks in sides]
-
-    @property
-    def read(self) -> list[list[int]]:
-        """The values along each axis that the inverse on the grid reads."""
-        return [a.beside(grid) for a, grid in zip(self.axes, self.grids, strict=True)]
-
-    @property
-    def near(self) -> sympy.Basic:
-        """The condition, in the statistics, that a point is on the grid once it is clamped."""
-        inside = zip(self.axes, self.symbols, self.grids, strict=True)
-        return sympy.And(*(s <= g[-1] if a.inward > 0 else s >= g[0] for a, s, g in inside))
-
-    def looked_up(self, what: str, place: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
-        """Return a table at a place, where a statistic stands for itself if it is inside."""
-        index: sympy.Expr = sympy.Integer(0)
-        for axis, symbol, grid in zip(self.axes, self.symbols, self.grids, strict=True):
-            only = what != "f" and len(grid) == 2 and place[symbol] == symbol  # beside the bound
-            spot = grid[axis.inward > 0] if only else place[symbol]
-            index = index * len(grid) + (spot - grid[0])
-        table = Table(0, tuple(self.tables[what].ravel().tolist()))
-        return known_values(opaque("table", table)(index))
-
-    def tabled(self, f: Values) -> Corner:
-        """Return the corner with tables of f, of T[f] and of T[f]² − T[f²].
-
-        The variance is a sum over the axes, T₁⋯Tᵢ₋₁ of what noise i adds, in differences along it.
-        """
-        own = np.reshape([f(p) for p in product(*self.grids)], [len(g) for g in self.grids])
-        g = np.reshape([f(p) for p in product(*self.read)], [len(k) for k in self.read])
-        sides = list(zip(self.axes, self.grids, self.read, strict=True))
-        matrices = [axis.inverse(grid, read) for axis, grid, read in sides]
-        variance = np.zeros_like(own)
-        for i in reversed(range(len(sides))):
-            first = np.moveaxis(g, i, 0)
-            centre = first[[sides[i][2].index(k) for k in sides[i][1]]]
-            steps = first[None] - centre[:, None]
-            mean, square = (np.einsum("yk,yk...->y...", matrices[i], d) for d in (steps, steps**2))
-            g, added = np.moveaxis(centre + mean, 0, i), np.moveaxis(mean**2 - square, 0, i)
-            for j in range(i):
-                added = np.moveaxis(np.tensordot(matrices[j], added, (1, j)), 0, j)
-            variance += added
-        return dataclasses.replace(self, tables={"f": own, "value": g, "variance": variance})
-
-
 class Joint:
     """A function, its statistics, and what ties them."""
 
     def __init__(
-        self,
-        f: sympy.Expr,
-        coordinates: tuple[Coordinate, ...],
-        statistics: Mapping[str, Statistic],
-        tied: tuple[Condition, ...],
+        self, f: sympy.Expr, statistics: Mapping[str, Statistic], tied: tuple[Condition, ...]
     ) -> None:
-        self.f, self.coordinates, self.statistics, self.tied = f, coordinates, statistics, tied
+        self.f, self.statistics, self.tied = f, statistics, tied
         names = set().union(*(c.names for c in tied))
         self.own = [s for name, s in statistics.items() if name in names]
         self.symbols = [s.symbol for s in self.own]
+        self.coordinates = tuple(
+            Coordinate(s.symbol, (Cell(s.symbol, operator, s.noise),))
+            for s in statistics.values()
+            for operator in [s.noise.inverse(s.domain, "optimal")]
+            if operator is not None
+        )
 
     @property
     def is_whole(self) -> bool:
@@ -237,160 +103,179 @@ class Joint:
 
     def corners(self) -> list[Corner] | None:
         """Return the corners that the conditions cut off, None if one of them does more."""
-        by_corner: dict[tuple[int, ...], list[Condition]] = {}
+        box = [s.domain for s in self.own]
+        by_side: dict[int, list[Condition]] = {}
         for condition in self.tied:
-            signs = dict(condition.terms)
-            corner = tuple(int(sympy.sign(signs.get(s.symbol.name, 0))) for s in self.own)
-            by_corner.setdefault(corner, []).append(condition)
-        found = []
-        for corner, conditions in by_corner.items():
-            axes = [_axis(s, inward or 1) for s, inward in zip(self.own, corner, strict=True)]
-            own = self._holes(axes, conditions)
-            if own is None or 0 in corner:
+            signs = {int(sympy.sign(c)) for _, c in condition.terms}
+            if len(signs) > 1 or len(condition.terms) < len(box) or not self.is_whole:
                 return None
-            found.append(Corner(axes, own, self.symbols))
-        return found
-
-    def _holes(self, axes: list[Axis], conditions: list[Condition]) -> set[Point] | None:
-        """Return the points that conditions leave out, of weaker ones where they are too many.
-
-        A corner far beyond the noise hardly matters: a + b ≥ 31 is true where a + b ≥ 40 is.
-        """
-        corner = [a.ends[0] for a in axes]
-        start = tuple(end for end in corner if end is not None)
-        if len(start) < len(axes):
+            by_side.setdefault(signs.pop(), []).append(condition)
+        if any(domain.bounds[side < 0] is None for side in by_side for domain in box):
             return None
-        names = [s.symbol.name for s in self.own]
-        missing = [c.excess(dict(zip(names, start, strict=True))) for c in conditions]
-        weakest = _PARTS if len({a.inward for a in axes}) > 1 else 1
-        for part in range(_PARTS, weakest - 1, -1):
-            least = [m * sympy.Rational(_PARTS - part, _PARTS) for m in missing]
-
-            def violated(point: Point, least: Sequence[sympy.Expr] = least) -> bool:
-                values = dict(zip(names, point, strict=True))
-                return any(c.excess(values) < e for c, e in zip(conditions, least, strict=True))
-
-            own = holes_of(axes, start, violated)
-            if own is not None:
-                return own
-        return None
+        return [Corner(self.symbols, box, *known) for known in by_side.items()]
 
     def plain(self, f: sympy.Expr) -> Component:
         """Return the component of a function on the whole box."""
-        return Component(f, self.coordinates, (), {(): (f, sympy.Integer(0))})
+        return Component(f, self.coordinates, (), modes(f))
 
     def extended(self, outer: sympy.Expr, theorem: str, **options: Any) -> Extended:
         """Return the component of f with an extension."""
-        own = self.plain(self.f)
-        return Extended(
-            own.f,
-            own.coordinates,
-            (),
-            own.modes,
-            outer=self.plain(outer),
-            tied=self.tied,
-            theorem=theorem,
-            **options,
-        )
+        own = self.f, self.coordinates, (), modes(self.f), self.plain(outer)
+        return Extended(*own, tied=self.tied, theorem=theorem, **options)
 
 
-def _axis(s: Statistic, inward: int) -> Axis:
-    low, high = (None if b is None else int(b) for b in s.domain.bounds)
-    return Axis(math.exp(-1 / float(s.noise.unit)), low, high, inward)
+@dataclasses.dataclass(frozen=True)
+class Corner:
+    """The lower corner of a box of integers, the upper one if ``inward`` is −1, with holes in it.
+
+    ``tables`` are f̃, T[f̃] and V̂ at the integers from which the inverse reads a hole.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from trueup.domain import Integers
+    >>> from trueup.formula.linear import conditions
+    >>> counts = [Integers(0, None), Integers(0, None)]
+    >>> corner = Corner(sympy.symbols("a b"), counts, 1, conditions("a + b >= 1")[1])
+    >>> share = corner.filled(lambda s: Fraction(s[1], sum(s)), [Fraction(1, 2), Fraction(1, 2)])
+    >>> corner.holes, share((0, 0))
+    ([(0, 0)], Fraction(1, 2))
+    """
+
+    symbols: Sequence[sympy.Symbol]
+    box: Sequence[Interval]
+    inward: int
+    conditions: Sequence[Condition]
+    tables: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
+
+    def moved(self, point: Point, steps: Sequence[int]) -> Point:
+        """Return the point so many steps farther from the corner, not beyond the box."""
+        axes = zip(point, steps, self.box, strict=True)
+        return tuple(int(min(max(k + self.inward * j, d.low), d.high)) for k, j, d in axes)
+
+    @cached_property
+    def holes(self) -> list[Point]:
+        """The points that conditions leave out, farthest first; of too many the nearest ones.
+
+        A corner far beyond the noise hardly matters: a + b ≥ 31 is true where a + b ≥ 40 is.
+        """
+        names = [symbol.name for symbol in self.symbols]
+        steps = np.eye(len(names), dtype=int).tolist()
+
+        def excess(point: Point) -> float:
+            values = dict(zip(names, point, strict=True))
+            return min(float(c.excess(values)) for c in self.conditions)
+
+        start = tuple(int(d.high if self.inward < 0 else d.low) for d in self.box)
+        found, seen, queue = dict[Point, float](), {start}, [(excess(start), start)]
+        while queue and queue[0][0] < 0:
+            least, point = heapq.heappop(queue)
+            if len(found) == _MOST_HOLES:
+                found = {p: e for p, e in found.items() if e < least}
+                break
+            found[point] = least
+            for there in {self.moved(point, step) for step in steps} - seen:
+                seen.add(there)
+                heapq.heappush(queue, (excess(there), there))
+        return sorted(found, reverse=self.inward > 0)
+
+    def filled(self, f: Values, alphas: Sequence[Any]) -> Values:
+        """Return f with values in the holes by the far rule: fractions, floats, or formulas."""
+        steps = [(1, -(1 + alpha), alpha) for alpha in alphas]
+        known: dict[Point, Any] = {}
+        for hole in self.holes:
+            total = 0
+            for js in product(range(3), repeat=len(steps)):
+                there = self.moved(hole, js)
+                if there != hole:  # else the box is too narrow for the rule: any value is unbiased
+                    weight = math.prod(w[j] for w, j in zip(steps, js, strict=True))
+                    total = total - weight * (known[there] if there in known else f(there))
+            known[hole] = total
+        return lambda point: known[point] if point in known else f(point)
+
+    def along(self, reach: int) -> list[range]:
+        """Return the values along each axis, up to so many steps beyond the holes."""
+        points = {*self.holes, *(self.moved(h, [reach] * len(h)) for h in self.holes)}
+        return [range(min(ks), max(ks) + 1) for ks in zip(*points, strict=True)]
+
+    @property
+    def near(self) -> sympy.Basic:
+        """The condition, in the statistics, that a point is in the tables once it is clamped."""
+        inside = zip(self.symbols, self.along(1), strict=True)
+        return sympy.And(*(s <= ks[-1] if self.inward > 0 else s >= ks[0] for s, ks in inside))
+
+    def looked_up(self, what: str, place: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
+        """Return a table at a place, where a statistic stands for itself if it is inside."""
+        index: sympy.Expr = sympy.Integer(0)
+        for symbol, ks in zip(self.symbols, self.along(1), strict=True):
+            only = what != "f" and len(ks) == 2 and place[symbol] == symbol  # beside the bound
+            spot = ks[self.inward > 0] if only else place[symbol]
+            index = index * len(ks) + (spot - ks[0])
+        return known_values(opaque("table", Table(0, self.tables[what]))(index))
+
+    def tabled(self, f: Values, alphas: Sequence[float]) -> Corner:
+        """Return the corner with tables of f, of T[f] and of T[f]² − T[f²], in differences of f.
+
+        A neighbour beyond a bound is the bound itself: with its weight that is the inverse there.
+        """
+        read = self.along(2)
+        values = np.reshape([f(p) for p in product(*read)], [len(ks) for ks in read])
+        start, alpha = np.array([ks[0] for ks in read]), np.array(alphas)
+        low, high = np.array([(d.low, d.high) for d in self.box], float).T
+        points = np.array([*product(*self.along(1))])
+        own = values[tuple((points - start).T)]
+        weight = -alpha / (1 - alpha) ** (2 - ((points == low) | (points == high)))
+        mean, square = np.zeros_like(own), np.zeros_like(own)
+        for moves in product((-1, 0, 1), repeat=len(alphas)):
+            there = np.clip(points + moves, low, high).astype(int)
+            step = values[tuple((there - start).T)] - own
+            share = np.where(moves, weight, 1 - 2 * weight).prod(axis=1)
+            mean, square = mean + share * step, square + share * step**2
+        found = {"f": own, "value": own + mean, "variance": mean**2 - square}
+        return dataclasses.replace(self, tables={k: tuple(v.tolist()) for k, v in found.items()})
 
 
-def _holed(joint: Joint, corners: Sequence[Corner]) -> Extended:
+def _holed(joint: Joint, corners: list[Corner]) -> Extended:
     """Return the estimator with holes at corners of the box."""
     words = ", ".join(map(str, joint.tied))
-    theorem = f"discrete Laplace noises on a box minus holes ({words}): {_FAR}"
-    pieces: list[tuple[sympy.Expr, sympy.Basic]] = []
-    if {s.symbol for s in joint.own} >= joint.f.free_symbols:
-        filled = _values(joint, corners)
-        for corner in corners:
-            filled = extended(filled, corner.axes, corner.holes)
-        corners = [corner.tabled(filled) for corner in corners]
-    for corner in corners:
-        if corner.tables:
-            pieces.append((corner.looked_up("f", {x: x for x in joint.symbols}), corner.near))
-        elif len(corner.holes) > _PIECES:
-            raise TrueupError(
-                f"{len(corner.holes)} points are left out by {words}, and {text(joint.f)} has "
-                f"further statistics: at most {_PIECES} are possible then",
-                "loosen the condition: it hardly matters for true values far from it",
-            )
-        else:
-            pieces += _formulas(joint, corner)
-    outer = sympy.Piecewise(*pieces, (joint.f, True), evaluate=False)
-    return joint.extended(outer, theorem, corners=tuple(corners))
-
-
-def _values(joint: Joint, corners: Sequence[Corner]) -> Values:
-    """Return f at the integers that the far rule reads."""
-    points = [p for corner in corners for p in product(*corner.read)]
-    columns = dict(zip(joint.symbols, np.array(points, float).T, strict=True))
-    return dict(zip(points, evaluate(joint.f, columns).tolist(), strict=True)).__getitem__
-
-
-def _formulas(joint: Joint, corner: Corner) -> list[tuple[sympy.Expr, sympy.Basic]]:
-    """Return f in the holes as formulas of the further statistics."""
-    scales = [symbolic(s.noise.unit) for s in joint.own]
-    exact = [a._replace(alpha=sympy.exp(-1 / b)) for a, b in zip(corner.axes, scales, strict=True)]
+    theorem = (
+        f"discrete Laplace noises on a box minus holes ({words}): the far rule extends f to what "
+        "cannot be, best for true values far from the corner"
+    )
+    if set(joint.symbols) >= joint.f.free_symbols:
+        return _tabled(joint, corners, theorem)
+    count = sum(len(corner.holes) for corner in corners)
+    if count > _PIECES:
+        raise TrueupError(
+            f"{count} points are left out by {words}, and {text(joint.f)} has further statistics: "
+            f"at most {_PIECES} are possible then",
+            "loosen the condition: it hardly matters for true values far from it",
+        )
 
     def value(point: Point) -> sympy.Expr:
         place = dict(zip(joint.symbols, map(sympy.Integer, point), strict=True))
         return known_values(at(joint.f, place))
 
-    filled = extended(value, exact, corner.holes)
-    return [
+    alphas = [sympy.exp(-1 / symbolic(s.noise.unit)) for s in joint.own]
+    pieces = [
         (filled(e), sympy.And(*map(sympy.Eq, joint.symbols, map(sympy.Integer, e))))
-        for e in sorted(corner.holes)
+        for corner in corners
+        for filled in [corner.filled(value, alphas)]
+        for e in corner.holes
     ]
+    return joint.extended(sympy.Piecewise(*pieces, (joint.f, True), evaluate=False), theorem)
 
 
-def extended(f: Values, axes: Sequence[Axis], holes: set[Point]) -> Values:
-    """Return f with values in the holes by the far rule.
-
-    Numbers may be fractions, floats, or formulas.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> half = Axis(Fraction(1, 2), 0, None)
-    >>> extended(lambda s: Fraction(s[1], sum(s)), [half, half], {(0, 0)})((0, 0))
-    Fraction(1, 2)
-    """
-    known: dict[Point, Any] = {}
-    steps = [(1, -(1 + axis.alpha), axis.alpha) for axis in axes]
-
-    def value(point: Point) -> Any:
-        if point not in known:
-            known[point] = far(point) if point in holes else f(point)
-        return known[point]
-
-    def far(hole: Point) -> Any:
-        total = 0
-        for js in product(range(3), repeat=len(axes)):
-            near = zip(axes, hole, js, strict=True)
-            moved = tuple(a.clamp(k + a.inward * j) for a, k, j in near)
-            if moved != hole:  # else the box is too narrow for the rule: any value is unbiased
-                weight = math.prod(w[j] for w, j in zip(steps, js, strict=True))
-                total = total - weight * value(moved)
-        return total
-
-    return value
-
-
-def holes_of(
-    axes: Sequence[Axis], corner: Point, violated: Callable[[Point], bool]
-) -> set[Point] | None:
-    """Return the points around a corner that violate conditions, None if they are too many."""
-    found: set[Point] = set()
-    queue = [corner]
-    while queue and len(found) <= _MOST_HOLES:
-        point = queue.pop()
-        inside = all(a.clamp(k) == k for a, k in zip(axes, point, strict=True))
-        if inside and point not in found and violated(point):
-            found.add(point)
-            moves = ((*point[:i], point[i] + a.inward, *point[i + 1 :]) for i, a in enumerate(axes))
-            queue += moves
-    return found if len(found) <= _MOST_HOLES else None
+def _tabled(joint: Joint, corners: list[Corner], theorem: str) -> Extended:
+    """Return the estimator of a function of the tied statistics alone, by tables of numbers."""
+    points = [p for corner in corners for p in product(*corner.along(2))]
+    columns = dict(zip(joint.symbols, np.array(points, float).T, strict=True))
+    filled = dict(zip(points, evaluate(joint.f, columns).tolist(), strict=True)).__getitem__
+    alphas = [math.exp(-1 / float(s.noise.unit)) for s in joint.own]
+    for corner in corners:
+        filled = corner.filled(filled, alphas)
+    corners = [corner.tabled(filled, alphas) for corner in corners]
+    place = {symbol: symbol for symbol in joint.symbols}
+    pieces = [(corner.looked_up("f", place), corner.near) for corner in corners]
+    outer = sympy.Piecewise(*pieces, (joint.f, True), evaluate=False)
+    return joint.extended(outer, theorem, corners=tuple(corners))
