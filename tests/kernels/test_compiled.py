@@ -89,7 +89,7 @@ def identical(actual: list[np.ndarray], expected: list[np.ndarray]) -> None:
 FUNCTIONS = ("exponential polynomial", "logistic", "nested", "power", "sum")
 """What NumPy's own functions compute in vectors, to the last digit but one."""
 
-WITH_NUMPY = ("table", "python", "long extension", "extension", "holes")
+WITH_NUMPY = ("table", "python", "long extension", "extension")
 """Functions of the user's, tables and series."""
 
 

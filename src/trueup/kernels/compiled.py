@@ -17,7 +17,7 @@ from trueup.extras import optional
 from trueup.formula.opaque import value
 from trueup.formula.operations import FUNCTIONS, OPERATIONS
 from trueup.kernels.blocks import clenshaw
-from trueup.kernels.tape import Emitter, Tape
+from trueup.kernels.tape import Emitter, Tape, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -160,7 +160,8 @@ def _finite(new: Emitter, inputs: Sequence[int], grid: Grid) -> int:
 def _chosen(new: Emitter, inputs: Sequence[int], part: Part, begun: Region) -> int:
     """Return the register of a choice between the regions that begin with some branches."""
     if len(begun) == len(part.bounds):
-        return new.splice(part.piece(begun).guarded, [inputs[i] for i in part.reads])[0]
+        (result,) = run(part.piece(begun).guarded, [inputs[i] for i in part.reads], new.ops)
+        return int(result)
     b = part.bounds[len(begun)]
     chosen = _chosen(new, inputs, part, (*begun, 0))
     for branch, op, bound in ((b.above, "ge", b.high), (b.below, "le", b.low)):

@@ -52,10 +52,16 @@ class Bounds(NamedTuple):
         return self.above if x >= self.high else 0
 
     def range(self, branch: int, whole: bool) -> Range:
-        """Return between which numbers a branch lies."""
+        """Return between which numbers a branch lies; inside the bounds themselves are left out."""
+        low, high = self.low, self.high
         if branch:
-            return (-math.inf, self.low) if branch == self.below else (self.high, math.inf)
-        return self.low + whole, self.high - whole
+            low, high = (-math.inf, low) if branch == self.below else (high, math.inf)
+        elif whole:
+            low, high = low + 1, high - 1
+        else:
+            low = math.nextafter(low, math.inf) if low > -math.inf else low
+            high = math.nextafter(high, -math.inf) if high < math.inf else high
+        return Range(low, high, whole)
 
 
 class Piece:
@@ -111,14 +117,20 @@ class Part:
         """Return what is evaluated on a region, made when first entered."""
         if region not in self.pieces:
             with _SYMPY:
-                ranges = tuple(self._range(i, region) for i in self.reads)
+                ranges = self.ranges(region)
                 self.pieces[region] = piece(self.expression(region), self.symbols, ranges)
         return self.pieces[region]
 
-    def _range(self, i: int, region: Region) -> Range:
-        sides = zip(self.bounds, region, strict=True)
-        ranges = [b.range(branch, i in self.whole) for b, branch in sides if b.input == i]
-        return ranges[0] if ranges else (-math.inf, math.inf)
+    def ranges(self, region: Region) -> tuple[Range, ...]:
+        """Return where the inputs that are read lie in a region; noise scales are positive."""
+        found = {
+            b.input: b.range(branch, b.input in self.whole)
+            for b, branch in zip(self.bounds, region, strict=True)
+        }
+        return tuple(
+            found.get(i, Range(0.0 if symbol.is_positive else -math.inf, whole=i in self.whole))
+            for i, symbol in zip(self.reads, self.symbols, strict=True)
+        )
 
     def number(self, values: Sequence[float]) -> float:
         """Return the part at one point."""

@@ -7,14 +7,14 @@ register, constants are folded to correctly rounded doubles, and integer powers 
 from __future__ import annotations
 
 import math
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
-from trueup.formula.operations import COMPARISONS, CONNECTIVES, OF_CLASS
+from trueup.formula.operations import COMPARISONS, CONNECTIVES, OF_CLASS, OPERATIONS
 from trueup.noise.extension import LaguerreExtension
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def run(tape: Tape, inputs: Sequence[Any], ops: Mapping[str, Callable[..., Any]]
 class Emitter:
     """Steps so far, each made once: what is computed twice shares a register."""
 
-    def __init__(self, steps: Sequence[Step] = (), most: int | None = None) -> None:
-        self.steps = list(steps)
-        self.numbers = {step: i for i, step in enumerate(steps)}
+    def __init__(self, most: int | None = None) -> None:
+        self.steps: list[Step] = []
+        self.numbers: dict[Step, int] = {}
         self.most = MAX_OPERATIONS if most is None else most
 
     def emit(self, op: str, *args: int, data: Any = None) -> int:
@@ -136,13 +136,15 @@ class Emitter:
         fits = self.emit("le", x, self.emit("const", data=most))
         return self.emit("where", fits, value, self.emit("const", data=math.nan))
 
-    def splice(self, tape: Tape, inputs: Sequence[int]) -> list[int]:
-        """Return the registers of a tape's outputs, its steps made here from given inputs."""
-        here: list[int] = []
-        for op, args, data in tape.steps:
-            given = [here[a] for a in args]
-            here.append(inputs[data] if op == "input" else self.emit(op, *given, data=data))
-        return [here[register] for register in tape.outputs]
+    @property
+    def ops(self) -> dict[str, Callable[..., int]]:
+        """The operations on registers: to run a tape with them is to write its steps here."""
+
+        def given(op: str) -> Callable[..., int]:
+            return lambda data, *args: self.emit(op, *args, data=data)
+
+        plain = {op: partial(self.emit, op) for op in (*OPERATIONS, "where")}
+        return plain | {op: given(op) for op in ("const", "truth", "laguerre", "call")}
 
 
 class _Walk(Emitter):
@@ -222,6 +224,9 @@ class _Walk(Emitter):
             root = self.emit("sqrt", self.visit(base))
             one = self.emit("const", data=1.0)
             return root if exponent > 0 else self.emit("div", one, root)
+        if self.varies(exponent):
+            power = self.emit("mul", self.visit(exponent), self.visit(sympy.log(base)))
+            return self.emit("exp", power)
         return self.emit("pow", self.visit(base), self.visit(exponent))
 
     def power(self, register: int, n: int) -> int:

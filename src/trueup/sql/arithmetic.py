@@ -398,9 +398,7 @@ class Arithmetic:
         return sinh if name == "sinh" else self.div(sinh, cosh)
 
     def pow(self, a: Number, b: Number) -> Number:
-        """Return aᵇ for a > 0, and 0 for a = 0 and a number b > 0."""
-        if not b.constant:
-            return self.exp(self.mul(b, self.function("log", a)))
+        """Return aᵇ of a number b for a > 0, and 0 for a = 0 and b > 0."""
         exponent = literal(b.c, self.dialect)
         return self._within(
             ("ge" if b.c > 0 else "gt", 0.0),

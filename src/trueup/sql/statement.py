@@ -22,6 +22,7 @@ from trueup.inputs import by_statistic
 from trueup.inverse.projection import ENDS
 from trueup.kernels.blocks import NUMPY
 from trueup.kernels.grid import nearest
+from trueup.kernels.limits import LEAST, Survey
 from trueup.kernels.tape import run
 from trueup.sql import arithmetic
 from trueup.sql.arithmetic import (
@@ -33,7 +34,6 @@ from trueup.sql.arithmetic import (
     too_long,
 )
 from trueup.sql.dialects import dialect_of
-from trueup.sql.sizes import Decades, Size, either, product, sizes, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.estimator import Estimator
-    from trueup.kernels.grid import Bounds, Grid, Part, Piece, Region
+    from trueup.kernels.grid import Grid, Part, Piece, Region
+    from trueup.kernels.limits import Size
     from trueup.sql.arithmetic import Sql
     from trueup.sql.dialects import Dialect
 
@@ -55,16 +56,6 @@ OUTPUTS = {
     "low": "lower end of the interval",
     "high": "upper end of the interval",
 }
-
-_DOUBLES = 300.0  # decades within which a double has all its digits
-_FARTHEST = 100.0  # decades of the largest limit
-_BESIDE_EXPONENTIAL = (15.0, 9.0, 6.0, 4.0)  # decades, there
-_WIDE = 100.0  # decades: a wider exponent is not worth a smaller limit of inputs
-_WORTHWHILE = 1.0  # decades: a limit below 10 is of no use
-_LEAST_EXPONENT = 0.5  # decades: exponents above 1 at least
-LEAST = 1e-15
-"""The least size of an input that is divided by, but 0; noise scales are not smaller, either."""
-_LN_10 = math.log(10)
 
 
 def statement(
@@ -180,30 +171,6 @@ class Input(NamedTuple):
     whole: bool
     largest: float | None = None
 
-    def between(self, bounds: Iterable[tuple[Bounds, int]]) -> tuple[float, float]:
-        """Return where the column lies on one side of bounds."""
-        low, high = (-math.inf, math.inf) if self.largest is None else (LEAST, self.largest)
-        for b, branch in bounds:
-            low, high = b.range(branch, self.whole)
-            if not (self.whole or branch):
-                low = low if low == -math.inf else math.nextafter(low, math.inf)
-                high = high if high == math.inf else math.nextafter(high, -math.inf)
-        return low, high
-
-    def size(self, low: float, high: float) -> Size:
-        """Return the size of the column between two numbers."""
-        nearest, farthest = self.nearest(low, high), max(abs(low), abs(high))
-        depth = Decades(more=max(-math.log10(nearest or LEAST), 0.0))
-        far = farthest < math.inf and self.largest is None
-        height = Decades(more=max(math.log10(farthest), 0.0)) if far and farthest else Decades(1.0)
-        return Size(height, depth, low >= 0)
-
-    def nearest(self, low: float, high: float) -> float:
-        """Return the least size but 0 between two numbers, 0 where there is none to speak of."""
-        least = low if low > 0 else -high if high < 0 else 0.0
-        least = max(least, 1.0) if self.whole else least
-        return least if least >= LEAST else 0.0
-
 
 def render(grid: Grid, columns: Mapping[str, Any], dialect: str | Dialect, **options: Any) -> str:
     """Return a grid as SQL text; the options are those of :func:`expression`.
@@ -294,7 +261,7 @@ def column(name: object, dialect: Dialect) -> Sql:
 def _inside(i: int, x: Input, on: Arithmetic, limits: Limits) -> Iterator[Sql]:
     """Yield the conditions on a column within its limits: neither NULL nor NaN is."""
     dialect = on.dialect
-    ends = (limits.least.get(i, LEAST), limits.most)
+    ends = (LEAST, limits.most)
     least, most = (arithmetic.literal(end, dialect) for end in ends)
     if dialect.finite:
         yield arithmetic.call(dialect.finite, x.name.copy())
@@ -319,41 +286,24 @@ def _inside(i: int, x: Input, on: Arithmetic, limits: Limits) -> Iterator[Sql]:
 class Limits:
     """How large inputs and exponents may be so that every step is within the range of doubles.
 
-    ``tiny`` are the inputs that may be 0 but not otherwise below ``LEAST`` in size, or what
-    ``least`` says.
+    ``tiny`` are the inputs that may be 0 but not otherwise below ``LEAST`` in size.
     """
 
     def __init__(self, regions: Sequence[Regions], dialect: Dialect) -> None:
-        found: list[Size] = []
-        pieces = [piece for r in regions for piece in r.surveyed(found)]
-        self.vanishing = all(p.limits.vanishing for p, _ in pieces if p.limits.exponent < math.inf)
+        pieces = [piece for r in regions for piece in r.pieces]
+        self.vanishing = all(p.limits.vanishing for p, _ in pieces)
         near = {i for r in regions for i in r.near_zero}
-        told = {r for p, reads in pieces for i in p.limits.tiny for r in [reads[i]]}
-        self.tiny = near if dialect.underflow else near & told
-        inputs = min((p.limits.inputs for p, _ in pieces), default=math.inf)
-        self.least = {i: max(LEAST, 1 / inputs) for i in told if inputs}
-        decades = min(_FARTHEST, math.log10(inputs) if inputs else 0.0)
-        exponent = min((p.limits.exponent for p, _ in pieces), default=math.inf)
-        steps = [*(s.height for s in found), *(s.depth for s in found if dialect.stops)]
-        far, wide = max(_fitting(steps, decades), key=lambda pair: (min(pair[1], _WIDE), pair[0]))
-        if far < _WORTHWHILE or wide < _LEAST_EXPONENT:
+        divided = {r for p, reads in pieces for i in p.limits.tiny for r in [reads[i]]}
+        self.tiny = near if dialect.underflow else near & divided
+        survey = Survey([p.tape for p, _ in pieces], self.vanishing and not dialect.stops)
+        for r in regions:
+            r.size(survey, self.tiny)
+        self.most, self.exponent = survey.widest()
+        if not self.most:
             raise TrueupError(
                 "no range of inputs is sure to stay within the range of doubles in this estimator",
                 "compute it in Python, or debias the parts of the formula one by one",
             )
-        self.most = float(f"1e{math.floor(far)}")
-        self.exponent = min(exponent, float(math.floor(min(wide, _DOUBLES) * _LN_10)))
-
-
-def _fitting(steps: Sequence[Decades], decades: float) -> Iterator[tuple[float, float]]:
-    """Yield decades of the inputs with those of exponentials beside them."""
-    exponential = [s for s in steps if s.exponents]
-    if any(s.more > _DOUBLES for s in steps):
-        yield 0.0, 0.0
-    for far in [min(d, decades) for d in _BESIDE_EXPONENTIAL] if exponential else [decades]:
-        most = min([far, *((_DOUBLES - s.more) / s.degree for s in steps if s.degree)])
-        wide = ((_DOUBLES - s.more - s.degree * most) / s.exponents for s in exponential)
-        yield most, min(wide, default=math.inf)
 
 
 class Regions:
@@ -385,10 +335,11 @@ class Regions:
 
     def between(self, region: Region) -> list[tuple[float, float]]:
         """Return where the inputs that are read lie in a region."""
-        sides = list(zip(self.part.bounds, region, strict=True))
+        largest = [self.inputs[i].largest for i in self.part.reads]
+        ranges = self.part.ranges(region)
         return [
-            self.inputs[i].between((b, branch) for b, branch in sides if b.input == i)
-            for i in self.part.reads
+            (r.low, r.high) if scale is None else (LEAST, scale)
+            for r, scale in zip(ranges, largest, strict=True)
         ]
 
     # -- limits ------------------------------------------------------------------------------------
@@ -401,35 +352,28 @@ class Regions:
             for f in self.factors
             for region in f.all
             if f.part.piece(region).tape.constant is None
-            for i, ends in zip(f.part.reads, f.between(region), strict=True)
-            if not self.inputs[i].nearest(*ends)
+            for i, within in zip(f.part.reads, f.part.ranges(region), strict=True)
+            if not within.least
         }
 
-    def surveyed(self, found: list[Size]) -> Iterator[tuple[Piece, tuple[int, ...]]]:
-        """Yield every piece with the inputs it reads; add the sizes of all steps."""
-        for f in self.factors:
-            for region in f.all:
-                yield f.part.piece(region), f.part.reads
-        self._size(found)
+    @property
+    def pieces(self) -> list[tuple[Piece, tuple[int, ...]]]:
+        """Every formula with the inputs it reads."""
+        return [(f.part.piece(r), f.part.reads) for f in self.factors for r in f.all]
 
-    def _size(self, found: list[Size]) -> Size:
-        """Return the size of the values; add those of all steps."""
+    def size(self, survey: Survey, tiny: set[int]) -> Size:
+        """Return the size of the values."""
         if not self.products:
-            own = []
-            for region in self.all:
-                between = zip(self.part.reads, self.between(region), strict=True)
-                inputs = [self.inputs[i].size(*ends) for i, ends in between]
-                steps = sizes(self.part.piece(region).tape, inputs)
-                own.append(steps[-1])
-                found += steps
-            return either(*own)
-        sums = []
+            divided = frozenset(k for k, i in enumerate(self.part.reads) if i in tiny)
+            sizes = (
+                survey.size(self.part.piece(r).tape, self.part.ranges(r), divided) for r in self.all
+            )
+            return reduce(survey.ops["max"], sizes)
+        terms = []
         for term in self.products:
-            sums.append(Size(positive=True))
-            for factor, n in term:
-                sums[-1] = product(sums[-1], factor._size(found).times(n))
-                found.append(sums[-1])
-        return reduce(total, sums)
+            factors = (f.size(survey, tiny) for f, n in term for _ in range(n))
+            terms.append(reduce(survey.ops["mul"], factors))
+        return reduce(survey.ops["add"], terms)
 
     # -- formulas ----------------------------------------------------------------------------------
 
