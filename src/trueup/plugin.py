@@ -11,8 +11,7 @@ from trueup.inputs import at_truth, read_arguments
 from trueup.inverse.component import Cell
 from trueup.inverse.expectation import Expectation, push_forward, reach
 from trueup.inverse.growth import growth
-from trueup.inverse.points import Kind, Trouble
-from trueup.inverse.smooth import breaks
+from trueup.inverse.smooth import Kind, Trouble, breaks
 from trueup.kernels.blocks import value_at
 from trueup.noise.operator import IDENTITY, Branch, Operator
 

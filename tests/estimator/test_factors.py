@@ -71,10 +71,12 @@ def test_logarithms_powers_and_exponentials_of_positive_products_separate(formul
 
 
 def test_signs_that_alternate_under_integer_noise():
-    """(−1)ⁿ is a function on the integers: g = (−1)ⁿ(1 + 4λ)."""
+    """(−1)ⁿ is a function on the integers: g = (−1)ⁿ(1 + 4λ). It is to be written as a wave."""
     alpha = math.exp(-1)
     expected = -(1 + 4 * alpha / (1 - alpha) ** 2)
-    assert tu.unbiased("(-1)**n", tu.DiscreteLaplace(1))(3) == pytest.approx(expected, rel=1e-12)
+    assert tu.unbiased("cos(pi*n)", tu.DiscreteLaplace(1))(3) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(tu.NoUnbiasedEstimator, match="could not be shown"):
+        tu.unbiased("(-1)**n", tu.DiscreteLaplace(1))
 
 
 def _inverse(h, n, low, scale):

@@ -119,7 +119,7 @@ REASONS = [
         (None, 5.5),
         r"at q = -(3\.10872|1\.03234)",
     ),
-    ("where(sinh(q) == q**3, 5, q)", tu.Laplace(1), (0.5, None), r"at q = (1\.10236|6\.13536)"),
+    ("where(sinh(q) == q**3, 5, q)", tu.Laplace(1), (0.5, None), r"near q = (1\.10236|6\.13536)"),
     ("cos(where(q >= 7, q, q - 1))", tu.Laplace(1), None, r"jump at 7"),
     ("cos(where(q >= 7, q, q - 7))", tu.Laplace(1), None, r"jump at 7"),
     ("sin(2*where(q >= 7, q, q - 1)) + cos(q)", tu.Laplace(1), (0, None), r"jump at 7"),
@@ -256,10 +256,10 @@ def test_seven_cells_are_refused_if_curved_or_bounded(f: str, domain: Any) -> No
     refused(lambda: tu.unbiased(f, noise, known), tu.TrueupError, r"7 noisy cells in one")
 
 
-def test_one_of_many_jumps_is_found() -> None:
+def test_many_jumps_are_refused() -> None:
     f = " + ".join(f"where(a > {k}*b, s**2, s)" for k in range(2, 9))  # 2⁷ combinations
     noise, domain = dict.fromkeys("sab", tu.Laplace(0.1)), dict.fromkeys("sab", (0, None))
-    refused(lambda: tu.unbiased(f, noise, domain), tu.NoUnbiasedEstimator, r"jump at ")
+    refused(lambda: tu.unbiased(f, noise, domain), tu.NoUnbiasedEstimator, r"could not be shown")
 
 
 def test_six_cells_are_served() -> None:
@@ -527,10 +527,10 @@ def test_poles_between_all_integers_cannot_be_excluded(f):
 
 
 def test_a_pole_in_one_case_is_called_a_pole():
-    """1/s is there for n > 100 only, and s elsewhere has nothing to cancel."""
+    """1/s is there for n > 1 only, and s elsewhere has nothing to cancel."""
     noise = {"s": tu.Laplace(1), "n": tu.DiscreteLaplace(1)}
     with pytest.raises(tu.NoUnbiasedEstimator, match="pole at 0") as caught:
-        tu.unbiased("where(n > 100, 1/s, s)", noise)
+        tu.unbiased("where(n > 1, 1/s, s)", noise, {"n": (0, 9)})
     assert "limit" not in caught.value.message
 
 

@@ -10,7 +10,7 @@ import sympy
 import trueup as tu
 from trueup.formula.grammar import parse
 from trueup.formula.substitution import at, decimal, real_at
-from trueup.inverse.points import without_kinks
+from trueup.inverse.signs import without_kinks
 from work import at_most
 
 q = sympy.Symbol("q", real=True)

@@ -162,13 +162,10 @@ def test_constants_are_enclosed():
         assert high[0] - low[0] <= 4e-15
 
 
-def test_negative_bases_count_at_whole_exponents():
+def test_powers_of_negative_numbers_may_be_anything():
     cells = {q: (np.array([1.0]), np.array([3.0]))}
     low, high, sure = Walk(cells, frozenset({q})).range(parse("(-2)**q"))
-    assert low[0] <= -8
-    assert high[0] >= 4
-    assert sure[0]
-    assert not Walk(cells).range(parse("(-2)**q")).sure[0]
+    assert (low[0], high[0], sure[0]) == (-inf, inf, False)
 
 
 def test_functions_without_a_formula_may_be_anything():

@@ -21,8 +21,8 @@ from trueup.errors import TrueupError
 from trueup.formula.substitution import at
 from trueup.inverse import spectral
 from trueup.inverse.jets import Jet, Keys, OnLattice, Weights, compose, on_product, tensor
-from trueup.inverse.points import beside, without_kinks
 from trueup.inverse.separation import apart, factors_of
+from trueup.inverse.signs import beside, without_kinks
 from trueup.noise.operator import Branch, Operator, Taps, X
 
 if TYPE_CHECKING:

@@ -19,10 +19,9 @@ from trueup.inverse.extended import Extended
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
 from trueup.inverse.on_values import OnValues
-from trueup.inverse.points import Kind, Trouble, ends_of
 from trueup.inverse.refusals import refusal, refusal_at, undefined_at
 from trueup.inverse.signs import is_defined_on
-from trueup.inverse.smooth import troubles
+from trueup.inverse.smooth import Kind, Trouble, ends_of, troubles
 from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:

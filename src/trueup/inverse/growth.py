@@ -15,7 +15,7 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.formula.substitution import at, real_at
-from trueup.inverse.points import chosen
+from trueup.inverse.signs import chosen
 from trueup.noise.extension import LaguerreExtension
 
 _WAVES = (sympy.sin, sympy.cos, sympy.tan)  # they take turns for ever

@@ -24,7 +24,6 @@ from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
 from trueup.inverse import signs as proof
 from trueup.inverse.jets import derivative
-from trueup.inverse.points import without_kinks
 from trueup.inverse.ranges import Mask, Question, Walk, undecided
 from trueup.kernels.blocks import evaluate
 from trueup.noise.ratio_regions import reach
@@ -225,7 +224,7 @@ def turns(f: sympy.Expr, statistics: tuple[Statistic, ...]) -> tuple[Turn, ...] 
 def _pieces(f: sympy.Expr, statistic: Statistic) -> list[tuple[float, float, float]] | None:
     """Return the domain in pieces, each with the sign of the slope of f; tiny ones have NaN."""
     symbol = statistic.symbol
-    slope = derivative(without_kinks(f), symbol, 1)
+    slope = derivative(proof.without_kinks(f), symbol, 1)
     found: list[tuple[float, float, float]] = []
 
     def check(walk: Walk) -> Mask:
@@ -333,7 +332,7 @@ def _around(
         )
     if left.any():
         pieces = round(_CELLS ** (1 / len(ranges)))
-        low[left], high[left] = proof.image(f, _rows(ranges, left), whole, tied, pieces)
+        low[left], high[left] = proof.image(f, _rows(ranges, left), tied, pieces)
     return low, high
 
 

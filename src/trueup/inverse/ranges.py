@@ -54,17 +54,6 @@ class Range(NamedTuple):
     sure: Mask
 
 
-def times(a: float, b: float) -> float:
-    """Return a·b, where 0·∞ is 0.
-
-    Examples
-    --------
-    >>> times(0.0, float("inf")), times(2.0, 3.0)
-    (0.0, 6.0)
-    """
-    return a * b if a and b else 0.0
-
-
 def _outward(
     low: Floats, high: Floats, sure: Mask, exact: tuple[Mask | bool, Mask | bool] = (False, False)
 ) -> Range:
@@ -322,13 +311,9 @@ class Walk:
         if exponent.is_number and exponent.is_real and float(exponent).is_integer():
             return _power(base, int(exponent))
         found = _real_power(base, self.range(exponent))
-        if not exponent.is_number:  # negative numbers have powers at integers
-            most = _real_power(_size(base), self.range(exponent))
-            low = np.where(base.low < 0, -most.high, found.low)
-            found = Range(low, np.where(base.low < 0, most.high, found.high), found.sure)
-            whole = exponent.xreplace({s: sympy.Dummy(integer=True) for s in self.free})
-            if expr.base.is_negative and whole.is_integer:
-                found = found._replace(sure=most.sure)
+        if not exponent.is_number:  # of negative numbers there may be powers at integers
+            low = np.where(base.low < 0, -np.inf, found.low)
+            found = found._replace(low=low, high=np.where(base.low < 0, np.inf, found.high))
         if self._may_be_rough(expr.base):
             return found
         return found._replace(sure=found.sure & (base.low > 0))
@@ -499,81 +484,58 @@ def undecided(question: Question) -> list[Cell]:
 
     The box is tried as it is; cut into cells it ends at ±1e100.
     """
-    box = question.box
-    cells = {s: (np.array([float(d.low)]), np.array([float(d.high)])) for s, d in box.items()}
-    left: list[Cell] = []
+    domains = question.box.values()
+    whole = np.array([[d.lattice] for d in domains], dtype=bool).reshape(-1, 1)
+    ends = np.array([[float(d.low) for d in domains], [float(d.high) for d in domains]])[:, :, None]
+    left = []  # arrays of the lower and the upper ends, with a row for each axis
     for _ in range(_ROUNDS):
+        cells = dict(zip(question.box, zip(*ends, strict=True), strict=True))
         walk = Walk(cells, question.free, analytic=question.analytic)
         tell(walk, question.tied)
-        keep = walk.allowed & ~question.check(walk)
-        axes = _axes(question, walk, keep)
-        cells = _rows(cells, keep)
-        small = np.ones(int(keep.sum()), dtype=bool)
-        for s in axes:
-            small &= _is_tiny(*cells[s], whole=box[s].lattice)
-        left += _listed(_rows(cells, small))
-        cells = _rows(cells, ~small)
-        count = int((~small).sum())
-        if not count:
-            return left
-        if count * 2 ** len(axes) > _CELLS or len(left) > _LEFT:
+        open_ = walk.allowed & ~question.check(walk)
+        axes = _axes(question, walk, open_)
+        ends = ends[:, :, open_]
+        width, size = ends[1] - ends[0], np.clip(np.abs(ends).max(axis=0), SMALLEST, FAR)
+        tiny = np.where(whole, width <= 0, width <= _TINY * size)[axes].all(axis=0)
+        left.append(ends[:, :, tiny])
+        ends = ends[:, :, ~tiny]
+        many = ends.shape[2] * 2 ** len(axes) > _CELLS or sum(e.shape[2] for e in left) > _LEFT
+        if many or not ends.size:
             break
-        for s in axes:
-            cells = _halved(cells, s, whole=box[s].lattice)
-    return left + _listed(_rows(cells, slice(_LEFT)))
+        for axis in axes:
+            ends = _halved(ends, axis, whole=bool(whole[axis, 0]))
+    rows = np.concatenate([*left, ends[:, :, :_LEFT]], axis=2).transpose(2, 1, 0).tolist()
+    return [dict(zip(question.box, map(tuple, row), strict=True)) for row in rows]
 
 
-def _axes(question: Question, walk: Walk, keep: Mask) -> list[sympy.Symbol]:
+def _axes(question: Question, walk: Walk, keep: Mask) -> list[int]:
     """Return the axes of all suspects that may vanish on a cell that is left."""
     if question.suspects is None:
-        return list(question.box)
+        return list(range(len(question.box)))
     found: set[sympy.Symbol] = set()
     for guard in question.suspects:
         low, high, _ = walk.range(guard)
         if ((low <= 0) & (high >= 0) & keep).any():
             found |= guard.free_symbols
-    return [s for s in question.box if s in found]
+    return [axis for axis, s in enumerate(question.box) if s in found]
 
 
-def _is_tiny(low: Floats, high: Floats, *, whole: bool) -> Mask:
-    size = np.clip(np.maximum(np.abs(low), np.abs(high)), SMALLEST, FAR)
-    tiny: Mask = high <= low if whole else high - low <= _TINY * size
-    return tiny
-
-
-def _rows(cells: Cells, which: Mask | slice) -> dict[sympy.Symbol, tuple[Floats, Floats]]:
-    return {s: (low[which], high[which]) for s, (low, high) in cells.items()}
-
-
-def _listed(cells: Cells) -> list[Cell]:
-    ends = [zip(low.tolist(), high.tolist(), strict=True) for low, high in cells.values()]
-    return [dict(zip(cells, row, strict=True)) for row in zip(*ends, strict=True)]
-
-
-def _halved(
-    cells: Cells, s: sympy.Symbol, *, whole: bool
-) -> dict[sympy.Symbol, tuple[Floats, Floats]]:
+def _halved(ends: Floats, axis: int, *, whole: bool) -> Floats:
     """Return both halves of every cell along an axis."""
-    low, high = (np.clip(end, -FAR, FAR) for end in cells[s])
-    middle = np.clip(np.floor(halfway(low, high)) if whole else halfway(low, high), low, high)
-    after = np.minimum(middle + 1, high) if whole else middle
-    cut = low < high
-    halves = {t: (np.append(a, a[cut]), np.append(b, b[cut])) for t, (a, b) in cells.items()}
-    ends = np.append(low, after[cut]), np.append(np.where(cut, middle, high), high[cut])
-    return {**halves, s: ends}
+    low, high = np.clip(ends[:, axis], -FAR, FAR)
+    middle = np.floor(_middle(low, high)) if whole else _middle(low, high)
+    middle = np.clip(middle, low, high)
+    first, second, cut = ends.copy(), ends.copy(), low < high
+    first[:, axis] = low, middle
+    second[:, axis] = np.minimum(middle + 1, high) if whole else middle, high
+    return np.concatenate([first, second[:, :, cut]], axis=2)
 
 
-def halfway(low: Floats, high: Floats) -> Floats:
+def _middle(low: Floats, high: Floats) -> Floats:
     """Return a point inside: 0, or in the middle of the decades of a cell that spans some."""
     near, far = np.minimum(abs(low), abs(high)), np.maximum(abs(low), abs(high))
     size = np.sqrt(np.maximum(near, 1.0)) * np.sqrt(far)
     decades = (low * high >= 0) & (far > np.maximum(4.0, 4 * near))
     middle = np.where(decades, np.where(low < 0, -size, size), low / 2 + high / 2)
     across = (low < 0) & (high > 0) & (far > 4)
-    inner: Floats = np.where(across, 0.0, middle)
-    return inner
-
-
-def lattice(box: Box) -> frozenset[sympy.Symbol]:
-    """Return the statistics that are integers."""
-    return frozenset(s for s, domain in box.items() if domain.lattice)
+    return np.asarray(np.where(across, 0.0, middle))

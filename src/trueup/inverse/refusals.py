@@ -10,7 +10,7 @@ from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator
 from trueup.formula.substitution import denominators
 from trueup.formula.text import text
-from trueup.inverse.points import Kind, Trouble, ends_of
+from trueup.inverse.smooth import Kind, Trouble, ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,6 @@ _REASONS = {
     Kind.STEEP: "infinite slope at {a}: the slope of {f} is unbounded near {s} = {a}",
     Kind.KINK: "kink at {a}: the slope of {f} jumps by {g:g} at {s} = {a}, inside the domain",
     Kind.ROUGH: "not smooth enough at {a}: under a sum of noises {f} needs more derivatives there",
-    Kind.POINT: "at {s} = {a} the value of {f} is not its limit {m:g}; expectations are continuous",
     Kind.UNDEFINED: "{f} is not a real number at {s} = {a}, inside the domain",
     Kind.UNDECIDED: "{f} could not be shown to be smooth near {s} = {a}",
 }
@@ -34,7 +33,6 @@ _HINTS = {
     Kind.STEEP: "move the bound away from {a}{e}",
     Kind.KINK: _ONE_SIDE,
     Kind.ROUGH: "bound the domain away from {a}, or give each cell its own bounds and noise{e}",
-    Kind.POINT: "give {f} its limit at {a}, or bound the domain away from {a}{e}",
     Kind.UNDEFINED: "bound the domain to where the formula is real{e}",
     Kind.UNDECIDED: "bound the domain further, or write the formula more simply{e}",
 }
@@ -96,7 +94,7 @@ def refusal_at(
     if found.kind is Kind.UNDEFINED and domain.lattice:
         return undefined_at(f, {symbol: found.point, **others})
     words = {"a": f"{found.point:.6g}", "f": text(f), "s": text(symbol), "g": found.gap}
-    words |= {"m": found.middle, "e": _example(found, domain)}
+    words["e"] = _example(found, domain)
     reason = _REASONS[found.kind].format(**words)
     if found.exact in ends_of(domain):
         reason = reason.replace(" inside the domain", ", a bound of the domain", 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,11 @@ import sympy
 from sympy.core.relational import Relational
 
 from trueup.domain import Interval
-from trueup.formula.substitution import decimal, real
+from trueup.errors import FormulaError
+from trueup.formula.build import UnfitError, is_long, stable
+from trueup.formula.substitution import at, decimal, real, real_at
+from trueup.formula.text import text
 from trueup.inverse.jets import derivative
-from trueup.inverse.points import KINKED, without_kinks
 from trueup.inverse.ranges import (
     Cells,
     Floats,
@@ -23,7 +25,6 @@ from trueup.inverse.ranges import (
     Walk,
     difference,
     guards,
-    lattice,
     tell,
     undecided,
 )
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from trueup.formula.linear import Condition
 
 Box = Mapping[sympy.Symbol, Interval]
+
+KINKED = (sympy.Abs, sympy.sign, sympy.floor, sympy.Min, sympy.Max, sympy.Piecewise)
+"""What f may be made of that picks cases."""
 
 
 def sign(
@@ -59,7 +63,7 @@ def sign(
     if not expr.free_symbols:
         value = real(expr)
         return 0 if value is None or (not value and strict) else -1 if value < 0 else 1
-    if not expr.free_symbols <= set(own) or _alternates(expr, own):
+    if not expr.free_symbols <= set(own):
         return 0
     found: set[int] = set()
 
@@ -75,28 +79,10 @@ def sign(
 
     if not undecided(Question(check, own, frozenset(own), tied=tied)):
         return found.pop() if len(found) == 1 else 0 if found else 1
-    factored = sympy.factor(decimal(expr)) if expr.is_polynomial(*own) else expr
+    factored = sympy.factor(decimal(expr)) if expr.is_rational_function(*own) else expr
     if isinstance(factored, (sympy.Mul, sympy.Pow)) and factored != expr:  # a square shows its sign
         return sign(factored, box, strict=strict, tied=tied, defined=defined)
     return 0
-
-
-def _alternates(expr: sympy.Expr, box: Box) -> bool:
-    """Whether an expression has powers of negative numbers, which are real at integers only."""
-    powers = (p for p in expr.atoms(sympy.Pow) if p.base.is_negative)
-    return any(not p.exp.free_symbols <= lattice(box) for p in powers)
-
-
-def inner(domain: Interval) -> sympy.Rational:
-    """Return a number inside a domain at which nothing special happens."""
-    low, high = float(domain.low), float(domain.high)
-    if math.isinf(low):
-        x = 1.7310585786 if math.isinf(high) else high - 7.310585786
-    else:
-        x = low + (7.310585786 if math.isinf(high) else 0.6180339887 * (high - low))
-    if domain.lattice:
-        return sympy.Integer(math.floor(x))
-    return sympy.Rational(min(max(x, low), high))
 
 
 def monotone(f: sympy.Expr, symbol: sympy.Symbol, box: Box) -> int:
@@ -113,12 +99,7 @@ def monotone(f: sympy.Expr, symbol: sympy.Symbol, box: Box) -> int:
     own = {s: Interval(*d.bounds) for s, d in box.items() if s in f.free_symbols}
     if symbol not in own or not is_defined_on(f, own, continuous=True):
         return 0
-    slope = derivative(without_kinks(f), symbol, 1)
-    found = sign(slope, own, strict=False, defined=False)
-    if not found and slope.is_rational_function(*own):
-        slope = sympy.factor(sympy.together(slope))
-        found = sign(slope, own, strict=False, defined=False)
-    return found
+    return sign(derivative(without_kinks(f), symbol, 1), own, strict=False, defined=False)
 
 
 def is_defined_on(
@@ -138,11 +119,7 @@ def is_defined_on(
 
 
 def image(
-    f: sympy.Expr,
-    cells: Cells,
-    integers: frozenset[sympy.Symbol] = frozenset(),
-    tied: Sequence[Condition] = (),
-    pieces: int = 4,
+    f: sympy.Expr, cells: Cells, tied: Sequence[Condition] = (), pieces: int = 4
 ) -> tuple[Floats, Floats]:
     """Return numbers around the values of f on boxes, each cut into pieces along every axis.
 
@@ -155,12 +132,12 @@ def image(
     >>> round(float(low[0]), 6), round(float(high[0]), 6)
     (-0.265625, 0.015625)
     """
-    shape = np.shape(next(iter(cells.values()))[0])
+    shape, steps = np.shape(next(iter(cells.values()))[0]), np.arange(pieces) / pieces
     low, high = np.full(shape, np.inf), np.full(shape, -np.inf)
     least, most = low, high
-    cuts = {q: _cut(*ends, pieces, whole=q in integers) for q, ends in cells.items()}
-    for choice in product(range(pieces), repeat=len(cells)):
-        walk = Walk({q: cuts[q][i] for q, i in zip(cells, choice, strict=True)}, integers)
+    cuts = (pairwise([*(a + (b - a) * t for t in steps), b]) for a, b in cells.values())
+    for ends in product(*cuts):
+        walk = Walk(dict(zip(cells, ends, strict=True)))
         tell(walk, tied)
         below, above, _ = walk.range(f)
         low = np.where(walk.allowed, np.minimum(low, below), low)
@@ -170,42 +147,27 @@ def image(
     return np.where(outside, least, low), np.where(outside, most, high)
 
 
-def _cut(low: Floats, high: Floats, pieces: int, *, whole: bool) -> list[tuple[Floats, Floats]]:
-    """Return cells that hold all of an interval, or all of its integers."""
-    steps = np.linspace(0.0, 1.0, pieces + 1)
-    if whole:
-        starts = [low + np.floor((high - low + 1) * t) for t in steps[:-1]]
-        ends = [np.maximum(a, b - 1) for a, b in pairwise(starts)]
-    else:
-        starts = [low + (high - low) * t for t in steps[:-1]]
-        ends = starts[1:]
-    return list(zip(starts, [*ends, high], strict=True))
-
-
 # -- which cases hold ------------------------------------------------------------------------------
 
 
-def inside(
-    f: sympy.Expr, box: Box, rough: frozenset[sympy.Symbol], tied: Sequence[Condition] = ()
-) -> sympy.Expr:
-    """Return f as it is on a box, at all but single values of the ``rough`` statistics.
+def inside(f: sympy.Expr, box: Box, tied: Sequence[Condition] = ()) -> sympy.Expr:
+    """Return f as it is on a box.
 
     |·|, min and max are replaced by the argument that they are on the whole box, touching at its
-    edge included; conditions are decided where they hold everywhere, on one rough statistic where
-    they hold at all but single points.
+    edge included; conditions are decided where they hold everywhere.
 
     Examples
     --------
     >>> from trueup.domain import Interval
     >>> q = sympy.Symbol("q", real=True)
-    >>> inside(abs(q - 3), {q: Interval(None, 3)}, frozenset({q}))
+    >>> inside(abs(q - 3), {q: Interval(None, 3)})
     3 - q
-    >>> inside(sympy.Piecewise((q, q >= 0), (-q, True)), {q: Interval(0, None)}, frozenset())
+    >>> inside(sympy.Piecewise((q, q >= 0), (-q, True)), {q: Interval(0, None)})
     q
     """
     if not f.args or not f.has(*KINKED, Relational):
         return f
-    args = [inside(a, box, rough, tied) for a in f.args]
+    args = [inside(a, box, tied) for a in f.args]
     if isinstance(f, sympy.Abs):
         side = sign(args[0], box, strict=False, tied=tied)
         return side * args[0] if side else sympy.Abs(args[0])
@@ -215,24 +177,109 @@ def inside(
             if any(b is not a and sign(b - a, box, strict=False, tied=tied) == wins for b in left):
                 left.remove(a)
         return f.func(*left, evaluate=False)
-    if isinstance(f, Relational):
-        return _decided(f.func(*args), box, rough, tied)
-    return f.func(*args)
+    found = f.func(*args)
+    if not isinstance(found, Relational) or found.has(*KINKED):
+        return found
+    gap = difference(found)
+    for strict in (True, False):  # a >= b holds where they touch as well
+        side = sign(gap, box, strict=strict, tied=tied)
+        if side and (strict or isinstance(found, _AT_ZERO[side])):
+            return found.func(side, 0)
+    return found
 
 
-def _decided(
-    test: sympy.Basic, box: Box, rough: frozenset[sympy.Symbol], tied: Sequence[Condition]
-) -> sympy.Basic:
-    """Return a condition, true or false where that is so at all but single points."""
-    if not isinstance(test, Relational) or test.has(*KINKED):
-        return test
-    gap = difference(test)
-    single = len(gap.free_symbols) == 1 and gap.free_symbols <= rough
-    if single and isinstance(test, (sympy.Eq, sympy.Ne)):
-        return sympy.false if isinstance(test, sympy.Eq) else sympy.true
-    found = sign(gap, box, strict=not single, tied=tied)
-    if found:
-        return test.func(found, 0)
-    weak = sign(gap, box, strict=False, tied=tied)  # a >= b holds where they touch as well
-    at_zero = {1: (sympy.Ge, sympy.Lt), -1: (sympy.Le, sympy.Gt)}.get(weak, ())
-    return test.func(weak, 0) if isinstance(test, at_zero) else test
+_AT_ZERO = {1: (sympy.Ge, sympy.Lt), -1: (sympy.Le, sympy.Gt)}
+"""Comparisons with 0 that are the same at 0 as on that side of it."""
+
+# -- cases written out -----------------------------------------------------------------------------
+
+_SPLIT = (sympy.Abs, sympy.sign, sympy.Min, sympy.Max)
+_PARTS = 3_000  # of the cases written out: each takes sympy some 0.1 ms in every later step
+_BESIDE = sympy.Rational(4, 10**15)  # relative: a bound may be an ulp off
+_BESIDE_ZERO = sympy.Rational(1, 10**30)
+_DIGITS = 60  # in which comparisons beside a point are read
+
+
+@lru_cache(maxsize=256)
+def without_kinks(f: sympy.Expr) -> sympy.Expr:
+    """Return f with |·|, sign, min and max as cases, whose derivatives have no point masses.
+
+    A ``where`` inside one of them is drawn outside: sympy cannot compare cases.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> without_kinks(sympy.Abs(q - 1) + sympy.Max(0, q))
+    Piecewise((q, q >= 0), (0, True)) + Piecewise((q - 1, q >= 1), (1 - q, True))
+    """
+    if not f.has(*_SPLIT):
+        return f
+    try:
+        found = _written_out(f)
+    except (UnfitError, TypeError):  # what is compared is never a real number
+        found = None
+    if found is None or is_long(found, _PARTS):
+        raise FormulaError(
+            f"{text(f)[:200]} has too many cases inside one another",
+            "nest abs, min, max and where less deeply, or split the formula",
+        )
+    return found
+
+
+def _written_out(f: sympy.Expr) -> sympy.Expr:
+    if isinstance(f, sympy.Piecewise):
+        return sympy.Piecewise(*((without_kinks(value), test) for value, test in f.args))
+    if not isinstance(f, _SPLIT):
+        found = f.func(*map(without_kinks, f.args))
+        cases = found.args if isinstance(found, sympy.Piecewise) else ()
+        again = any(value.has(*_SPLIT) for value, _ in cases)  # of (q**2)**1.5 sympy makes |q|³
+        return without_kinks(found) if again else found
+    inner = next((e for e in sympy.preorder_traversal(f) if isinstance(e, sympy.Piecewise)), None)
+    if inner is not None:
+        drawn = ((at(f, {inner: value}), test) for value, test in inner.args)
+        return _written_out(sympy.Piecewise(*drawn))
+    first, *others = f.args
+    if isinstance(f, sympy.sign):
+        cases = [(sympy.S.One, first > 0), (sympy.S.NegativeOne, first < 0), (sympy.S.Zero, True)]
+    elif isinstance(f, sympy.Abs):
+        cases = [(first, first >= 0), (-first, True)]
+    else:
+        rest = others[0] if len(others) == 1 else f.func(*others, evaluate=False)
+        wins = sympy.Ge if isinstance(f, sympy.Max) else sympy.Le
+        cases = [(rest, wins(rest, first)), (first, True)]
+    tests = (test if test is True else stable(test) for _, test in cases)
+    values = (without_kinks(value) for value, _ in cases)
+    return sympy.Piecewise(*zip(values, tests, strict=True))
+
+
+def beside(f: sympy.Expr, point: Mapping[sympy.Symbol, tuple[sympy.Expr, int]]) -> sympy.Expr:
+    """Return the case of f that holds beside a point, given as {symbol: (value, side)}.
+
+    Comparisons that depend on other symbols too stay.
+
+    Examples
+    --------
+    >>> q = sympy.Symbol("q", real=True)
+    >>> beside(abs(q - 3), {q: (sympy.Integer(3), -1)})
+    3 - q
+    """
+    near = {
+        symbol: value + side * (_BESIDE * abs(value) or _BESIDE_ZERO) * (1 + sympy.Rational(i, 7))
+        for i, (symbol, (value, side)) in enumerate(point.items())
+    }
+    return chosen(f, near)
+
+
+def chosen(f: sympy.Expr, near: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
+    """Return f with every case picked that holds at a point, as far as it decides.
+
+    Examples
+    --------
+    >>> s, n = sympy.symbols("s n", real=True)
+    >>> chosen(sympy.Max(n, 1) * abs(s), {n: sympy.Integer(5)})
+    n*Piecewise((s, s >= 0), (-s, True))
+    """
+    smooth = without_kinks(f)
+    tests = [t for t in smooth.atoms(Relational) if t.free_symbols <= set(near)]
+    signs = {t: real_at(difference(t), near, _DIGITS, 400) for t in tests}
+    return at(smooth, {t: t.func(value, 0) for t, value in signs.items() if value is not None})

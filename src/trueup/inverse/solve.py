@@ -20,10 +20,9 @@ from trueup.inverse.component import Cell, Component, Coordinate, Wave
 from trueup.inverse.existence import check
 from trueup.inverse.extended import Extended, Unextended
 from trueup.inverse.on_integers import OnIntegers
-from trueup.inverse.points import without_kinks
 from trueup.inverse.refusals import refusal, unproved
 from trueup.inverse.separation import parted
-from trueup.inverse.signs import inside
+from trueup.inverse.signs import inside, without_kinks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -197,7 +196,7 @@ def _component(
     tied: Sequence[Condition] = (),
 ) -> Component:
     f = _cancelled(f)
-    within = inside(f, {symbol: s.domain for symbol, s in known.items()}, frozenset(), tied)
+    within = inside(f, {symbol: s.domain for symbol, s in known.items()}, tied)
     _check_real(f, within, "in some of the domain")
     f = within
     used = [s for s in known.values() if s.symbol in f.free_symbols]

@@ -21,9 +21,8 @@ from trueup.formula.spline import Spline
 from trueup.formula.text import text
 from trueup.inverse import spectral
 from trueup.inverse.component import Component
-from trueup.inverse.points import Kind
 from trueup.inverse.ranges import Walk
-from trueup.inverse.smooth import breaks
+from trueup.inverse.smooth import Kind, breaks
 from trueup.inverse.solve import Statistic, invert
 from trueup.near.certificate import Certificate, certify
 from trueup.near.curve import Curve

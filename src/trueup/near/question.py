@@ -229,7 +229,7 @@ _ROOM = sympy.Rational(999_999_999, 10**9)  # below what is allowed, whatever is
 def _between(question: Question, low: float, high: float) -> Question:
     """Return the question with f as it is between two points."""
     here = Interval(*(b if math.isfinite(b) else None for b in (low, high)))
-    f = inside(question.f, {question.symbol: here}, frozenset({question.symbol}))
+    f = inside(question.f, {question.symbol: here})
     return dataclasses.replace(question, f=f)
 
 

@@ -18,7 +18,6 @@ from trueup.errors import TrueupError
 from trueup.extras import optional
 from trueup.formula.opaque import Table
 from trueup.formula.operations import COMPARISONS, FUNCTIONS
-from trueup.inverse.ranges import times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,6 +123,11 @@ def _has_zero(x: Factor | Number) -> bool:
     return x.low <= 0 <= x.high
 
 
+def _times(a: float, b: float) -> float:
+    """Return a·b, where 0·∞ is 0."""
+    return a * b if a and b else 0.0
+
+
 def _interval(*ends: float) -> tuple[float, float]:
     if any(end != end for end in ends):
         return -math.inf, math.inf
@@ -181,7 +185,7 @@ class Arithmetic:
         if c and not 1e-200 < abs(c) < 1e200:  # the constant stays one of the factors
             a, c = a._replace(c=1.0, above=a.above + Counter([self._fixed(a.c)])), b.c
         above, below = a.above + b.above, a.below + b.below
-        low, high = _interval(*(times(x, y) for x in (a.low, a.high) for y in (b.low, b.high)))
+        low, high = _interval(*(_times(x, y) for x in (a.low, a.high) for y in (b.low, b.high)))
         if c > 0 and all(n % 2 == 0 for side in (above, below) for n in side.values()):
             low = max(low, 0.0)
         shared = above & below
@@ -618,7 +622,7 @@ def _members(a: Number, kind: str) -> tuple[Number, ...]:
 
 
 def _scaled(a: Number, k: float) -> Number:
-    low, high = sorted((times(a.low, k), times(a.high, k)))
+    low, high = sorted((_times(a.low, k), _times(a.high, k)))
     return Number(a.c * k, a.above, a.below, low, high)
 
 
