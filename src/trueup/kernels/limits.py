@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -73,8 +74,10 @@ class Limits(NamedTuple):
     tiny: frozenset[int] = frozenset()
 
 
-def limits(tape: Tape, ranges: Sequence[Range]) -> Limits:
+def limits(tape: Tape, ranges: Sequence[Range], *, floors: bool = False) -> Limits:
     """Return the widest limits of a tape whose inputs lie in given ranges, 0 if there are none.
+
+    With ``floors`` no step may underflow even if that does no harm: some SQL engines stop there.
 
     Examples
     --------
@@ -87,8 +90,8 @@ def limits(tape: Tape, ranges: Sequence[Range]) -> Limits:
     690.0
     """
     near = [i for i, r in enumerate(ranges) if not r.least]
-    for tiny in map(frozenset[int], [(), *((i,) for i in near), near]):
-        for vanishing in (True, False):
+    for tiny in map(frozenset[int], [near] if floors else [(), *((i,) for i in near), near]):
+        for vanishing in (False,) if floors else (True, False):
             survey = Survey([tape], vanishing)
             survey.size(tape, ranges, tiny)
             inputs, exponent = survey.widest()
@@ -109,29 +112,34 @@ def guarded(tape: Tape, given: Limits) -> Tape:
     ['input', 'const', 'div', 'abs', 'const', 'le', 'const', 'where']
     """
     new = Emitter()
-
-    def exponential(op: str) -> Callable[[int], int]:
-        def computed(a: int) -> int:
-            vanishes = op == "exp" and given.vanishing
-            size = a if vanishes else new.emit("abs", a)
-            value = new.within(size, given.exponent, new.emit(op, a))
-            if not vanishes:
-                return value
-            gone = new.emit("lt", a, new.emit("const", data=_VANISHED))
-            return new.emit("where", gone, new.emit("const", data=0.0), value)
-
-        return computed
-
-    inputs = [new.emit("input", data=i) for i in range(len(tape.inputs))]
-    (result,) = run(tape, inputs, new.ops | {op: exponential(op) for op in EXPONENTIAL})
+    inputs = new.inputs(len(tape.inputs))
+    (result,) = run(bounded(tape, given), inputs, new.ops)
     for i, x in enumerate(inputs):
         size = new.emit("abs", x)
         result = new.within(size, given.inputs, result)
         if i in given.tiny:
-            zero, least, nan = (new.emit("const", data=c) for c in (0.0, LEAST, math.nan))
+            zero, least, nan = map(new.const, (0.0, LEAST, math.nan))
             fits = new.emit("or", new.emit("ge", size, least), new.emit("eq", x, zero))
             result = new.emit("where", fits, result, nan)
     return Tape(tape.inputs, tuple(new.steps), (result,))
+
+
+def bounded(tape: Tape, given: Limits) -> Tape:
+    """Return a tape that is NaN, or 0 if it vanishes, where an exponent is beyond its limit."""
+    if not any(step.op in EXPONENTIAL for step in tape.steps):
+        return tape
+    new = Emitter()
+
+    def exponential(op: str, a: int) -> int:
+        vanishes = op == "exp" and given.vanishing
+        size = a if vanishes else new.emit("abs", a)
+        value = new.within(size, given.exponent, new.emit(op, a))
+        gone = new.emit("lt", a, new.const(_VANISHED))
+        return new.emit("where", gone, new.const(0.0), value) if vanishes else value
+
+    ops = new.ops | {op: partial(exponential, op) for op in EXPONENTIAL}
+    outputs = run(tape, new.inputs(len(tape.inputs)), ops)
+    return Tape(tape.inputs, tuple(new.steps), tuple(outputs))
 
 
 # -- how large and how small steps can get ---------------------------------------------------------

@@ -63,9 +63,9 @@ def lower(exprs: Sequence[sympy.Expr], inputs: Sequence[sympy.Symbol]) -> Tape:
     >>> [step.op for step in lower([1 / x - 8 / x**3], [x]).steps]
     ['input', 'const', 'div', 'const', 'mul', 'mul', 'mul', 'sub']
     """
-    walk = _Walk(tuple(inputs))
+    walk = _Walk(inputs)
     outputs = tuple(walk.visit(expr) for expr in exprs)
-    return Tape(walk.inputs, tuple(walk.steps), outputs)
+    return Tape(tuple(inputs), tuple(walk.steps), outputs)
 
 
 def run(tape: Tape, inputs: Sequence[Any], ops: Mapping[str, Callable[..., Any]]) -> list[Any]:
@@ -127,14 +127,22 @@ class Emitter:
             )
         return self.numbers[step]
 
+    def const(self, number: float) -> int:
+        """Return the register of a number."""
+        return self.emit("const", data=number)
+
+    def inputs(self, count: int) -> list[int]:
+        """Return the registers of so many inputs."""
+        return [self.emit("input", data=i) for i in range(count)]
+
     def fold(self, op: str, registers: Sequence[int]) -> int:
         """Return the register of a sum, a product, …, from the left to the right."""
         return reduce(lambda total, register: self.emit(op, total, register), registers)
 
     def within(self, x: int, most: float, value: int) -> int:
         """Return the register of a value where x is at most a number, else NaN."""
-        fits = self.emit("le", x, self.emit("const", data=most))
-        return self.emit("where", fits, value, self.emit("const", data=math.nan))
+        fits = self.emit("le", x, self.const(most))
+        return self.emit("where", fits, value, self.const(math.nan))
 
     @property
     def ops(self) -> dict[str, Callable[..., int]]:
@@ -150,13 +158,11 @@ class Emitter:
 class _Walk(Emitter):
     """The state of one lowering: steps so far, and where each expression's value is."""
 
-    def __init__(self, inputs: tuple[sympy.Symbol, ...]) -> None:
+    def __init__(self, inputs: Sequence[sympy.Symbol]) -> None:
         super().__init__()
-        self.inputs = inputs
-        self.memo: dict[sympy.Basic, int] = {}
         self.varying: dict[sympy.Basic, bool] = {}
-        for i, symbol in enumerate(inputs):
-            self.memo[symbol] = self.emit("input", data=i)
+        registers = self.inputs(len(inputs))
+        self.memo: dict[sympy.Basic, int] = dict(zip(inputs, registers, strict=True))
 
     def visit(self, expr: sympy.Basic) -> int:
         if expr not in self.memo:
@@ -167,7 +173,7 @@ class _Walk(Emitter):
         if expr in (sympy.true, sympy.false):
             return self.emit("truth", data=bool(expr))
         if not self.varies(expr):
-            return self.emit("const", data=as_float(expr))
+            return self.const(as_float(expr))
         if isinstance(expr, sympy.Add):
             return self.add(expr)
         if isinstance(expr, sympy.Mul):
@@ -206,7 +212,7 @@ class _Walk(Emitter):
         above = [self.visit(f) for f in factors if f not in below]
         if not below:
             return self.fold("mul", above)
-        one = self.emit("const", data=1.0)
+        one = self.const(1.0)
         bases = [self.visit(f.base) for f in below]
         rest = [b for b in bases if Step("div", (one, b)) not in self.numbers]
         above += [self.emit("div", one, b) for b in bases if b not in rest]  # 1/b is there already
@@ -218,11 +224,11 @@ class _Walk(Emitter):
         if exponent.is_Integer:
             if exponent > 0:
                 return self.power(self.visit(base), int(exponent))
-            inverse = self.emit("div", self.emit("const", data=1.0), self.visit(base))
+            inverse = self.emit("div", self.const(1.0), self.visit(base))
             return self.power(inverse, -int(exponent))
         if abs(exponent) == sympy.Rational(1, 2):
             root = self.emit("sqrt", self.visit(base))
-            one = self.emit("const", data=1.0)
+            one = self.const(1.0)
             return root if exponent > 0 else self.emit("div", one, root)
         if self.varies(exponent):
             power = self.emit("mul", self.visit(exponent), self.visit(sympy.log(base)))
@@ -242,7 +248,7 @@ class _Walk(Emitter):
         result = self.visit(last) if condition == True else None  # noqa: E712  (sympy.true)
         if result is None:
             branches = [*branches, (last, condition)]
-            result = self.emit("const", data=float("nan"))
+            result = self.const(float("nan"))
         for value, condition in reversed(branches):
             result = self.emit("where", self.visit(condition), self.visit(value), result)
         return result
