@@ -9,7 +9,7 @@ import sympy
 
 from trueup.inputs import at_truth, read_arguments
 from trueup.inverse.component import Cell
-from trueup.inverse.expectation import Expectation, push_forward, reach
+from trueup.inverse.expectation import Expectation
 from trueup.inverse.growth import growth
 from trueup.inverse.smooth import Kind, Trouble, breaks
 from trueup.kernels.blocks import value_at
@@ -62,24 +62,19 @@ class PluginBias:
     def __init__(self, f: object, noise: Noise | Mapping[str, Noise]) -> None:
         self._source, self._statistics, _ = read_arguments(f, noise, None)
         f, statistics = self._source.expr, self._statistics
-        self._mean = f
-        for s in statistics:
-            self._mean = self._mean and push_forward(self._mean, s.symbol, s.noise)
-        if self._mean is not None:
+        cells = [Cell(s.symbol, _PLAIN, s.noise) for s in statistics]
+        growths = {s.symbol: (growth(f, s.symbol, -1), growth(f, s.symbol, 1)) for s in statistics}
+        points: dict[sympy.Symbol, list[float]] = {}
+        self._mean = Expectation(lambda _: f, cells, {}, growths, points)
+        self._fatal: dict[sympy.Symbol, list[Trouble]] = {}
+        if self._mean.closed is not None:
             return
-        self._box = {s.symbol: s.domain for s in statistics}
-        self._growths = {
-            s.symbol: (growth(f, s.symbol, -1), growth(f, s.symbol, 1)) for s in statistics
-        }
-        self._troubles = {
-            s: [] if s.noise.lattice else breaks(f, s.symbol, self._box) for s in statistics
-        }
-        self._exists = all(_carried(f, s) for s in statistics) and not any(
-            _is_fatal(t)
-            for s, found in self._troubles.items()
-            for t in found
-            if t.kind is Kind.UNDECIDED or math.isinf(float(s.noise.quantile(0)))  # anywhere
-        )
+        box = {s.symbol: s.domain for s in statistics}
+        for s in statistics:
+            found = [] if s.noise.lattice else breaks(f, s.symbol, box)
+            points[s.symbol] = [t.point for t in found]
+            self._fatal[s.symbol] = [t for t in found if _is_fatal(t)]
+        self._carried = all(_carried(f, s) for s in statistics)
 
     def __call__(self, *q: ArrayLike, **statistics: ArrayLike) -> Any:
         """Return E f(q + Z) − f(q)."""
@@ -91,23 +86,23 @@ class PluginBias:
 
     def _at(self, truth: Truth) -> float:
         f = self._source.expr
-        if self._mean is not None:
-            return value_at(self._mean - f, truth)
-        if not self._exists or any(math.isnan(q) for q in truth.values()):
+        if self._mean.closed is not None:
+            return value_at(self._mean.closed - f, truth)
+        if not self._exists(truth):
             return math.nan
-        found = [t for s in self._statistics for t in self._near(s, truth[s.symbol])]
-        if any(map(_is_fatal, found)):
-            return math.nan
-        cells = [Cell(s.symbol, _PLAIN, s.noise) for s in self._statistics]
-        points = {s.symbol: tuple(t.point for t in found) for s in self._statistics}
-        mean = Expectation(lambda _: f, cells, {}, self._growths, points).at(truth)
+        mean = self._mean.at(truth)
         return mean - value_at(f, truth) if math.isfinite(mean) else math.nan
 
-    def _near(self, s: Statistic, q: float) -> list[Trouble]:
-        """Return what happens to f within reach of the noise."""
-        below, above = self._growths[s.symbol]
-        left, right = reach(s.noise, -1, below, math.inf), reach(s.noise, 1, above, math.inf)
-        return [t for t in self._troubles[s] if q - left <= t.point <= q + right]
+    def _exists(self, truth: Truth) -> bool:
+        """Whether the noise carries f, and does not get to where its integral ends."""
+        if not self._carried or any(map(math.isnan, truth.values())):
+            return False
+        for s in self._statistics:
+            low, high = (truth[s.symbol] + float(s.noise.quantile(p)) for p in (0, 1))
+            fatal = self._fatal[s.symbol]
+            if any(t.kind is Kind.UNDECIDED or low <= t.point <= high for t in fatal):
+                return False
+        return True
 
 
 def _carried(f: sympy.Expr, s: Statistic) -> bool:

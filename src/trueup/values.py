@@ -23,8 +23,9 @@ from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.estimator import Estimator
 from trueup.exact import number, symbolic
-from trueup.formula.operations import COMPARISONS, FUNCTIONS
+from trueup.formula.operations import COMPARISONS, CONNECTIVES, FUNCTIONS
 from trueup.formula.source import DEFAULT, Source
+from trueup.formula.text import text
 from trueup.inputs import column
 from trueup.noise.base import Noise
 from trueup.noise.noiseless import Noiseless
@@ -59,12 +60,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{row.ufunc.__name__: row.symbolic for row in (*FUNCTIONS.values(), *COMPARISONS.values())},
 }
 _LOGIC: dict[str, Callable[..., Any]] = {
-    "logical_and": sympy.And,
-    "bitwise_and": sympy.And,
-    "logical_or": sympy.Or,
-    "bitwise_or": sympy.Or,
-    "logical_not": sympy.Not,
-    "invert": sympy.Not,
+    **{row.ufunc.__name__: row.symbolic for row in CONNECTIVES.values()},
+    **{"bitwise_and": sympy.And, "bitwise_or": sympy.Or, "invert": sympy.Not},
 }
 
 
@@ -400,6 +397,4 @@ def _shown(leaves: Leaves) -> dict[sympy.Symbol, sympy.Symbol]:
 
 
 def _display(value: _Formula) -> str:
-    return str(
-        value.expr.xreplace({s: sympy.Symbol(leaf.name) for s, leaf in value.leaves.items()})
-    )
+    return text(value.expr.xreplace(_shown(value.leaves)))
