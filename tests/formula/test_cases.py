@@ -108,11 +108,10 @@ def test_numbers_that_are_not_real_enter_no_comparison() -> None:
     ],
     ids=str,
 )
-def test_an_exponential_of_what_is_beyond_every_use_is_not_computed(f: sympy.Expr) -> None:
+def test_an_exponential_of_an_exponential_is_not_computed(f: sympy.Expr) -> None:
     """e^(e^(10¹⁹)) took 10¹⁹ bits, which was a MemoryError, e^(e^(10⁷)) minutes."""
     assert real_at(f, {q: sympy.Integer(10) ** 19}) is None
     assert real_at(f, {q: sympy.Integer(10) ** 7}) is None
-    assert real_at(f, {q: sympy.Integer(5)}) is not None
 
 
 # -- exponents: 0.1 is a short fraction to whoever computes exactly, not p/2⁵⁵ -------------------

@@ -18,7 +18,7 @@ from sympy.core.relational import Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import BooleanAtom
 
-from trueup.exact import number, symbolic
+from trueup.exact import number, read_exact, symbolic
 from trueup.formula.operations import FUNCTIONS, NAMES
 
 CHARACTERS = 2_000  # of the text
@@ -26,7 +26,6 @@ DEPTH = 60  # brackets, signs, powers and calls inside one another
 CALLS = 12  # function calls inside one another, `where` not counted
 NODES = 400  # names, numbers, operators and calls together
 DIGITS = 40  # of a number literal, and of exact constants, numerator and denominator each
-DECIMAL_EXPONENT = 300  # of a number literal, 1e300
 EXPONENT = 100  # a constant one, q**100, and the degree of powers of powers and products
 CONSTANT_NODES = 16  # parts of an exact irrational constant, sqrt(2)/pi; then it becomes a float
 ARGUMENTS = 8  # of one min or max, min(min(a, b), c) counting as three
@@ -98,14 +97,9 @@ def literal(digits: str) -> sympy.Expr:
     >>> literal("1e3"), literal("0.10")
     (1000, 0.100000000000000)
     """
-    mantissa, _, exponent = digits.lower().partition("e")
-    long = len(mantissa.replace(".", "")) > DIGITS or len(exponent) > 6
-    if long or abs(int(exponent or 0)) > DECIMAL_EXPONENT:
+    if len(digits.lower().partition("e")[0]) > DIGITS + 1:  # and a point
         raise UnfitError("has too many digits")
-    given = int(mantissa) if mantissa.isdigit() and not exponent else float(digits)
-    if given == 0 and mantissa.strip("0."):
-        raise UnfitError(_NOT_A_NUMBER)
-    expr = symbolic(number(given, "number"))
+    expr = _evaluated(lambda: symbolic(number(read_exact(digits), "number")))
     check_number(expr)
     return expr
 

@@ -26,7 +26,6 @@ _PARTIAL = (sympy.log, sympy.asin, sympy.acos, sympy.acosh, sympy.atanh)
 _EXPONENTIAL = (sympy.exp, sympy.sinh, sympy.cosh)
 _STEEP = (*_EXPONENTIAL, sympy.tanh, sympy.sin, sympy.cos, sympy.tan, sympy.Pow)
 """Functions of their last argument, an exponent or an angle, to as many digits as that has."""
-_LARGEST = sympy.Integer(10) ** 1000  # of such an argument; no polynomial of doubles gets there
 
 
 def at(expr: sympy.Expr, values: Values) -> sympy.Expr:
@@ -75,14 +74,18 @@ def decimal(expr: sympy.Expr) -> sympy.Expr:
     >>> decimal(0.1 * q + q ** (1 / 3))
     q**(1/3) + q/10
     """
-    try:
-        return _Decimal({x: _as_written(x) for x in expr.atoms(sympy.Float)}).of(expr)
-    except _OBJECTIONS:
-        return sympy.nan
+    exponents = {p.exp for p in expr.atoms(sympy.Pow)}
+    floats = expr.atoms(sympy.Float)
+    return at(expr, {x: _short(x) if x in exponents else _as_written(x) for x in floats})
 
 
 def _as_written(x: sympy.Float) -> sympy.Rational:
     return sympy.Rational(repr(float(x)))
+
+
+def _short(exponent: sympy.Float) -> sympy.Expr:
+    short = Fraction(float(exponent)).limit_denominator(_LONGEST)
+    return sympy.Rational(short) if float(short) == float(exponent) else exponent
 
 
 def real_at(
@@ -104,32 +107,20 @@ def real_at(
 def real(expr: sympy.Expr, digits: int = 15, most: int = 100) -> sympy.Expr | None:
     """Return a constant to so many digits, None unless it is a finite real number.
 
+    An exponential of an exponential, or a wave of one, is not computed.
+
     Examples
     --------
     >>> real(sympy.sqrt(2)), real(sympy.sqrt(-2))
     (1.41421356237310, None)
     """
-    if _is_beyond(expr, most):
-        return None
+    if any(node.args[-1].has(*_EXPONENTIAL) for node in expr.atoms(*_STEEP)):
+        return None  # e^(e^(10⁷)) has as many digits
     try:
         value = expr.evalf(digits, maxn=most)
     except (*_OBJECTIONS, AttributeError):
         return None
     return value if value.is_Number and value.is_finite else None
-
-
-def _is_beyond(expr: sympy.Expr, most: int) -> bool:
-    """Whether a number needs an exponential, or a wave, of what is beyond every use.
-
-    It has as many digits as that has before the point: those of e^(e^(10⁷)) fill no memory.
-    """
-    for node in expr.atoms(*_STEEP):
-        inner = node.args[-1]
-        if inner.has(*_EXPONENTIAL):
-            size = real(inner, most=most)
-            if size is None or abs(size) > _LARGEST:
-                return True
-    return False
 
 
 class _Substitution:
@@ -179,18 +170,6 @@ class _Substitution:
         if left[0][1] == sympy.true:
             return self.of(left[0][0])
         return sympy.Piecewise(*((self.of(v), t) for v, t in left), evaluate=False)
-
-
-class _Decimal(_Substitution):
-    """Fractions on their way in, for floats."""
-
-    def put(self, expr: sympy.Basic) -> sympy.Basic:
-        if isinstance(expr, sympy.Pow) and expr.exp.is_Float:
-            exponent = float(expr.exp)
-            short = Fraction(exponent).limit_denominator(_LONGEST)
-            exact = float(short) == exponent
-            return self.of(expr.base) ** (sympy.Rational(short) if exact else expr.exp)
-        return super().put(expr)
 
 
 def _relation(test: Relational, args: Sequence[sympy.Expr]) -> sympy.Basic:
