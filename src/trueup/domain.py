@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
+from typing import Any, ClassVar
 
 from trueup.errors import TrueupError
 from trueup.exact import Exact, number, read_exact
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 _HINT = "give (low, high) with low <= high; None on a side means unbounded"
 
@@ -81,18 +76,8 @@ class Interval:
             None if math.isinf(self.high) else self.high,
         )
 
-    @property
-    def is_point(self) -> bool:
-        """Whether the true value is known exactly."""
-        return self.low == self.high
-
     def __contains__(self, q: float) -> bool:
-        return bool(self.contains(q))
-
-    def contains(self, q: ArrayLike) -> NDArray[np.bool_]:
-        """Return where q lies in the domain."""
-        values: NDArray[Any] = np.asarray(q)
-        return (values >= float(self.low)) & (values <= float(self.high))
+        return bool(float(self.low) <= q <= float(self.high))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.bounds[0]!r}, {self.bounds[1]!r})"
@@ -123,10 +108,8 @@ class Integers(Interval):
                     "give whole bounds, e.g. Integers(1, 9)",
                 )
 
-    def contains(self, q: ArrayLike) -> NDArray[np.bool_]:
-        """Return where q is an integer of the domain."""
-        whole: NDArray[np.bool_] = np.asarray(q) == np.floor(q)
-        return super().contains(q) & whole
+    def __contains__(self, q: float) -> bool:
+        return super().__contains__(q) and float(q).is_integer()
 
     def __str__(self) -> str:
         low, high = self.bounds

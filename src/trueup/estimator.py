@@ -15,8 +15,7 @@ import sympy
 
 from trueup.confidence import NORMAL, Intervals
 from trueup.domain import Interval
-from trueup.errors import BoundWarning, InfiniteVariance, TrueupError
-from trueup.formula.substitution import denominators
+from trueup.errors import BoundWarning, TrueupError
 from trueup.formula.text import text
 from trueup.inputs import (
     NUMBER,
@@ -337,7 +336,7 @@ class Estimator:
     @cached_property
     def variance_formula(self) -> sympy.Expr:
         """The unbiased variance as a sympy expression in the published values."""
-        self._check_variance()
+        self._inverse.check_variance()
         return display.piecewise(self._inverse, "variance")
 
     def explain(self) -> str:
@@ -430,21 +429,6 @@ class Estimator:
         first = statement.comment(self, output, scales, level)
         return f"{first}\n{written}" if comment else written
 
-    def with_empty(self, empty: object) -> Estimator:
-        """Return the estimator with a value for empty cells; itself if it divides by nothing.
-
-        Examples
-        --------
-        >>> from trueup import DiscreteLaplace, unbiased
-        >>> noise = {"s": DiscreteLaplace(2), "n": DiscreteLaplace(2)}
-        >>> unbiased("s/n", noise, "s >= 0, n >= 0", empty=1).with_empty(0).estimand
-        Piecewise((0, Eq(n, 0)), (s/n, True))
-        """
-        f, noise, domain, extension, derivatives, _ = self._recipe
-        if not denominators(self._source.expr):
-            return self
-        return Estimator(f, noise, domain, extension, derivatives, empty)
-
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {sympy.latex(self.formula)}$"
 
@@ -507,17 +491,8 @@ class Estimator:
 
     @cached_property
     def _variance(self) -> Grid:
-        self._check_variance()
+        self._inverse.check_variance()
         return self._grid("variance")
-
-    def _check_variance(self) -> None:
-        if self._inverse.infinite:
-            raise InfiniteVariance(
-                f"the variance of the estimator of {text(self.estimand)} is infinite or unknown: "
-                f"{self._inverse.infinite}",
-                "the estimate is still unbiased; for a variance bound the domain, use less noise, "
-                "or give more moments",
-            )
 
     def _grid(self, what: str) -> Grid:
         return grid(self._inverse.components, self._statistics, what)

@@ -61,7 +61,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 _LOGIC: dict[str, Callable[..., Any]] = {
     **{row.ufunc.__name__: row.symbolic for row in CONNECTIVES.values()},
-    **{"bitwise_and": sympy.And, "bitwise_or": sympy.Or, "invert": sympy.Not},
+    "bitwise_and": sympy.And,
+    "bitwise_or": sympy.Or,
+    "invert": sympy.Not,
 }
 
 

@@ -72,7 +72,7 @@ class Job:
             return
         for name, estimator in self.estimators.items():
             try:
-                estimator._check_variance()
+                estimator._inverse.check_variance()
             except InfiniteVariance as error:
                 hint = "add --no-stderr: the estimate is still unbiased"
                 raise InfiniteVariance(f"{name}: {error.message}", hint) from None

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from narwhals import dependencies
 
 from trueup.errors import TrueupError
-from trueup.estimator import Estimator
+from trueup.estimator import Estimator, unbiased
+from trueup.formula.substitution import denominators
 from trueup.frames import (
     eager,
     of_arrow,
@@ -18,6 +19,7 @@ from trueup.frames import (
     of_polars_lazy,
     of_spark,
 )
+from trueup.near.estimator import nearly_unbiased
 from trueup.tables.request import level_of, outputs_of, read_requests
 
 if TYPE_CHECKING:
@@ -90,10 +92,7 @@ def debias(
         interval, estimators = None, {"interval": interval, **estimators}
     level = level_of(interval) or 0.95
     if empty is not None:
-        estimators = {
-            name: e.with_empty(empty) if isinstance(e, Estimator) else e
-            for name, e in estimators.items()
-        }
+        estimators = {name: _with_empty(e, empty) for name, e in estimators.items()}
     other = of_narwhals.opened(frame)
     if other is not None:
         native, back = other
@@ -112,6 +111,14 @@ def debias(
     for request in requests:
         engine.check(frame, request.inputs)
     return engine.extend(frame, {n: (r, o) for r in requests for n, o in r.written.items()})
+
+
+def _with_empty(estimator: Any, empty: object) -> Any:
+    """Return an estimator with a value for empty cells, or itself if it divides by nothing."""
+    if not isinstance(estimator, Estimator) or not denominators(estimator.estimand):
+        return estimator
+    make: Any = unbiased if type(estimator) is Estimator else nearly_unbiased
+    return make(*estimator._recipe[: 5 if make is unbiased else None], empty=empty)
 
 
 def names_of(frame: Any) -> tuple[list[Any], Callable[[Any], Any]]:

@@ -225,7 +225,8 @@ class LeastNorm:
         self.truths = np.arange(low, high + 1.0)
         q = np.arange(low - width, high + width + 1.0)
         positive = domain.low > 0
-        likely = np.where(domain.contains(q), 1 / np.where(q > 0, q, 1) if positive else 1.0, 0.0)
+        inside = (float(domain.low) <= q) & (q <= float(domain.high))
+        likely = np.where(inside, 1 / np.where(q > 0, q, 1) if positive else 1.0, 0.0)
         mixture = np.convolve(likely, self.masses)[width : 2 * width + count - 1]
         self.likely = mixture / likely[width : width + count].min()
         weight = mixture / mixture.max()

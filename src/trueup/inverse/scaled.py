@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from trueup.errors import InfiniteVariance, TrueupError
-from trueup.formula.text import text
+from trueup.errors import TrueupError
 from trueup.inverse.existence import is_lattice, widest
 from trueup.inverse.extended import Extended
 from trueup.inverse.grids import grid
@@ -102,21 +101,15 @@ class Scaled:
         self.scales = {
             known[name].symbol: sympy.Symbol(f"scale of {name}", positive=True) for name in names
         }
-        inverse = on_the_line(inverse, statistics, names, extension)
-        self.infinite = inverse.infinite
-        self.components = [self._rescaled(component) for component in inverse.components]
+        self.inverse = on_the_line(inverse, statistics, names, extension)
+        self.components = [self._rescaled(component) for component in self.inverse.components]
         self._inside = [c.value(tuple(0 for _ in c.cells)) for c in self.components]
         self._grids: dict[str, Grid] = {}
 
     def grid(self, what: str) -> Grid:
         """Return the ``value`` or the ``variance`` as a function of statistics and scales."""
-        if what == "variance" and self.infinite:
-            raise InfiniteVariance(
-                f"the variance of the estimator of {text(self.f)} is infinite or unknown: "
-                f"{self.infinite}",
-                "the estimate is still unbiased; for a variance bound the domain, or make the "
-                "estimator with a smaller scale",
-            )
+        if what == "variance":
+            self.inverse.check_variance()
         if what not in self._grids:
             self._grids[what] = grid(self.components, self.statistics, what, self.scales)
         return self._grids[what]

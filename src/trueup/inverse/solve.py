@@ -11,7 +11,7 @@ import sympy
 from sympy.utilities.iterables import connected_components
 
 from trueup.domain import Interval
-from trueup.errors import NoUnbiasedEstimator, TrueupError
+from trueup.errors import InfiniteVariance, NoUnbiasedEstimator, TrueupError
 from trueup.exact import symbolic
 from trueup.formula.substitution import at
 from trueup.formula.text import text
@@ -62,6 +62,16 @@ class Inverse:
         waves = [wave for part in self.components for wave in part.waves]
         return any(noise.knows_few_moments for wave in waves for noise in wave.noises)
 
+    def check_variance(self) -> None:
+        """Refuse a variance that does not exist, or may not."""
+        if self.infinite:
+            raise InfiniteVariance(
+                f"the variance of the estimator of {text(self.f)} is infinite or unknown: "
+                f"{self.infinite}",
+                "the estimate is still unbiased; for a variance bound the domain, use less noise, "
+                "or give more moments",
+            )
+
     @cached_property
     def estimand(self) -> sympy.Expr:
         """F as it is inside the domain, where the expectation is this."""
@@ -79,7 +89,8 @@ def invert(
     ``tied`` are conditions between statistics of f.
     """
     known = {s.symbol: s for s in statistics}
-    pinned = {s.symbol: symbolic(s.domain.low) for s in known.values() if s.domain.is_point}
+    points = [s for s in known.values() if s.domain.low == s.domain.high]
+    pinned = {s.symbol: symbolic(s.domain.low) for s in points}
     tied = [c.at({s.name: value for s, value in pinned.items()}) for c in tied]
     groups = [{s for s in known if s.name in c.names} for c in tied]
     box = {symbol: s.domain for symbol, s in known.items()}

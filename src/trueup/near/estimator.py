@@ -215,7 +215,7 @@ class NearlyUnbiased(Estimator):
 
     @cached_property
     def _variance(self) -> Grid:
-        self._check_variance()
+        self._inverse.check_variance()
         return self._answer.variance_grid(self._statistics)
 
     def _spread(self, level: float) -> tuple[float, float, float]:
