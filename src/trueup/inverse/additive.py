@@ -12,7 +12,6 @@ statistic breaks at a point that depends on the other.
 from __future__ import annotations
 
 import dataclasses
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,23 +22,20 @@ from trueup.errors import NoUnbiasedEstimator
 from trueup.exact import symbolic
 from trueup.formula.substitution import at
 from trueup.formula.text import text
-from trueup.inverse.component import Region
-from trueup.inverse.expectation import Rule, TooLargeError, integers
-from trueup.inverse.extended import Extended, Unextended, first_that_holds
+from trueup.inverse.expectation import DEPTH, Rule, TooLargeError, integers, panels
+from trueup.inverse.extended import Extended, Unextended, modes
 from trueup.inverse.grids import grid
+from trueup.inverse.signs import sign
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from trueup.inverse.component import Cell
+    from trueup.formula.linear import Condition
+    from trueup.inverse.component import Cell, Region
+    from trueup.inverse.extended import Case
     from trueup.inverse.joint import Joint
 
     Truth = Mapping[sympy.Symbol, float]
-
-_REACH = 42.0  # scales: e⁻⁴² is below what is left of doubles
-_FINEST = 2.0**-4  # of a scale: the panel beside a break; each further one is twice as wide
-_PANELS = 24  # at the least: fourteen nodes get e^{−x} right to the last digit on such a panel
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(14)
 
 
 def component(joint: Joint) -> Additive:
@@ -64,8 +60,10 @@ def component(joint: Joint) -> Additive:
         f"Laplace noises tied by {joint.tied[0]}: beyond it the estimator is a function of "
         f"{joint.symbols[0]} plus one of {joint.symbols[1]}, best for true values far from it"
     )
-    own = joint.plain(joint.f)
-    return Additive(own.f, own.coordinates, (), own.modes, tied=joint.tied, theorem=theorem)
+    cells = [cell for c in joint.coordinates for cell in c.cells]
+    sums = tuple(_continued(f, cells, joint.tied[0]) for f in (joint.f, joint.f**2))
+    own = joint.f, joint.coordinates, (), modes(joint.f)
+    return Additive(*own, tied=joint.tied, theorem=theorem, sums=sums)
 
 
 def _is_narrow(joint: Joint, name: str) -> bool:
@@ -76,93 +74,67 @@ def _is_narrow(joint: Joint, name: str) -> bool:
     return end is not None and bool(condition.least(box) < 0)
 
 
-@dataclasses.dataclass(frozen=True)
-class Additive(Extended):
-    """A component of two statistics under Laplace noise that a condition ties."""
-
-    def _chosen(self, region: Region, what: str) -> sympy.Expr:
-        named = {symbol.name: value for symbol, value in self.place(region).items()}
-        beyond = self.tied[0].excess(named) < 0
-        cases = []
-        if beyond != sympy.false and not self._is_opposite(region):
-            value = self.beyond(region)
-            if what == "variance":
-                value = value**2 - self._square.beyond(region)
-            cases.append((value, beyond))
-        return first_that_holds(cases, lambda: self.main.worked_out(what, region))
-
-    def beyond(self, region: Region) -> sympy.Expr:
-        """Return g where the published point does not fulfil the condition."""
-        total = self._sum
-        for cell, branch in zip(self.cells, region, strict=True):
-            if cell.operator.branches[branch].at is None:
-                total = total + self._sign(cell.symbol) * _scale(cell) * total.diff(cell.symbol)
-        return at(total, self.place(region))
-
-    @cached_property
-    def _square(self) -> Additive:
-        """The component of f²."""
-        f = self.f**2
-        return dataclasses.replace(self, f=f, modes={(): (f, sympy.Integer(0))})
-
-    @cached_property
-    def _sum(self) -> sympy.Expr:
-        """u(x₁) + v(x₂): W continued beyond the line."""
-        w = self.f
-        for cell in self.cells:
-            w = w - self._sign(cell.symbol) * _scale(cell) * w.diff(cell.symbol)
-        first, second = (cell.symbol for cell in self.cells)
-        line = self.tied[0].excess({first.name: first, second.name: second})
-        (on_line,), (back,) = sympy.solve(line, second), sympy.solve(line, first)
-        slope = sympy.together(_exact(w.diff(first).xreplace({second: on_line})))
-        _, factors = sympy.factor_list(sympy.fraction(slope)[1], first)
-        u = sympy.nan
-        if all(sympy.degree(p, first) <= 2 for p, _ in factors):  # else roots of cubics and more
-            parts = sympy.Add.make_args(sympy.apart(slope, first))
-            u = sympy.Add(*(sympy.factor(sympy.integrate(part, first)) for part in parts))
-        if u.has(sympy.Integral, sympy.RootSum, sympy.I, sympy.nan, sympy.zoo):
-            raise Unextended(self.f, self.tied, "its slopes along the bound have no short integral")
-        u = u.replace(sympy.log, lambda z: sympy.log(self._positive(z, back)))
-        return u + (w - u).xreplace({first: back})
-
-    def _positive(self, z: sympy.Expr, back: sympy.Expr) -> sympy.Expr:
-        """Return ±z, positive on the part of the line that is in the box."""
-        first, second = (cell.symbol for cell in self.cells)
-        (low, high), ends = ((c.operator.low, c.operator.high) for c in self.cells)
-        across = sorted(at(back, {second: end}) for end in ends)
-        low, high = sympy.Max(low, across[0]), sympy.Min(high, across[1])
-        within = low + 1 if low.is_finite else high - 1 if high.is_finite else sympy.Integer(0)
-        if low.is_finite and high.is_finite:
-            within = (low + high) / 2
-        value = sympy.N(at(z, {first: within}))
-        if not value.is_real or value == 0:
-            raise Unextended(self.f, self.tied, f"{text(z)} has no sign along the bound")
-        return z if value > 0 else -z
-
-    def check_beyond(self) -> None:
-        """Raise Unextended unless f and f² have extensions that can be evaluated."""
-        for part in (self, self._square):
-            part._sum  # noqa: B018
-
-    def _sign(self, symbol: sympy.Symbol) -> sympy.Expr:
-        return sympy.sign(dict(self.tied[0].terms)[symbol.name])
-
-    def _is_opposite(self, region: Region) -> bool:
-        """Whether a statistic is at its bound on the side away from the holes."""
-        away = {1: "above", -1: "below"}
-        return any(
-            cell.operator.branches[branch].side == away[int(self._sign(cell.symbol))]
-            for cell, branch in zip(self.cells, region, strict=True)
-        )
+def _continued(f: sympy.Expr, cells: Sequence[Cell], condition: Condition) -> sympy.Expr:
+    """Return u(x₁) + v(x₂): W continued beyond the line."""
+    w = f
+    for cell in cells:
+        w = w - _step(cell, condition) * w.diff(cell.symbol)
+    first, second = (cell.symbol for cell in cells)
+    line = condition.excess({first.name: first, second.name: second})
+    on_line, back = (sympy.expand(x - line / line.coeff(x)) for x in (second, first))
+    slope = sympy.together(_exact(w.diff(first).xreplace({second: on_line})))
+    _, factors = sympy.factor_list(sympy.fraction(slope)[1], first)
+    u = sympy.nan
+    if all(sympy.degree(p, first) <= 2 for p, _ in factors):  # else roots of cubics and more
+        parts = sympy.Add.make_args(sympy.apart(slope, first))
+        u = sympy.Add(*(sympy.factor(sympy.integrate(part, first)) for part in parts))
+    if u.has(sympy.Integral, sympy.RootSum, sympy.I, sympy.nan, sympy.zoo):
+        raise Unextended(f, (condition,), "its slopes along the bound have no short integral")
+    box = {first: Interval(cells[0].operator.low, cells[0].operator.high)}
+    u = u.replace(sympy.log, lambda z: _log(z, sign(z, box, strict=False)))
+    return u + (w - u).xreplace({first: back})
 
 
-def _scale(cell: Cell) -> sympy.Expr:
-    return symbolic(cell.noise.unit)
+def _step(cell: Cell, condition: Condition) -> sympy.Expr:
+    """Return the scale of a noise, negative for holes above along its statistic."""
+    return sympy.sign(dict(condition.terms)[cell.symbol.name]) * symbolic(cell.noise.unit)
+
+
+def _log(z: sympy.Expr, side: int) -> sympy.Expr:
+    """Return log |z|, of a z that has no known sign as log(z²)/2."""
+    return sympy.log(side * z) if side else sympy.log(z**2) / 2
 
 
 def _exact(expr: sympy.Expr) -> sympy.Expr:
     """Return an expression with fractions for its decimals: integrals of polynomials need them."""
     return expr.xreplace({x: sympy.Rational(repr(float(x))) for x in expr.atoms(sympy.Float)})
+
+
+@dataclasses.dataclass(frozen=True)
+class Additive(Extended):
+    """A component of two statistics under Laplace noise that a condition ties.
+
+    ``sums`` are u + v beyond the line, for f and for f².
+    """
+
+    sums: tuple[sympy.Expr, ...] = ()
+
+    def _cases(self, region: Region, what: str) -> list[Case]:
+        """Return g or V̂ where the published point does not fulfil the condition."""
+        place, condition = self.place(region), self.tied[0]
+        beyond = condition.excess({symbol.name: value for symbol, value in place.items()}) < 0
+        branches = [(c, c.operator.branches[i]) for c, i in zip(self.cells, region, strict=True)]
+        steps = [(cell, branch, _step(cell, condition)) for cell, branch in branches]
+        away = any(branch.side == ("above" if step > 0 else "below") for _, branch, step in steps)
+        if away or beyond == sympy.false:
+            return []
+        values = []
+        for total in self.sums:
+            for cell, branch, step in steps:
+                total += step * total.diff(cell.symbol) if branch.at is None else 0
+            values.append(at(total, place))
+        value, square = values
+        return [(value if what == "value" else value**2 - square, beyond)]
 
 
 class TiedLaw:
@@ -197,28 +169,20 @@ class TiedLaw:
         That one is clamped to its bounds; where it is an integer its neighbours are read too.
         """
         clamped = min(max(value, float(known.operator.low)), float(known.operator.high))
-        steps = (-1.0, 0.0, 1.0) if known.noise.lattice else (0.0,)
+        reads = [clamped + step for step in ((-1, 0, 1) if known.noise.lattice else (0,))]
         found = []
         for condition in self.component.tied:
             terms = {name: float(c) for name, c in condition.terms}
-            for step in steps:
-                rest = float(condition.low) - terms[known.symbol.name] * (clamped + step)
-                found.append(rest / terms[unknown.symbol.name])
+            rests = (float(condition.low) - terms[known.symbol.name] * x for x in reads)
+            found += [rest / terms[unknown.symbol.name] for rest in rests]
         return found
 
 
 def _rule(cell: Cell, truth: Truth, breaks: Sequence[float]) -> Rule:
     """Return nodes and weights; panels shrink towards everything at which something breaks."""
-    q, scale, noise = truth[cell.symbol], float(cell.noise.unit), cell.noise
-    low, high = q - _REACH * scale, q + _REACH * scale
+    q, noise = truth[cell.symbol], cell.noise
+    reach = DEPTH * float(noise.unit)
+    ends = q - reach, q + reach
     if noise.lattice:
-        return integers(noise, q, low, high)
-    bounds = [float(end) for end in cell.operator.starts if end.is_finite]
-    finest = min([_FINEST * scale, *(abs(end) / 2 for end in bounds if end)])  # a pole may be at 0
-    steps = finest * (2.0 ** np.arange(np.ceil(np.log2(_REACH * scale / finest))) - 1)
-    marks = np.array([q, *bounds, *breaks])[:, None]
-    panels = [np.linspace(low, high, _PANELS), (marks + steps).ravel(), (marks - steps).ravel()]
-    edges = np.unique(np.clip(np.concatenate(panels), low, high))
-    half, middle = np.diff(edges)[:, None] / 2, (edges[1:] + edges[:-1])[:, None] / 2
-    x, weights = (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
-    return Rule(x, weights * np.asarray(noise.pdf(x - q)))
+        return integers(noise, q, *ends)
+    return panels(noise, q, ends, (q, *map(float, cell.operator.starts), *breaks), 0)

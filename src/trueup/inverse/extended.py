@@ -103,16 +103,17 @@ class Extended(Component):
         """Return V̂ = g² − T[f̃²]."""
         return self._chosen(region, "variance")
 
-    def check_beyond(self) -> None:
-        """Raise Unextended where f has no extension that can be evaluated."""
-
     def _chosen(self, region: Region, what: str) -> sympy.Expr:
-        place = self.place(region)
-        cases = [(c.looked_up(what, place), at(c.near, place)) for c in self.corners]
-        near = sympy.false if cases else self._near(region)
-        if near != sympy.false:
-            cases.append((_beyond(self.outer, what, region), near))
+        cases = self._cases(region, what)
         return first_that_holds(cases, lambda: self.main.worked_out(what, region))
+
+    def _cases(self, region: Region, what: str) -> list[Case]:
+        """Return value or variance where the inverse reads more than f itself."""
+        if self.corners:
+            place = self.place(region)
+            return [(c.looked_up(what, place), at(c.near, place)) for c in self.corners]
+        near = self._near(region)
+        return [] if near == sympy.false else [(_beyond(self.outer, what, region), near)]
 
     def _near(self, region: Region) -> sympy.Basic:
         """Return whether the inverse reads what differs from f, false where the region excludes it.

@@ -18,7 +18,7 @@ from trueup.formula.text import text
 from trueup.inverse import joint, on_integers, spectral
 from trueup.inverse.component import Cell, Component, Coordinate, Wave
 from trueup.inverse.existence import check
-from trueup.inverse.extended import Extended, Unextended
+from trueup.inverse.extended import Unextended
 from trueup.inverse.on_integers import OnIntegers
 from trueup.inverse.refusals import refusal, unproved
 from trueup.inverse.separation import parted
@@ -131,15 +131,12 @@ def invert_within(
 def _checked(part: Component, known: Mapping[sympy.Symbol, Statistic]) -> str | None:
     """Check a component; an integer taken for a real number proves nothing."""
     try:
-        reason = check(part)
+        return check(part)
     except NoUnbiasedEstimator as error:
         real = (c.symbol for c in part.cells if not (c.operator.whole or c.noise.lattice))
         if error.proved and any(known[symbol].domain.lattice for symbol in real):
             raise unproved(error) from None
         raise
-    if isinstance(part, Extended):
-        part.check_beyond()
-    return reason
 
 
 def on_the_line(
