@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError
@@ -49,40 +49,45 @@ WORDS: dict[str, Any] = {
 """What the names in the text mean."""
 
 _MOST_STEPS = 1200  # which numba compiles in a few seconds
-_MOST = 1.7976931348623157e308
-_NUMBERS = ("const", "truth")
+_LARGEST = 1.7976931348623157e308
+_FUNCTIONS = ("laguerre", "call")
 
 
-def source(tape: Tape) -> str:
-    r"""Return a tape as the text of a function of its inputs.
+def source(tape: Tape) -> tuple[str, dict[str, Any]]:
+    r"""Return a tape as the text of a function of its inputs, and what the names in it mean.
 
     Examples
     --------
     >>> import sympy
     >>> from trueup.kernels.tape import lower
     >>> x = sympy.Symbol("x", real=True)
-    >>> print(source(lower([2 / x - 1 / x**2, x], [x])))
+    >>> print(source(lower([2 / x - 1 / x**2, x], [x]))[0])
     def f(x0):
-        r3 = (2.0) / x0
-        r4 = (1.0) / x0
-        r5 = r4 * r4
-        r6 = r3 - r5
-        return r6, x0
+        r0 = (2.0) / x0
+        r1 = (1.0) / x0
+        r2 = r1 * r1
+        r3 = r0 - r2
+        return r3, x0
     """
-    names, lines = list[str](), list[str]()
-    for i, (op, args, data) in enumerate(tape.steps):
-        given = [names[a] for a in args]
-        if op == "input":
-            names.append(f"x{data}")
-        elif op in _NUMBERS:
-            names.append(f"({data!r})")
-        else:
-            names.append(f"r{i}")
-            text = f"f{i}({', '.join(given)})" if data is not None else TEXT[op].format(*given)
-            lines.append(f"r{i} = {text}")
-    inputs = ", ".join(f"x{i}" for i in range(len(tape.inputs)))
-    results = ", ".join(names[output] for output in tape.outputs)
-    return "\n    ".join([f"def f({inputs}):", *lines, f"return {results}"])
+    lines, words = list[str](), dict(WORDS)
+
+    def line(text: str, *args: str) -> str:
+        lines.append(f"r{len(lines)} = {text.format(*args)}")
+        return f"r{len(lines) - 1}"
+
+    def applied(function: Callable[..., Any], *args: str) -> str:
+        name = f"f{len(words)}"
+        words[name] = function
+        return line(f"{name}({', '.join(args)})")
+
+    ops: dict[str, Callable[..., str]] = {op: partial(line, text) for op, text in TEXT.items()}
+    ops |= dict.fromkeys(["const", "truth"], "({!r})".format)
+    ops["laguerre"] = lambda series, t: applied(partial(clenshaw, series), t)
+    ops["call"] = lambda function, *args: applied(partial(value, function), *args)
+    inputs = [f"x{i}" for i in range(len(tape.inputs))]
+    results = run(tape, inputs, ops)
+    text = [f"def f({', '.join(inputs)}):", *lines, f"return {', '.join(results)}"]
+    return "\n    ".join(text), words
 
 
 def function(tape: Tape) -> Callable[..., float]:
@@ -98,19 +103,13 @@ def function(tape: Tape) -> Callable[..., float]:
     >>> function(lower([1 / x - 8 / x**3], [x]))(4.0)
     0.125
     """
-    space = dict(WORDS)
-    for i, (op, _, data) in enumerate(tape.steps):
-        if op == "laguerre":
-            space[f"f{i}"] = lambda t, series=data: clenshaw(series, t)
-        elif op == "call":
-            space[f"f{i}"] = lambda *args, function=data: value(function, *args)
-    return _defined("f", source(tape), space)
+    return _defined("f", *source(tape))
 
 
-def _defined(name: str, text: str, space: dict[str, Any]) -> Callable[..., Any]:
+def _defined(name: str, text: str, words: dict[str, Any]) -> Callable[..., Any]:
     """Return the function of a text, beside others that it may call."""
-    exec(text, space)  # noqa: S102  (our own words, registers and numbers: no text of a user's)
-    return space[name]  # type: ignore[no-any-return]
+    exec(text, words)  # noqa: S102  (our own words, registers and numbers: no text of a user's)
+    return words[name]  # type: ignore[no-any-return]
 
 
 # -- one tape of several outputs -------------------------------------------------------------------
@@ -125,11 +124,11 @@ def fuse(grids: Sequence[Grid], outputs: Sequence[str]) -> Tape | None:
     >>> from trueup.kernels.grid import Grid
     >>> x = sympy.Symbol("x", real=True)
     >>> grid = Grid((x,), [([], (0,), lambda region: 4 * x)], frozenset())
-    >>> fuse([grid, grid], ["variance", "stderr"]).steps[-1]
-    Step(op='sqrt', args=(11,), data=None)
+    >>> fuse([grid, grid], ["variance", "stderr"]).steps[-1].op
+    'sqrt'
     """
     new = Emitter(most=_MOST_STEPS)
-    inputs = [new.emit("input", data=i) for i in range(len(grids[0].inputs))]
+    inputs = new.inputs(len(grids[0].inputs))
     columns = []
     try:
         for grid, name in zip(grids, outputs, strict=True):
@@ -137,7 +136,7 @@ def fuse(grids: Sequence[Grid], outputs: Sequence[str]) -> Tape | None:
             columns.append(new.emit("sqrt", total) if name == "stderr" else total)
     except TrueupError:
         return None
-    if not all(step.op in (*TEXT, *_NUMBERS, "input") for step in new.steps):
+    if any(step.op in _FUNCTIONS for step in new.steps):
         return None
     return Tape(grids[0].inputs, tuple(new.steps), tuple(columns))
 
@@ -150,8 +149,8 @@ def _finite(new: Emitter, inputs: Sequence[int], grid: Grid) -> int:
         for term in part.factors
     ]
     total = new.fold("add", terms)
-    total = new.within(new.emit("abs", total), _MOST, total)
-    nan = new.emit("const", data=math.nan)
+    total = new.within(new.emit("abs", total), _LARGEST, total)
+    nan = new.const(math.nan)
     for i in sorted(grid.unread):
         total = new.emit("where", new.emit("eq", inputs[i], inputs[i]), total, nan)
     return total
@@ -167,7 +166,7 @@ def _chosen(new: Emitter, inputs: Sequence[int], part: Part, begun: Region) -> i
     for branch, op, bound in ((b.above, "ge", b.high), (b.below, "le", b.low)):
         if branch:
             other = _chosen(new, inputs, part, (*begun, branch))
-            beyond = new.emit(op, inputs[b.input], new.emit("const", data=bound))
+            beyond = new.emit(op, inputs[b.input], new.const(bound))
             chosen = new.emit("where", beyond, other, chosen)
     return chosen
 
@@ -203,23 +202,22 @@ class Compilation:
 
     def __init__(self, grids: Sequence[Grid], outputs: Sequence[str]) -> None:
         self.grids, self.outputs = tuple(grids), tuple(outputs)
-        self.rows = 0
+        self.rows = 0.0
         self.loop: Callable[..., None] | None = None
-        self.is_possible = True
 
     def ready(self, rows: int) -> Callable[..., None] | None:
         """Return the loop if it is to be used, for an array of so many rows; compile it."""
         wanted = os.environ.get("TRUEUP_NUMBA")
-        self.rows += rows
-        if wanted == "0" or not self.is_possible:
+        if wanted == "0":
             return None
+        self.rows += rows
         if self.loop is None and (self.rows >= NEW or wanted == "1"):
+            self.rows = -math.inf  # one attempt is enough
             try:
                 tape = fuse(self.grids, self.outputs)
                 if tape is not None:
-                    self.loop = _loop(source(tape), len(tape.inputs), len(self.outputs))
+                    self.loop = _loop(source(tape)[0], len(tape.inputs), len(self.outputs))
             except Exception:  # numba is missing or broken: NumPy does it
                 if wanted == "1":
                     raise
-            self.is_possible = self.loop is not None
         return self.loop
