@@ -206,7 +206,7 @@ def tabled(draw: Any) -> tuple[tu.Noise, Law]:
         k = np.arange(-300, 301.0)
         both = np.convolve(rounded_laplace(b).density(k), oracle.discrete_laplace(b).density(k))
         density = lambda z: both[(np.asarray(z) + 600).astype(int)]  # noqa: E731
-        noise = tu.Mass.of(tu.RoundedLaplace(b) + tu.DiscreteLaplace(b))
+        noise = tu.RoundedLaplace(b) + tu.DiscreteLaplace(b)
         return noise, Law(density, 1.0, (45 * b + 8, 60 * b + 8), lattice=True)
     places = draw(st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=4, unique=True))
     parts = [draw(st.integers(1, 9)) for _ in places]

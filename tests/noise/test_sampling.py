@@ -45,7 +45,7 @@ FAMILIES = [
     lambda s: RoundedLaplace(1e6 * s),
     lambda s: RoundedGaussian(0.6 * s),
     lambda s: RoundedGaussian(7.3 * s),
-    lambda s: Mass.of(DiscreteGaussian(3 * s)),
+    lambda s: Mass(dict(enumerate(DiscreteGaussian(3 * s).pmf(np.arange(-40, 41)).tolist(), -40))),
     lambda s: Noise.from_scipy(scipy.stats.logistic(scale=2 * s)),
     lambda s: Noise.from_scipy(scipy.stats.skellam(3 * s * s, 3 * s * s)),
 ]

@@ -195,7 +195,7 @@ def test_moments_of_large_parameters(law: Any, mean: Any, variance: Any) -> None
     ids=lambda law: repr((law.dist.name, *law.args)),
 )
 def test_integer_laws_that_fit_no_table_are_refused(law: Any) -> None:
-    with at_most(400_000), pytest.raises(TrueupError, match=r"too wide|tails hold too much"):
+    with at_most(400_000), pytest.raises(TrueupError, match=r"too wide|too much is in its tails"):
         _ = read(law).variance
 
 
@@ -209,7 +209,7 @@ def test_a_moment_that_the_tails_hold_is_refused() -> None:
     """Masses below 1e-20 of the largest are left out."""
     noise = read(ss.geom(0.1))
     assert float(noise.moment(4)) == pytest.approx(float(ss.geom(0.1).moment(4)), rel=1e-9)
-    with pytest.raises(TrueupError, match="its tails hold too much of it"):
+    with pytest.raises(TrueupError, match="too much is in its tails"):
         read(ss.yulesimon(11)).moment(4)
 
 

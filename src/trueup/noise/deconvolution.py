@@ -18,10 +18,10 @@ from sympy.polys.matrices import DomainMatrix
 from trueup.errors import TrueupError
 from trueup.exact import symbolic
 from trueup.noise.extension import LaguerreExtension, check_degree
-from trueup.noise.operator import IDENTITY, Branch, Operator, Taps, X
+from trueup.noise.operator import IDENTITY, Branch, Operator, Side, Taps, X
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from trueup.domain import Interval
     from trueup.exact import Exact
@@ -35,22 +35,26 @@ def laplace(b: sympy.Expr, domain: Interval, extension: object = "optimal") -> O
     Inside, g = f − b²f″. Outside, with the optimal extension, g = f(L) − b·f′(L) for x ≤ L and
     g = f(U) + b·f′(U) for x ≥ U; with degree k, the least-norm polynomial of the paper.
     """
-    branches = [Branch("inside", None, {IDENTITY: _ONE, (2, 0): -(b**2)})]
-    for side, outward, bound in (("below", -1, domain.low), ("above", 1, domain.high)):
-        if math.isfinite(bound):
-            at = symbolic(bound)
-            taps = _beyond(b, outward * (X - at) / b, outward, extension)
-            branches.append(Branch(side, at, taps))  # type: ignore[arg-type]
-    return Operator(tuple(branches), _laplace_theorem(domain, extension), *_ends(domain))
 
+    def beyond(t: sympy.Expr, outward: int) -> Taps:
+        if extension == "optimal":
+            return {IDENTITY: _ONE, (1, 0): outward * b}
+        k = check_degree(extension)
+        slope, curvature = LaguerreExtension(k, 1, t / b), LaguerreExtension(k, 2, t / b)
+        return {IDENTITY: _ONE, (1, 0): outward * b * (1 - slope), (2, 0): b**2 * curvature}
 
-def _beyond(b: sympy.Expr, t: sympy.Expr, outward: int, extension: object) -> Taps:
-    """Return the weights of f, f′, f″ at a bound for x at distance b·t beyond it."""
-    if extension == "optimal":
-        return {IDENTITY: _ONE, (1, 0): outward * b}
-    k = check_degree(extension)
-    slope, curvature = LaguerreExtension(k, 1, t), LaguerreExtension(k, 2, t)
-    return {IDENTITY: _ONE, (1, 0): outward * b * (1 - slope), (2, 0): b**2 * curvature}
+    theorem = "Laplace noise (paper, Section 3): g = f − b²·f″"
+    if domain.bounds == (None, None):
+        theorem += ", the only unbiased one"
+    elif extension != "optimal":
+        theorem += f" inside, the least-norm polynomial of degree {extension} beyond (Section 4)"
+    elif domain.lattice:
+        theorem += " inside, constant beyond a bound: unbiased on all numbers, hence on integers"
+    else:
+        theorem += (
+            " inside, constant beyond a bound; the uniformly minimum-variance unbiased estimator"
+        )
+    return _operator({IDENTITY: _ONE, (2, 0): -(b**2)}, beyond, domain, theorem)
 
 
 def discrete_laplace(b: sympy.Expr, domain: Interval) -> Operator:
@@ -62,36 +66,26 @@ def discrete_laplace(b: sympy.Expr, domain: Interval) -> Operator:
     half = 1 / (2 * b)
     lam = 1 / (4 * sympy.sinh(half) ** 2)
     kappa = sympy.exp(-half) / (2 * sympy.sinh(half))
-    branches = [Branch("inside", None, {IDENTITY: _ONE, (0, 1): -lam, (0, -1): -lam})]
-    for side, inward, bound in (("below", 1, domain.low), ("above", -1, domain.high)):
-        if math.isfinite(bound):
-            taps = {IDENTITY: _ONE, (0, inward): -kappa}
-            branches.append(Branch(side, symbolic(bound), taps))  # type: ignore[arg-type]
-    theorem = "discrete Laplace noise: g = f − λ·(second difference of f), constant beyond a bound"
-    return Operator(tuple(branches), theorem, *_ends(domain))
-
-
-def _laplace_theorem(domain: Interval, extension: object) -> str:
-    if domain.lattice:
-        return (
-            "Laplace noise (paper, Section 3): g = f − b²·f″ inside, constant beyond a bound; "
-            "unbiased on the interval, hence on its integers"
-        )
-    if domain.bounds == (None, None):
-        return "Laplace noise on the line (paper, Section 3): g = f − b²·f″, the only unbiased one"
-    if extension == "optimal":
-        return (
-            "Laplace noise on an interval: g = f − b²·f″ inside, constant beyond a bound; "
-            "the uniformly minimum-variance unbiased estimator"
-        )
-    return (
-        f"Laplace noise on an interval, extended by a polynomial of degree {extension} "
-        "(paper, Section 4): g = f − b²·f″ inside, least-norm Laguerre series beyond a bound"
+    return _operator(
+        {IDENTITY: _ONE, (0, 1): -lam, (0, -1): -lam},
+        lambda _, outward: {IDENTITY: _ONE, (0, -outward): -kappa},
+        domain,
+        "discrete Laplace noise: g = f − λ·(second difference of f), constant beyond a bound",
     )
 
 
-def _ends(domain: Interval) -> tuple[sympy.Expr, sympy.Expr]:
-    return symbolic(domain.low), symbolic(domain.high)
+def _operator(
+    inside: Taps, beyond: Callable[[sympy.Expr, int], Taps], domain: Interval, theorem: str
+) -> Operator:
+    """Return an inverse from its weights inside, and those at distance t beyond a bound."""
+    branches = [Branch("inside", None, inside)]
+    sides: tuple[tuple[Side, int, Exact], ...]
+    sides = (("below", -1, domain.low), ("above", 1, domain.high))
+    for side, outward, bound in sides:
+        if math.isfinite(bound):
+            at = symbolic(bound)
+            branches.append(Branch(side, at, beyond(outward * (X - at), outward)))
+    return Operator(tuple(branches), theorem, symbolic(domain.low), symbolic(domain.high))
 
 
 EQUAL = 1 + 1e-6
@@ -106,12 +100,11 @@ def alike(scales: list[Exact]) -> list[Exact]:
     >>> alike([2, 2, 1]), len(set(alike([1, 1.0000001])))
     ([2, 2, 1], 1)
     """
-    found: list[Exact] = []
-    for group in _grouped(scales, EQUAL):
-        equal = group[0] == group[-1]
-        common = group[0] if equal else math.sqrt(sum(float(b) ** 2 for b in group) / len(group))
-        found += [common] * len(group)
-    return found
+    groups = _grouped(scales, EQUAL)
+    means = [math.sqrt(sum(float(b) ** 2 for b in g) / len(g)) for g in groups]
+    return [
+        g[0] if g[0] == g[-1] else mean for g, mean in zip(groups, means, strict=True) for _ in g
+    ]
 
 
 def _grouped(scales: Iterable[Any], ratio: Any) -> list[list[Any]]:
@@ -138,7 +131,6 @@ def laplace_sum(scales: list[sympy.Expr], domain: Interval) -> Operator:
     e^{−t/max b}: the best for true values far from the bound. No choice is best everywhere.
     For its form, not for its conditions, scales within 5 % of each other count as equal.
     """
-    inside = {(n, 0): c for (n,), c in _inside(scales).terms()}
     exact = [b if b.is_Rational else sympy.Rational(*float(b).as_integer_ratio()) for b in scales]
     if len(set(exact)) > MAX_SCALES and domain.bounds != (None, None):
         raise TrueupError(
@@ -146,18 +138,18 @@ def laplace_sum(scales: list[sympy.Expr], domain: Interval) -> Operator:
             f"{MAX_SCALES} are possible: the estimator beyond the bound would take minutes",
             "publish the total with a noise of its own, or leave the bound out",
         )
-    branches = [Branch("inside", None, inside)]
-    for side, outward, bound in (("below", -1, domain.low), ("above", 1, domain.high)):
-        if math.isfinite(bound):
-            taps = _least_norm(exact, outward, outward * (X - symbolic(bound)))
-            if exact != scales:  # fractions of floats only clutter
-                taps = {key: weight.evalf() for key, weight in taps.items()}
-            branches.append(Branch(side, symbolic(bound), taps))  # type: ignore[arg-type]
+
+    def beyond(t: sympy.Expr, outward: int) -> Taps:
+        taps = _least_norm(exact, outward, t)
+        # fractions of floats only clutter
+        return taps if exact == scales else {key: w.evalf() for key, w in taps.items()}
+
     theorem = (
         f"sum of {len(scales)} Laplace noises, only the total bounded: g = Π(1 − bᵢ²D²) f inside, "
         "least norm beyond a bound"
     )
-    return Operator(tuple(branches), theorem, *_ends(domain))
+    inside = {(n, 0): c for (n,), c in _inside(scales).terms()}
+    return _operator(inside, beyond, domain, theorem)
 
 
 _D = sympy.Symbol("D")
@@ -183,15 +175,11 @@ def _least_norm(scales: list[sympy.Rational], outward: int, t: sympy.Expr) -> Ta
     # the shapes tʳ·e^{−t/b}, b the largest of its like
     groups = _grouped(scales, ALIKE)
     shapes = [(1 / g[0] - 1 / top, r) for g in groups for r in range(len(g))]
-    moments_of = sympy.Matrix(
-        len(poles),
-        len(poles),
-        lambda i, j: (
-            sympy.factorial(poles[i][1] + shapes[j][1])
-            / (1 / poles[i][0] + shapes[j][0]) ** (poles[i][1] + shapes[j][1] + 1)
-        ),
-    )
-    inverse = DomainMatrix.from_Matrix(moments_of).convert_to(sympy.QQ).inv().to_Matrix()
+    rows = [
+        [sympy.factorial(r + j) / (1 / b + rate) ** (r + j + 1) for rate, j in shapes]
+        for b, r in poles
+    ]
+    inverse = DomainMatrix.from_Matrix(sympy.Matrix(rows)).convert_to(sympy.QQ).inv().to_Matrix()
     basis = [t**r * sympy.exp(-rate * t) for rate, r in shapes]
     # ∫ g tʳ e^{−st} dt = (−∂ₛ)ʳ of the boundary polynomial Σ φ⁽ᵏ⁾(0) Bₖ(s), φ(t) = f(L ± t).
     taps: Taps = {}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trueup.noise.elementwise import Floats
 
 SLACK = 1e-9
-"""Floats that sum to 1 up to this are divided by their sum."""
+"""Masses that sum to 1 up to this are divided by their sum."""
 
 NEGLIGIBLE = 1e-20
 """Masses below this, beyond all larger ones, are left out of a table made from another noise."""
@@ -61,24 +61,6 @@ class Mass(Noise):
     def __repr__(self) -> str:
         return f"Mass({dict(self.masses)!r})"
 
-    # -- tables from other laws --------------------------------------------------------------------
-
-    @classmethod
-    def of(cls, noise: Noise) -> Mass:
-        """Return the table of a noise on the integers, or of a sum of such.
-
-        Examples
-        --------
-        >>> from trueup.noise import DiscreteLaplace
-        >>> total = Mass.of(DiscreteLaplace(1) + DiscreteLaplace(1))
-        >>> round(total.pmf(0), 9), round(total.variance / DiscreteLaplace(1).variance, 9)
-        (0.280401662, 2.0)
-        """
-        table = Table.of(noise)
-        return cls(enumerate(table.masses.tolist(), start=table.first))
-
-    # -- the law -----------------------------------------------------------------------------------
-
     @property
     def mgf_radius(self) -> float:
         """∞: sums of finitely many terms."""
@@ -95,20 +77,15 @@ class Mass(Noise):
         return [float(k) for k, _ in self.masses if abs(k) <= reach]
 
     def _moments(self, order: int) -> list[Exact]:
-        values = [[j**k * Fraction(p) for j, p in self.masses] for k in range(order + 1)]
-        if not any(isinstance(p, float) for _, p in self.masses):
-            return [sum(row, Fraction(0)) for row in values]
-        sums = [math.fsum(map(float, row)) for row in values]
-        return [0 if k % 2 and self.symmetric else m for k, m in enumerate(sums)]
-
-    @cached_property
-    def _sum(self) -> Fraction:
-        """The sum of the masses: 1, but for the last digit of floats."""
-        return sum((Fraction(p) for _, p in self.masses), Fraction(0))
+        pairs = [(k, Fraction(p)) for k, p in self.masses]
+        values = [sum((k**j * p for k, p in pairs), Fraction(0)) for j in range(order + 1)]
+        floats = any(isinstance(p, float) for _, p in self.masses)
+        return [float(m) if m else 0 for m in values] if floats else [*values]
 
     def _generating(self, number: Callable[[Any], Any], scale: Any = None) -> Callable[[Any], Any]:
-        """Return t ↦ Σ e^{tk} P(Z = k)."""
-        terms = [(k, number(Fraction(p) / self._sum)) for k, p in self.masses]
+        """Return t ↦ Σ e^{tk} P(Z = k), of sum 1 to the last digit at 0."""
+        total = sum(Fraction(p) for _, p in self.masses)
+        terms = [(k, number(Fraction(p) / total)) for k, p in self.masses]
         return lambda t: sum(exp(t * k) * p for k, p in terms)
 
     @cached_property
@@ -136,12 +113,6 @@ class Table:
 
     first: int
     masses: Floats
-
-    @classmethod
-    def of(cls, noise: Noise) -> Table:
-        """Return the table of a noise on the integers, without masses that do not matter."""
-        first, masses = support(noise)
-        return cls(first, masses / masses.sum())
 
     @cached_property
     def _below(self) -> Floats:
@@ -214,8 +185,6 @@ def support(noise: Noise, rate: float = 0.0) -> tuple[int, Floats]:
     >>> first, masses.tolist()
     (-1, [0.25, 0.5, 0.25])
     """
-    if not noise.lattice:
-        raise TrueupError(f"{noise!r} has no masses: it is continuous", "use it as it is")
     if isinstance(noise, Mass):
         return noise._table.first, noise._table.masses
     if summands := getattr(noise, "parts", ()):
@@ -230,8 +199,12 @@ def support(noise: Noise, rate: float = 0.0) -> tuple[int, Floats]:
         if not len(kept):  # a mass is not a number
             break
         if kept[0] > 0 and kept[-1] < len(k) - 1:
-            return int(k[kept[0]]), masses[kept[0] : kept[-1] + 1]
+            masses = masses[kept[0] : kept[-1] + 1]
+            if abs(masses.sum() - 1) <= SLACK:
+                return int(k[kept[0]]), masses / masses.sum()
+            break
         reach *= 2
     raise TrueupError(
-        f"{noise!r} is too wide for a table of masses", "use a continuous family of the same scale"
+        f"{noise!r} is too wide for a table of masses, or they do not sum to 1",
+        "use a continuous family of the same scale",
     )

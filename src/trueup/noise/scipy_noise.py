@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trueup.noise.elementwise import Floats
 
 COMPLETE = 1e-9
-"""Masses that miss the sum 1 by more are rounded; a moment needs tails with less of it."""
+"""The most that masses left out of a table may hold of a moment."""
 
 HINT = "give a univariate distribution with numbers, frozen, e.g. scipy.stats.norm(scale=2)"
 
@@ -86,13 +86,7 @@ class ScipyNoise(Noise):
         return f"ScipyNoise({self.name!r}{shapes}, loc={self.loc!r}{scale})"
 
     def at_scale(self, scale: float) -> ScipyNoise:
-        """Return the law at another scale, around the same ``loc``.
-
-        Examples
-        --------
-        >>> ScipyNoise("t", 5, loc=1).at_scale(3)
-        ScipyNoise('t', 5, loc=1, scale=3)
-        """
+        """Return the law at another scale, around the same ``loc``."""
         return ScipyNoise(self.name, *self.shapes, loc=self.loc, scale=scale)
 
     @property
@@ -144,12 +138,7 @@ class ScipyNoise(Noise):
     @functools.cached_property
     def _table(self) -> Table:
         """The masses of a law on the integers."""
-        first, masses = support(self)
-        if abs(masses.sum() - 1) > COMPLETE:
-            raise TrueupError(
-                f"the masses of {self!r} sum to {masses.sum():.9g}, not to 1", "use another law"
-            )
-        return Table(first, masses / masses.sum())
+        return Table(*support(self))
 
     @property
     def knows_few_moments(self) -> bool:
@@ -204,14 +193,11 @@ class ScipyNoise(Noise):
         left_out = NEGLIGIBLE * len(k) * np.abs(k).max() ** order
         if left_out > COMPLETE * np.abs(rows[-1]).sum():
             raise TrueupError(
-                f"the moment of order {order} of {self!r} is not known: its tails hold too much of "
-                "it",
+                f"the moment of order {order} of {self!r} is not known: too much is in its tails",
                 "use a lower order, or a continuous law of the same shape",
             )
-        return Fraction(self._middle), [
-            Fraction(1),
-            *(Fraction(math.fsum(row)) for row in rows[1:]),
-        ]
+        about = [Fraction(1), *(Fraction(math.fsum(row)) for row in rows[1:])]
+        return Fraction(self._middle), about
 
 
 def from_scipy(frozen: Any) -> ScipyNoise:

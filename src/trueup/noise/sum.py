@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter
+import operator
 from fractions import Fraction
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
-import mpmath
 import numpy as np
 
 from trueup.errors import TrueupError
@@ -19,13 +18,11 @@ from trueup.noise.base import Noise
 from trueup.noise.deconvolution import alike
 from trueup.noise.gaussian import Gaussian
 from trueup.noise.laplace import Laplace
-from trueup.noise.mass import Table
-from trueup.noise.series import Series, digits_of, working_digits
+from trueup.noise.mass import Table, support
+from trueup.noise.series import Series
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import sympy
 
     from trueup.domain import Interval
     from trueup.exact import Exact
@@ -34,8 +31,11 @@ if TYPE_CHECKING:
 
 MAX_PARTS = 64
 
-MILD = 1e4
-"""Terms of a density that exceed it by no more are added in doubles: 12 digits are left."""
+TERMS = 19
+"""Of the exponential series up to 1: what is left out is below 1e-17."""
+
+FAR = 1e5
+"""Widest scales: further out the law is taken to be one exponential."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -79,13 +79,13 @@ class SumNoise(Noise):
         """Return Π(1 − bᵢ²D²) inside the domain, least-norm beyond, for a sum of Laplace noises."""
         if self._scales is None:
             return None
-        return deconvolution.laplace_sum([symbolic(b) for b in self._scales], domain)
+        return deconvolution.laplace_sum([symbolic(b) for b in alike(self._scales)], domain)
 
-    @cached_property
+    @property
     def _scales(self) -> list[Exact] | None:
-        """The scales, equal where they count as equal, if all summands are Laplace."""
+        """The scales, if all summands are Laplace."""
         scales = [p.scale for p in self.parts if isinstance(p, Laplace)]
-        return alike(scales) if len(scales) == len(self.parts) else None
+        return scales if len(scales) == len(self.parts) else None
 
     @property
     def mgf_radius(self) -> float:
@@ -103,29 +103,18 @@ class SumNoise(Noise):
         """Whether one of the summands does."""
         return any(p.knows_few_moments for p in self.parts)
 
-    @property
-    def variance(self) -> Exact:
-        """The sum of the variances."""
-        return sum(part.variance for part in self.parts)
-
     def _moments(self, order: int) -> list[Exact]:
         """Return the moments of the sum in fractions, floats where one of the summands has them."""
-        parts = [part.moments(order) for part in self.parts]
-        exact = not any(isinstance(m, float) for row in parts for m in row)
-        total: list[Exact] = math.prod(
-            (Series.of_moments([Fraction(m) for m in row]) for row in parts[1:]),
-            start=Series.of_moments([Fraction(m) for m in parts[0]]),
-        ).moments
-        return total if exact else [float(m) if m else 0 for m in total]
+        rows = [part.moments(order) for part in self.parts]
+        series = (Series.of_moments([Fraction(m) for m in row]) for row in rows)
+        total: list[Exact] = reduce(operator.mul, series).moments
+        floats = any(isinstance(m, float) for row in rows for m in row)
+        return [float(m) if m else 0 for m in total] if floats else total
 
     def _generating(self, number: Callable[[Any], Any], scale: Any = None) -> Callable[[Any], Any]:
         """Return t ↦ Π Mᵢ(t)."""
         factors = [part._generating(number) for part in self.parts]
         return lambda t: math.prod(factor(t) for factor in factors)
-
-    def _check_strip(self, c: sympy.Expr) -> None:
-        for part in self.parts:
-            part._check_strip(c)
 
     @property
     def rational(self) -> bool:  # type: ignore[override]
@@ -141,7 +130,7 @@ class SumNoise(Noise):
     @cached_property
     def _table(self) -> Table:
         """The masses of a sum on the integers."""
-        return Table.of(self)
+        return Table(*support(self))
 
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density, far beyond where that underflows."""
@@ -151,7 +140,7 @@ class SumNoise(Noise):
         """Return the logarithm of the density (power 0) or of P(Z > x) (power 1) at x ≥ 0."""
         if self._scales is None:
             self._refuse("the density")
-        return log_of_laplace_sum(tuple(self._scales), x, power)
+        return log_of_laplace_sum(self._scales, x, power)
 
     def _cdf(self, x: Floats) -> Floats:
         return self._table.cdf(x) if self.lattice else super()._cdf(x)
@@ -188,69 +177,44 @@ def weighted(members: Sequence[tuple[float, Noise]]) -> Noise:
         return Gaussian(math.hypot(*scales))
     if all(isinstance(noise, Laplace) for noise in noises):
         noises = [Laplace(scale) for scale in scales]
-    elif not all(
-        abs(c) == 1 and noise.lattice and (c == 1 or noise.symmetric) for c, noise in members
-    ):
+    elif not all(abs(c) == 1 and z.lattice and (c == 1 or z.symmetric) for c, z in members):
         raise TrueupError("the law of a sum of these noises is not known", "give one noise for it")
     return reduce(add, noises)
 
 
-def log_of_laplace_sum(scales: tuple[Exact, ...], x: Floats, power: int) -> Floats:
+def log_of_laplace_sum(scales: Sequence[Exact], x: Floats, power: int) -> Floats:
     """Return the logarithm of the density (power 0) or of P(Z > x) (power 1) of Σ Zᵢ at x ≥ 0.
 
-    With rates rᵢ = 1/bᵢ and M(t) = Π 1/(1 − bᵢ²t²) the density at x > 0 is minus the sum of the
-    residues of e^{−tx} M(t) at the rates, the tail the same for M(t)/t: Σ e^{−rx} Pᵣ(x), P a
-    polynomial for equal scales. Near rates cancel; then the terms are summed with more digits.
+    Z = S⁺ − S⁻, each made of exponential steps of the rates 1/bᵢ one after the other. When S⁻ ends,
+    j steps of S⁺ are done with chance startⱼ, and the others are Z, where it is positive: their law
+    is start·e^{Gx}, G the generator of the steps. Nothing is ever subtracted: all digits stay,
+    however near the scales are.
 
     Examples
     --------
     >>> np.exp(log_of_laplace_sum((1,), np.array([0.0, 2.0]), 0))  # e^{−2}/2
     array([0.5       , 0.06766764])
     """
-    terms, x = _terms(scales, power), np.asarray(x, float)
-    slowest = float(terms[0][0])
-    total, most = np.zeros_like(x), np.zeros_like(x)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        for rate, polynomial in terms:
-            row, decay = np.array(polynomial, float), np.exp(-(float(rate) - slowest) * x)
-            total += np.polyval(row, x) * decay
-            most += np.polyval(np.abs(row), x) * decay
-        cancelled = np.isfinite(x) & ~(most <= MILD * total)
-        total[cancelled] = [_with_digits(scales, v, power) for v in x[cancelled]]
-        found = np.log(total) - slowest * x
-    return np.where(x == np.inf, -np.inf, found)
-
-
-def _with_digits(scales: tuple[Exact, ...], x: float, power: int) -> float:
-    """Return Σ e^{−(r − r₁)x} Pᵣ(x), r₁ the slowest rate, with digits to spare."""
-    terms = _terms(scales, power)
-    with working_digits(_digits(scales)):
-        parts = (mpmath.polyval(p, x) * mpmath.exp((terms[0][0] - r) * x) for r, p in terms)
-        return float(mpmath.fsum(parts))
-
-
-def _digits(scales: tuple[Exact, ...]) -> int:
-    """Return how many digits are enough: two scales differ by 1e-6 at least, or not at all."""
-    return 40 + 14 * len(scales)
-
-
-@lru_cache(maxsize=256)
-def _terms(scales: tuple[Exact, ...], power: int) -> list[tuple[Any, list[Any]]]:
-    """Return the rates, the slowest first, with their polynomials, highest power first."""
-    counts = Counter(sorted(scales, reverse=True))
-    with working_digits(_digits(scales)):
-        return [(1 / digits_of(b), _polynomial(b, counts, power)) for b in counts]
-
-
-def _polynomial(scale: Exact, counts: Counter[Exact], power: int) -> list[Any]:
-    """Return −e^{rx}·Res e^{−tx} M(t)/t^power at r = 1/scale, the highest power of x first."""
-    n = counts[scale]
-    t = Series.variable(1 / digits_of(scale), n - 1)
-    rest = (t * 0 + 1) / t if power else t * 0 + 1
-    for other, count in counts.items():
-        b = digits_of(other)
-        # 1 − bt = −b(t − r) at the own rate: its zero is divided out
-        factor = (1 + t * b) * (-b if other == scale else 1 - t * b)
-        rest = rest / factor**count
-    row = enumerate(rest.coefficients)
-    return [-c * (-1) ** (n - 1 - j) / math.factorial(n - 1 - j) for j, c in row]
+    rates, x = 1 / np.array(scales, float), np.asarray(x, float)
+    slow, fast, m = rates.min(), rates.max(), len(rates)
+    chances = np.zeros((m + 1, m + 1))  # that i steps of S⁻ and j of S⁺ are done
+    chances[0, 0] = 1
+    for i, j in np.ndindex(m, m):
+        chances[i + 1, j] += chances[i, j] * rates[i] / (rates[i] + rates[j])
+        chances[i, j + 1] += chances[i, j] * rates[j] / (rates[i] + rates[j])
+    # e^{(G + slow)x} by powers of G/fast + 1 ≥ 0 at a small x, which is then doubled
+    at = np.minimum(np.nan_to_num(x, nan=0.0), FAR / slow)
+    halvings = max(0, math.frexp(fast * at.max(initial=0.0))[1])
+    powers = [np.eye(m)]
+    for k in range(1, TERMS):
+        powers.append(powers[-1] @ (np.diag(1 - rates / fast) + np.diag(rates[:-1] / fast, 1)) / k)
+    small = np.ldexp(at, -halvings)[..., None]
+    law = np.tensordot((fast * small) ** np.arange(TERMS), powers, 1)
+    law *= np.exp((slow - fast) * small)[..., None]
+    for _ in range(halvings):
+        law, small = law @ law, 2 * small
+        law[..., range(m), range(m)] = np.exp((slow - rates) * small)
+    steps = chances[m, :m] @ law
+    with np.errstate(divide="ignore"):
+        found = np.log(steps.sum(-1) if power else steps[..., -1] * rates[-1])
+    return np.asarray(found - slow * x)
