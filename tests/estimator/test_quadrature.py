@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import trueup as tu
-from trueup.inverse.expectation import unit_cells
+from trueup.inverse.expectation import panels
 
 
 @pytest.mark.parametrize("b", [0.15, 0.4, 0.8, 6.0, 60.0])
 def test_what_jumps_at_integers_is_integrated_by_the_first_rule(b: float) -> None:
     """∫ tanh²((x − ⌊x⌋ − ½)/b) dP over [−3, 4], cell by cell in 30 digits."""
     q, start, stop = 0.3, -3, 4
-    rule = unit_cells(tu.Laplace(b), q, (start, stop), 0.0, 0)
+    rule = panels(tu.Laplace(b), q, (start, stop), (), 0, 0.0)
     height = np.tanh((rule.nodes - np.floor(rule.nodes) - 0.5) / b) ** 2
     with mpmath.workdps(30):
         exact = mpmath.mpf(0)

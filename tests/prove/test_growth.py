@@ -54,7 +54,7 @@ def test_the_count_of_work_refuses_an_sd_before_it_is_begun(monkeypatch):
         dict.fromkeys(names, (1, None)),
     )
     begun = []
-    monkeypatch.setattr(exact_law.Expectation, "settled", lambda *_: begun.append(1))
+    monkeypatch.setattr(exact_law.Expectation, "at", lambda *_: begun.append(1))
     with pytest.raises(tu.TrueupError, match="too large"):
         est.sd(**dict.fromkeys(names, 5.0))
     assert not begun

@@ -12,6 +12,7 @@ statistic breaks at a point that depends on the other.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,10 +23,11 @@ from trueup.errors import NoUnbiasedEstimator
 from trueup.exact import symbolic
 from trueup.formula.substitution import at
 from trueup.formula.text import text
-from trueup.inverse.expectation import DEPTH, Rule, TooLargeError, integers, panels
+from trueup.inverse.expectation import DEPTH, Rule, integers, panels, too_large
 from trueup.inverse.extended import Extended, Unextended, modes
 from trueup.inverse.grids import grid
 from trueup.inverse.signs import sign
+from trueup.kernels.blocks import value_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,14 +144,25 @@ class TiedLaw:
 
     def __init__(self, component: Extended) -> None:
         if len(component.cells) != 2:
-            raise TooLargeError.over(len(component.cells))
+            raise too_large(len(component.cells))
         self.component = component
         # the integers outside: the sum over them needs no breaks
         self.outer, self.inner = sorted(component.cells, key=lambda c: not c.noise.lattice)
         self._grid = grid([component], component.cells, "value")
+        self._last: tuple[Truth, tuple[float, float]] = {}, (math.nan, math.nan)
 
-    def moments(self, truth: Truth, centre: float) -> tuple[float, float]:
-        """Return E (g − c) + c and the variance, computed around c."""
+    def mean(self, truth: Truth) -> float:
+        """Return E g."""
+        return self.moments(truth)[0]
+
+    def moments(self, truth: Truth) -> tuple[float, float]:
+        """Return E g and E (g − E g)², computed around f; the last ones are kept."""
+        if self._last[0] != truth:
+            f = value_at(self.component.f, truth)
+            self._last = truth, self._moments(truth, f if math.isfinite(f) else 0.0)
+        return self._last[1]
+
+    def _moments(self, truth: Truth, centre: float) -> tuple[float, float]:
         first = second = 0.0
         outer, inner = self.outer, self.inner
         marks = [truth[inner.symbol], *map(float, inner.operator.starts)]

@@ -1,9 +1,9 @@
-"""Exact expectations over the noise: closed forms where there are, quadrature and sums elsewhere.
+"""Exact expectations over the noise: closed forms where there are, one rule of nodes elsewhere.
 
 E φ(q + Z) for φ given region by region. A statistic on which φ depends as an exponential
-polynomial is integrated symbolically by M(D), the forward twin of the inverse. Any other one is
-integrated by panels that break at q and at the bounds, or summed over the integers; panels are
-refined until two levels agree.
+polynomial is integrated symbolically by M(D), the forward twin of the inverse. All others take the
+product of one rule each: Gauss panels that break at q and at the bounds, or sums over the integers.
+Panels are refined until two levels agree.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from trueup.kernels.blocks import evaluate
 from trueup.noise.extension import LaguerreExtension, orthogonal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -50,17 +50,15 @@ are then an eighth of the quartiles' distance wide, with 16 nodes each."""
 _ROUNDING = 2.0**-50  # relative error of a sum of doubles, a few last bits
 _LOST = 1e-3  # of what is typical: a sum with a larger error says nothing
 _LONG = 1000  # parts beyond which nodes are cheaper than symbols
+
+_MOST_INTEGERS = 20_000_000  # of one sum: beyond, it takes gigabytes and many seconds
+DEPTH = 42.0  # e^-42 is below the last bit of a double
 _SHALLOW = 30.0
 """What e^−30 leaves out of sums over three statistics and more is 1e-13 of them."""
-
-
-MOST_INTEGERS = 20_000_000  # of one sum: beyond, it takes gigabytes and many seconds
-DEPTH = 42.0  # e^-42 is below the last bit of a double
 _LOWEST = -700.0  # the logarithm of the density at which doubles end, nearly
 _STEEPEST = 4000.0  # power that stands for larger ones
 _GAUSS = {n: np.polynomial.legendre.leggauss(n) for n in (4, 16)}
-_WIDE = 1e6  # units of noise from which panels widen with the distance
-_NEAR = 64  # units of noise in which edges of the density are looked at
+_WIDE = 8.0  # panels per unit cell: under noise as wide, four nodes are as good as sixteen
 _DEEPEST = 96  # 5⁻⁹⁶ of a panel is next to nothing of any integrable pole
 
 
@@ -102,34 +100,13 @@ def _exact(expr: sympy.Expr) -> sympy.Expr:
     return expr.xreplace({x: sympy.Rational(x) for x in expr.atoms(sympy.Float) if x._prec > 53})
 
 
-class TooLargeError(TrueupError):
-    """The product of the rules has too many nodes."""
-
-    @classmethod
-    def over(cls, statistics: int) -> TooLargeError:
-        """Return the refusal."""
-        return cls(
-            f"an exact expectation over {statistics} statistics that do not separate is too large "
-            "to compute",
-            "look at fewer cells, or simulate with noise.sample",
-        )
-
-
-class Settled(NamedTuple):
-    """E φ, E |φ| and a typical |φ|: (E √|φ|)²."""
-
-    value: float
-    size: float
-    typical: float
-
-    def check(self, truth: Truth) -> None:
-        """Refuse a mean of which rounding leaves nothing."""
-        if self.size * _ROUNDING > _LOST * max(abs(self.value), self.typical, _NOTHING):
-            raise TrueupError(
-                f"the expectation at {_shown(truth)} is lost in rounding: terms of size "
-                f"{self.size:.0g} far from the true value cancel in it",
-                "the formula outgrows the noise; give narrower bounds, or less noise",
-            )
+def too_large(statistics: int) -> TrueupError:
+    """Return the refusal of a product of rules with too many nodes."""
+    return TrueupError(
+        f"an exact expectation over {statistics} statistics that do not separate is too large "
+        "to compute",
+        "look at fewer cells, or simulate with noise.sample",
+    )
 
 
 class Expectation:
@@ -186,20 +163,26 @@ class Expectation:
         return None if self.left else next(iter(self.exprs.values()))
 
     def at(self, truth: Truth) -> float:
-        """Return E φ at a true value."""
-        return self.settled(truth).value
-
-    def settled(self, truth: Truth) -> Settled:
-        """Return E φ at a true value, with the sizes that tell what rounding does to it."""
+        """Return E φ at a true value; refuse one of which rounding leaves nothing."""
         if self.closed is not None:
-            value = exactly(self.closed, truth)
-            return Settled(value, abs(value), abs(value))
-        found = self._integrated(truth, 0)
+            return exactly(self.closed, truth)
+        value, size, typical = self._settled(truth)
+        if size * _ROUNDING > _LOST * max(abs(value), typical, _NOTHING):
+            raise TrueupError(
+                f"the expectation at {_shown(truth)} is lost in rounding: terms of size "
+                f"{size:.0g} far from the true value cancel in it",
+                "the formula outgrows the noise; give narrower bounds, or less noise",
+            )
+        return value
+
+    def _settled(self, truth: Truth) -> Sums:
+        """Return sums over panels so narrow that they do not change any more."""
+        found = self._summed(truth, 0)
         if all(cell.noise.lattice for _, cell in self.left):
             return found
         gap = math.inf
         for level in range(1, _LEVELS):
-            last, found = found, self._integrated(truth, level)
+            last, found = found, self._summed(truth, level)
             gap = abs(found.value - last.value) / max(found.size, _NOTHING)
             sure = level >= _SURE or len(self.left) > 1
             if not math.isfinite(found.value) or (sure and gap <= _TOLERANCE):
@@ -213,23 +196,27 @@ class Expectation:
             )
         return found
 
-    def _integrated(self, truth: Truth, level: int) -> Settled:
+    def _summed(self, truth: Truth, level: int) -> Sums:
         """Return E φ with panels of the given level."""
-        total = size = roots = 0.0
+        rules = {
+            (i, branch): self._rule(cell, branch, truth[cell.symbol], level)
+            for i, cell in self.left
+            for branch in range(len(cell.operator.branches))
+        }
+        total = np.zeros(3)
         for region, raw in self.exprs.items():
             expr = self._orthogonal(region, raw, truth)
-            rules = {c.symbol: self._rule(c, region[i], truth, expr, level) for i, c in self.left}
-            merged, rules = self._merged(region, expr, rules)
-            nodes = math.prod(len(r.nodes) for r in rules.values())
-            if nodes > _SLAB and nodes * parts_of(merged, _MOST_WORK // nodes) > _MOST_WORK:
-                raise TooLargeError.over(len(rules))
-            for value, weight in _tensor(merged, rules, truth):
-                value[weight == 0] = 0.0  # where the noise has no mass left in a double
-                total += float(value @ weight)
-                magnitude = np.abs(value)
-                size += float(magnitude @ weight)
-                roots += float(np.sqrt(magnitude) @ weight)
-        return Settled(total, size, roots * roots)
+            own = {cell.symbol: rules[i, region[i]] for i, cell in self.left}
+            for symbol in own.keys() - expr.free_symbols:
+                own[symbol] = Rule(np.zeros(1), own[symbol].weights.sum(keepdims=True))
+            total += _sums(*_merged(expr, own, self._whole), truth)
+        value, size, root = map(float, total)
+        return Sums(value, size, root * root)
+
+    @property
+    def _whole(self) -> list[sympy.Symbol]:
+        """The statistics that are summed over integers."""
+        return [cell.symbol for _, cell in self.left if cell.noise.lattice]
 
     def _orthogonal(self, region: Region, expr: sympy.Expr, truth: Truth) -> sympy.Expr:
         """Integrate Laguerre series beyond the bounds by their orthogonality.
@@ -242,58 +229,26 @@ class Expectation:
                 expr = orthogonal(expr, cell.symbol)
         return expr
 
-    def _merged(
-        self, region: Region, expr: sympy.Expr, rules: dict[sympy.Symbol, Rule]
-    ) -> tuple[sympy.Expr, dict[sympy.Symbol, Rule]]:
-        """Sum over a + b at once where φ depends on these two integers through their sum alone."""
-        whole = [
-            c.symbol
-            for i, c in self.left
-            if c.noise.lattice and c.operator.branches[region[i]].side == "inside"
-        ]
-        for a, b in combinations(whole, 2):
-            if not {a, b} <= rules.keys() & expr.free_symbols:
-                continue
-            moved = expr.xreplace({a: a - b})
-            if b not in moved.free_symbols:
-                one, other = rules[a], rules.pop(b)
-                if not len(one.nodes) or not len(other.nodes):
-                    continue
-                expr, first = moved, one.nodes[0] + other.nodes[0]
-                weights = np.convolve(one.weights, other.weights)
-                rules[a] = Rule(first + np.arange(float(len(weights))), weights)
-        return expr, rules
-
-    def _rule(self, cell: Cell, branch: int, truth: Truth, expr: sympy.Expr, level: int) -> Rule:
-        """Return a rule for x = q + Z restricted to one branch."""
-        q, noise = float(truth[cell.symbol]), cell.noise
-        low, high = map(float, cell.operator.starts)
-        side = cell.operator.branches[branch].side
-        if cell.symbol not in expr.free_symbols:
-            return point(q, _probability(noise, side, low - q, high - q))
-        left, right = self._reaches(cell, q)
-        ends = {"below": (-math.inf, low), "inside": (low, high), "above": (high, math.inf)}
-        start = max(ends[side][0], min(q, high) - left)
-        stop = min(ends[side][1], max(q, low) + right)
+    def _rule(self, cell: Cell, branch: int, q: float, level: int) -> Rule:
+        """Return a rule for x = q + Z restricted to one branch, as far as the noise matters."""
+        noise, operator = cell.noise, cell.operator
+        low, high = map(float, operator.starts)
+        side = operator.branches[branch].side
+        depth = DEPTH if len(self.left) < 3 else _SHALLOW
+        reaches = []
+        bounds = q - float(operator.low), float(operator.high) - q
+        for sign, size, end in zip((-1, 1), self.growths[cell.symbol], bounds, strict=True):
+            if self._wiggles:
+                size, end = size._replace(power=max(size.power, self._wiggles)), math.inf
+            reaches.append(reach(noise, sign, size, end, depth))
+        start = max({"inside": low, "above": high}.get(side, -math.inf), q - reaches[0])
+        stop = min({"inside": high, "below": low}.get(side, math.inf), q + reaches[1])
         if noise.lattice:
             inside = side == "inside"
             first, last = start + (inside and start == low), stop - (inside and stop == high)
             return integers(noise, q, first, last)
-        if cell.operator.jumps is not None:
-            return unit_cells(noise, q, (start, stop), cell.operator.jumps, level)
         marks = (q, low, high, *self.breaks.get(cell.symbol, ()))
-        return panels(noise, q, (start, stop), marks, level)
-
-    def _reaches(self, cell: Cell, q: float) -> tuple[float, float]:
-        """Return how far below and above q the noise matters; beyond bounds φ does not grow."""
-        depth = DEPTH if len(self.left) < 3 else _SHALLOW
-        ends = q - float(cell.operator.low), float(cell.operator.high) - q
-        found = []
-        for side, size, end in zip((-1, 1), self.growths[cell.symbol], ends, strict=True):
-            if self._wiggles:
-                size, end = size._replace(power=max(size.power, self._wiggles)), math.inf
-            found.append(reach(cell.noise, side, size, end, depth))
-        return found[0], found[1]
+        return panels(noise, q, (start, stop), marks, level, operator.jumps)
 
 
 def _over(expr: sympy.Expr, others: Mapping[sympy.Symbol, Noise]) -> sympy.Expr:
@@ -307,32 +262,6 @@ def _over(expr: sympy.Expr, others: Mapping[sympy.Symbol, Noise]) -> sympy.Expr:
             )
         expr = moved
     return expr
-
-
-def _probability(noise: Noise, side: str, low: float, high: float) -> float:
-    """Return the probability of a branch; z = low, high are its ends."""
-    below = float(noise.cdf(low)) if math.isfinite(low) else 0.0
-    if noise.symmetric:
-        above = float(noise.cdf(-high)) if math.isfinite(high) else 0.0
-    else:
-        above = 1.0 - float(noise.cdf(high - noise.lattice)) if math.isfinite(high) else 0.0
-    return {"below": below, "above": above, "inside": 1.0 - below - above}[side]
-
-
-def _tensor(
-    expr: sympy.Expr, rules: Mapping[sympy.Symbol, Rule], truth: Truth
-) -> Iterator[tuple[Floats, Floats]]:
-    """Yield values and weights on the product of the rules, slab by slab."""
-    fixed = expr.free_symbols - set(rules)
-    constants = {s: np.array([float(truth[s])]) for s in sorted(fixed, key=str)}
-    shape = [len(r.nodes) for r in rules.values()]
-    count = math.prod(shape)
-    for start in range(0, count, _SLAB):
-        places = np.unravel_index(np.arange(start, min(start + _SLAB, count)), shape)
-        pairs = list(zip(rules.values(), places, strict=True))
-        columns = {s: r.nodes[i] for s, (r, i) in zip(rules, pairs, strict=True)}
-        weights = np.prod([r.weights[i] for r, i in pairs], axis=0)
-        yield evaluate(expr, columns | constants), weights
 
 
 def exactly(expr: sympy.Expr, truth: Truth) -> float:
@@ -365,9 +294,50 @@ class Rule(NamedTuple):
     weights: Floats
 
 
-def point(x: float, weight: float) -> Rule:
-    """Return the rule with all its weight at one point."""
-    return Rule(np.array([x]), np.array([weight]))
+class Sums(NamedTuple):
+    """E φ, E |φ| and a typical |φ|: (E √|φ|)²."""
+
+    value: float
+    size: float
+    typical: float
+
+
+def _merged(
+    expr: sympy.Expr, rules: dict[sympy.Symbol, Rule], whole: Sequence[sympy.Symbol]
+) -> tuple[sympy.Expr, dict[sympy.Symbol, Rule]]:
+    """Sum over a + b at once where φ depends on these two integers through their sum alone."""
+    for a, b in combinations(whole, 2):
+        if not {a, b} <= rules.keys() & expr.free_symbols:
+            continue
+        moved = expr.xreplace({a: a - b})
+        one, other = rules[a], rules[b]
+        if b not in moved.free_symbols and len(one.nodes) and len(other.nodes):
+            expr, first = moved, one.nodes[0] + other.nodes[0]
+            weights = np.convolve(one.weights, other.weights)
+            rules[a] = Rule(first + np.arange(float(len(weights))), weights)
+            del rules[b]
+    return expr, rules
+
+
+def _sums(expr: sympy.Expr, rules: Mapping[sympy.Symbol, Rule], truth: Truth) -> Floats:
+    """Return the sums of φ, |φ| and √|φ| over the product of the rules, slab by slab."""
+    shape = [len(r.nodes) for r in rules.values()]
+    count = math.prod(shape)
+    if count > _SLAB and count * parts_of(expr, _MOST_WORK // count) > _MOST_WORK:
+        raise too_large(len(rules))
+    fixed = sorted(expr.free_symbols - set(rules), key=str)
+    constants = {s: np.array([float(truth[s])]) for s in fixed}
+    total = np.zeros(3)
+    for start in range(0, count, _SLAB):
+        places = np.unravel_index(np.arange(start, min(start + _SLAB, count)), shape)
+        pairs = list(zip(rules.values(), places, strict=True))
+        columns = {s: r.nodes[i] for s, (r, i) in zip(rules, pairs, strict=True)}
+        weights = np.prod([r.weights[i] for r, i in pairs], axis=0)
+        value = evaluate(expr, columns | constants)
+        value[weights == 0] = 0.0  # where the noise has no mass left in a double
+        size = np.abs(value)
+        total += [part @ weights for part in (value, size, np.sqrt(size))]
+    return total
 
 
 def unit(noise: Noise) -> float:
@@ -379,17 +349,17 @@ def reach(noise: Noise, side: int, size: Growth, end: float, depth: float = DEPT
     """Return how far on a side the noise matters to what grows like e^{rate·x}·x^power.
 
     It grows as far as the end, a distance, and is constant beyond. Where the product falls below
-    e^{−depth} of its top, nothing is left. Tails that fall like a power are followed to their
-    quantiles.
+    e^{−depth} of its top, nothing is left. Noise that ends is followed to its end, and tails that
+    fall like a power to their quantiles.
     """
+    last = side * float(noise.quantile(float(side > 0)))
+    if math.isfinite(last):
+        return max(last, 0.0)
     if not noise.mgf_radius:
         low, high = float(noise.quantile(1e-25)), float(noise.quantile(1 - 1e-16))
         return max(-low, high)
-    least = max(unit(noise), float(noise.lattice))
-    distance = least * np.exp2(np.arange(-3.0, 60.0, 0.25))
+    distance = max(unit(noise), float(noise.lattice)) * np.exp2(np.arange(-3.0, 60.0, 0.25))
     distance = np.ceil(distance) if noise.lattice else distance
-    marks = np.append(side * np.asarray(noise.breaks(_NEAR * least)), end)
-    distance = np.union1d(distance, marks[(marks > 0) & np.isfinite(marks)])
     grown = np.minimum(distance, max(end, 0.0))
     with np.errstate(all="ignore"):
         density = noise.log_density(side * distance)
@@ -403,13 +373,13 @@ def reach(noise: Noise, side: int, size: Growth, end: float, depth: float = DEPT
             "expectation would need densities that are no doubles",
             "bound the domain, use less noise, or simulate with noise.sample",
         )
-    return max(float(distance[min(last + 1, len(distance) - 1)]), least)
+    return float(distance[min(last + 1, len(distance) - 1)])
 
 
 def integers(noise: Noise, q: float, start: float, stop: float) -> Rule:
     """Return the integers from start to stop with their probabilities."""
     first, last = math.ceil(start), math.floor(stop)
-    if last - first > MOST_INTEGERS:
+    if last - first > _MOST_INTEGERS:
         raise TrueupError(
             f"{noise!r} is too wide for an exact sum", "Laplace of the same scale is close to it"
         )
@@ -418,43 +388,43 @@ def integers(noise: Noise, q: float, start: float, stop: float) -> Rule:
 
 
 def panels(
-    noise: Noise, q: float, ends: tuple[float, float], marks: Iterable[float], level: int
+    noise: Noise,
+    q: float,
+    ends: tuple[float, float],
+    marks: Iterable[float],
+    level: int = 0,
+    jumps: float | None = None,
 ) -> Rule:
-    """Return panels between two ends that break at the marks and are graded towards them.
+    """Return Gauss panels between two ends that break at marks and shrink fivefold towards them.
 
-    Every level halves the panels and deepens the grading.
+    Every level halves the panels and deepens the shrinking; under a heavy tail they widen with the
+    distance from the marks. What jumps at all k + ``jumps`` and is smooth between has panels that
+    break there, without shrinking.
     """
     start, stop = ends
     if math.nextafter(start, stop) >= stop:  # no double lies between
         return Rule(np.empty(0), np.empty(0))
     breaks = np.asarray(noise.breaks(max(stop - q, q - start))) + q
-    inner = sorted({float(m) for m in (*marks, *breaks) if start < m < stop})
+    inner = [start, *(float(m) for m in (*marks, *breaks) if start < m < stop), stop]
     width = unit(noise) * 0.5**level
-    depth = min(6 << level, _DEEPEST)
-    heavy = noise.mgf_radius == 0 or stop - start > _WIDE * width
-    segments = zip([start, *inner], [*inner, stop], strict=True)
-    edges = np.concatenate([_graded(x, y, width, depth, heavy) for x, y in segments])
-    return _gauss(noise, q, np.unique(edges), [start, *inner, stop])
+    steps = width * 0.2 ** np.arange(min(6 << level, _DEEPEST) + 1.0)
+    flat, order = np.array(ends), 16
+    if jumps is not None:
+        parts = math.ceil(2 / width)
+        first, last = math.floor(start - jumps), math.ceil(stop - jumps)
+        flat = np.arange(first * parts, last * parts + 1) / parts + jumps
+        steps, order = np.zeros(1), 4 if width > 2 * _WIDE else 16
+    elif noise.mgf_radius:
+        flat = np.linspace(start, stop, 1 + math.ceil((stop - start) / width))
+    else:
+        growth = np.arange(1.0, 1 + max(1, math.ceil(math.log((stop - start) / width, 1.5))))
+        steps = np.concatenate([steps, width * 1.5**growth])
+    beside = np.add.outer(inner, np.concatenate([-steps, [0.0], steps])).ravel()
+    edges = np.unique(np.clip(np.concatenate([flat, beside]), start, stop))
+    return _gauss(noise, q, edges, inner, order)
 
 
-def unit_cells(noise: Noise, q: float, ends: tuple[float, float], jumps: float, level: int) -> Rule:
-    """Return panels between two ends for what may jump at k + jumps and is smooth between.
-
-    They break there and at q, and are no wider than half the noise's quartile distance;
-    the wider the noise, the fewer nodes a cell needs.
-    """
-    start, stop = ends
-    if start >= stop:
-        return Rule(np.empty(0), np.empty(0))
-    width = unit(noise) / 2
-    whole = np.arange(math.ceil(start - jumps), math.floor(stop - jumps) + 1.0) + jumps
-    breaks = np.unique(np.clip(np.concatenate([ends, [q], whole]), start, stop))
-    parts = 2**level * math.ceil(float(np.diff(breaks).max()) / width)
-    edges = np.unique(np.linspace(breaks[:-1], breaks[1:], parts + 1))
-    return _gauss(noise, q, edges, (), 16 if width < 8 else 4)
-
-
-def _gauss(noise: Noise, q: float, edges: Floats, marks: Sequence[float], order: int = 16) -> Rule:
+def _gauss(noise: Noise, q: float, edges: Floats, marks: Sequence[float], order: int) -> Rule:
     """Return nodes on panels, with the density of x = q + Z in their weights.
 
     Nodes that rounding has put on a mark, where φ may be 0/0, are moved beside it.
@@ -469,20 +439,3 @@ def _gauss(noise: Noise, q: float, edges: Floats, marks: Sequence[float], order:
     # x − q to all digits: where q is large beside the noise, a double x has lost them
     density = np.exp(noise.log_density((left - q + into).ravel()))
     return Rule(nodes.ravel(), (half * weights).ravel() * density)
-
-
-def _graded(a: float, b: float, width: float, depth: int, heavy: bool) -> Floats:
-    """Return panel edges on [a, b]: at most ``width`` wide, shrinking fivefold towards both ends.
-
-    Under a heavy tail they widen in proportion to the distance instead.
-    """
-    middle = (a + b) / 2
-    near = min(width, middle - a)
-    steps = near * 0.2 ** np.arange(depth, -1.0, -1.0)
-    if heavy:
-        growth = 1.5 ** np.arange(1, 1 + max(1, math.ceil(math.log((middle - a) / near, 1.5))))
-        steps = np.concatenate([steps, near * growth[near * growth < middle - a]])
-        return np.concatenate([[a], a + steps, b - steps[::-1], [b]])
-    count = max(1, math.ceil((middle - a - near) / width))
-    flat = np.linspace(a + near, 2 * middle - a - near, 2 * count + 1)
-    return np.concatenate([[a], a + steps, flat, b - steps[::-1], [b]])
