@@ -92,6 +92,15 @@ def test_integer_noise_by_direct_sum(b, q):
     assert math.isnan(tu.plugin_bias("1/n", noise)(q))
 
 
+@pytest.mark.parametrize(
+    ("text", "q", "bias"), [("abs(q)", -500.0, 0.0), ("max(q, 200)", 0.0, 80.0)]
+)
+def test_a_mass_far_from_all_others_counts(text, q, bias):
+    """E f(q + Z) is 0.9·f(q) + 0.1·f(q + 1000)."""
+    noise = tu.Mass({0: 0.9, 1000: 0.1})
+    assert tu.plugin_bias(text, noise)(q) == pytest.approx(bias, abs=1e-9)
+
+
 @pytest.mark.parametrize("law", [stats.geom(0.5, loc=300), stats.nbinom(3, 0.3), None])
 def test_skewed_integer_noise_by_direct_sum(law):
     table = {0: 0.5, 7: 0.3, 30: 0.2}

@@ -20,6 +20,7 @@ from trueup.errors import TrueupError
 from trueup.formula.build import is_long, parts_of
 from trueup.formula.substitution import at, decimal
 from trueup.inverse import spectral
+from trueup.inverse.growth import Growth
 from trueup.inverse.jets import Jet
 from trueup.inverse.spectral import Complex, Frequencies
 from trueup.kernels.blocks import evaluate
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.inverse.component import Cell, Region
-    from trueup.inverse.growth import Growth
     from trueup.noise.base import Noise
 
     Floats = NDArray[np.float64]
@@ -140,7 +140,8 @@ class Expectation:
         self._long = any(is_long(e, _LONG) for e in self.exprs.values())
         self.left = [(i, cell) for i, cell in enumerate(cells) if not self._close(cell)]
         series = {e for expr in self.exprs.values() for e in expr.atoms(LaguerreExtension)}
-        self._wiggles = max((4.0 * int(e.args[0]) for e in series), default=0.0)
+        # beyond a bound a series wiggles as far out as this power of the distance matters
+        self._beyond = Growth(0.0, max((4.0 * int(e.args[0]) for e in series), default=0.0))
 
     def _close(self, cell: Cell) -> bool:
         """Integrate a cell symbolically, if it has one branch and φ is of the right kind.
@@ -238,9 +239,8 @@ class Expectation:
         reaches = []
         bounds = q - float(operator.low), float(operator.high) - q
         for sign, size, end in zip((-1, 1), self.growths[cell.symbol], bounds, strict=True):
-            if self._wiggles:
-                size, end = size._replace(power=max(size.power, self._wiggles)), math.inf
-            reaches.append(reach(noise, sign, size, end, depth))
+            own = reach(noise, sign, size, end, depth)
+            reaches.append(max(own, reach(noise, sign, self._beyond, math.inf, depth)))
         start = max({"inside": low, "above": high}.get(side, -math.inf), q - reaches[0])
         stop = min({"inside": high, "below": low}.get(side, math.inf), q + reaches[1])
         if noise.lattice:
