@@ -34,7 +34,6 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.build import is_long, parts_of
-from trueup.formula.opaque import known_values
 from trueup.formula.substitution import at, decimal, real_at, stepped
 from trueup.formula.text import text
 from trueup.kernels.tape import MAX_OPERATIONS
@@ -188,7 +187,7 @@ class Jet:
 
     def _placed(self, expr: sympy.Expr) -> sympy.Expr:
         """Return expr at the place, nan where it has no value there."""
-        placed = known_values(at(expr, self.place))
+        placed = at(expr, self.place)
         if placed.is_Float:  # some of its digits may have cancelled
             exact = {symbol: decimal(value) for symbol, value in self.place.items()}
             return real_at(decimal(expr), exact) or placed
@@ -278,7 +277,7 @@ class OnLattice:
             else:
                 moved = zip(self.operators, steps, strict=True)
                 found = stepped(self.f, {symbol: self.place[symbol] + s for symbol, s in moved})
-            self._known[steps] = known_values(found)
+            self._known[steps] = found
         return self._known[steps]
 
     def _outer(self, depth: int, steps: tuple[int, ...]) -> sympy.Expr:

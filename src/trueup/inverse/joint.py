@@ -27,7 +27,7 @@ import sympy
 
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.exact import symbolic
-from trueup.formula.opaque import Table, known_values, opaque
+from trueup.formula.opaque import Table, opaque
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse import additive
@@ -211,7 +211,7 @@ class Corner:
             only = what != "f" and len(ks) == 2 and place[symbol] == symbol  # beside the bound
             spot = ks[self.inward > 0] if only else place[symbol]
             index = index * len(ks) + (spot - ks[0])
-        return known_values(opaque("table", Table(0, self.tables[what]))(index))
+        return opaque("table", Table(0, self.tables[what]))(index)
 
     def tabled(self, f: Values, alphas: Sequence[float]) -> Corner:
         """Return the corner with tables of f, of T[f] and of T[f]² − T[f²], in differences of f.
@@ -254,7 +254,7 @@ def _holed(joint: Joint, corners: list[Corner]) -> Extended:
 
     def value(point: Point) -> sympy.Expr:
         place = dict(zip(joint.symbols, map(sympy.Integer, point), strict=True))
-        return known_values(at(joint.f, place))
+        return at(joint.f, place)
 
     alphas = [sympy.exp(-1 / symbolic(s.noise.unit)) for s in joint.own]
     pieces = [
