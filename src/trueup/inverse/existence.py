@@ -60,8 +60,8 @@ def is_rough(coordinate: Coordinate) -> bool:
 
 def check(component: Component) -> str | None:
     """Refuse what has no unbiased estimator; return why the variance is infinite, if it is."""
-    component.check_work()
     reasons = [*_waves(component), *_smooth(component), *_tails(component)]
+    component.check_work()
     return reasons[0] if reasons else None
 
 

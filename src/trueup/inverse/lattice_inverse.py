@@ -47,15 +47,15 @@ if TYPE_CHECKING:
 
 _POINTS = 2**12  # of the transform: the weights of noise that is of any use fall faster
 _LARGEST = 1e9  # weight: the doubles of f have seven digits to spare then
-_STEEPEST = 15.0  # power of e by which f may grow over the weights: a window is twice as long
+_STEEPEST = 10.0  # power of e by which f may grow over the weights: rounding grows as much
 _ROUNDING = 3e-16  # of the transform: 1/φ is off by that much times 1/φ²
-_EXACT = 1e-9  # of the largest weight: what rounding may take, and another expansion may differ
+_EXACT = 1e-9  # of the largest weight: what rounding may take
 
 _ACCEPTED = 1e-9  # what |E g − f| may be, relative to |f| and a thousandth of its largest nearby
 _ROUGHLY = 1e-5  # the same for the estimate of the variance
 _WIDEST = 1e3  # the largest standard deviation of any use, relative to the largest value of f
 _WANTED = 1e-13  # of each value: what refinement aims at
-_GAIN = 0.01  # in the logarithm of what is left, per value: with less than that it is done
+_GAIN = 0.01  # of what is left: with less than that in a round it is done
 _LOCAL = 1e-15  # of the largest value of f: smaller ones are not looked at for themselves
 _ROUNDS = 200
 _RIDGE = 5e-16
@@ -66,11 +66,8 @@ _MOST_NUMBERS = 1e7  # in the bands of the system: 80 MB, a few times over
 
 
 @lru_cache(maxsize=64)
-def weights(noise: Noise, rate: float = 0.0) -> dict[int, float] | None:
-    """Return the weights of f(x + j), j ≠ 0, for f that grows like e^{rate·|x|}.
-
-    They are those for which vⱼ·e^{rate·|j|} is above rounding; None if there are none. Beyond a
-    zero of the generating function 1/φ has another expansion: there v₀ differs.
+def weights(noise: Noise) -> dict[int, float] | None:
+    """Return the weights of f(x + j), j ≠ 0, that are above rounding; None if 1/φ has none.
 
     Examples
     --------
@@ -79,25 +76,18 @@ def weights(noise: Noise, rate: float = 0.0) -> dict[int, float] | None:
     >>> {j: round(v, 6) for j, v in found.items()}
     {1: -5.231907, 2: 0.84764, -1: -5.231907, -2: 0.84764}
     """
-    if rate >= noise.mgf_radius:
+    first, masses = support(noise)
+    folded = np.bincount((first + np.arange(len(masses))) % _POINTS, masses, _POINTS)
+    with np.errstate(all="ignore"):
+        inverted = 1 / np.fft.fft(folded)
+        v = np.fft.ifft(inverted).real
+        spread = math.sqrt(float(np.mean(np.abs(inverted) ** 4)) / _POINTS)
+    size, far = np.abs(v).max(), np.abs(v[_POINTS // 4 : -_POINTS // 4]).max()
+    error = _ROUNDING * (spread + 4 * size)
+    if not (size <= _LARGEST and far <= error <= _EXACT * size):
         return None
-    first, masses = support(noise, rate)
-    k, found, middles = first + np.arange(len(masses)), dict[int, float](), []
-    for side in (0, 1, -1):
-        with np.errstate(all="ignore"):
-            folded = np.bincount(k % _POINTS, masses * np.exp(side * rate * k), _POINTS)
-            inverted = 1 / np.fft.fft(folded)
-            v = np.fft.ifft(inverted).real
-            spread = math.sqrt(float(np.mean(np.abs(inverted) ** 4)) / _POINTS)
-        size, far = np.abs(v).max(), np.abs(v[_POINTS // 4 : -_POINTS // 4]).max()
-        error = _ROUNDING * (spread + 4 * size)
-        if not (size <= _LARGEST and far <= error <= _EXACT * size):
-            return None
-        middles.append(v[0])
-        used = [side * j for j in range(1, _POINTS // 4) if side and abs(v[side * j]) > error]
-        found |= {j: float(v[j]) * math.exp(-rate * abs(j)) for j in used}
-    apart = max(middles) - min(middles) > _EXACT * abs(middles[0])
-    return None if apart or rate * max(map(abs, found), default=0) > _STEEPEST else found
+    near = (side * j for side in (1, -1) for j in range(1, _POINTS // 4))
+    return {j: float(v[j]) for j in near if abs(v[j]) > error}
 
 
 def rounded(noise: Noise) -> Mass:
@@ -131,21 +121,17 @@ def rounding(noise: Noise, domain: Interval) -> Operator | None:
 
 
 def operator(
-    noise: Noise,
-    domain: Interval,
-    rates: tuple[float, float] = (0.0, 0.0),
-    stated: Noise | None = None,
+    noise: Noise, domain: Interval, rate: float = 0.0, stated: Noise | None = None
 ) -> Operator | None:
-    """Return the inverse on a domain, None if there is none.
+    """Return the inverse on a domain for f that grows like e^{rate·|x|}, None if there is none.
 
-    ``rates`` say how fast f grows on sides that count, and on any side, heeded if possible;
     ``stated`` is the noise to be named, if that is another one.
     """
     finite, stated = None not in domain.bounds, stated or noise
     prior = f"under a {prior_name(domain)} prior"
     ends = symbolic(domain.low), symbolic(domain.high)
 
-    def near(side: Side, window: Interval, rows: slice, widest: float = math.inf) -> Solved:
+    def near(side: Side, window: Interval, rows: slice) -> Solved:
         known = system(noise, domain, window)
         return Solved(
             side,
@@ -157,22 +143,21 @@ def operator(
             noise=stated,
             domain=domain,
             rows=rows,
-            widest=widest,
         )
 
-    found, squares = _widest(noise, rates)
+    found = weights(noise)
     reach = max(map(abs, found), default=1) if found else 1
-    if finite and (found is None or domain.high - domain.low < 4 * reach):
-        widest = _WIDEST if weights(noise) is None else math.inf
-        branch = near("inside", domain, slice(None), widest)
+    usable = found is not None and rate * reach <= _STEEPEST and rate < noise.mgf_radius
+    if finite and (not usable or domain.high - domain.low < 4 * reach):
         theorem = (
             f"{stated!r} on {domain}: the unbiased estimator of least variance {prior}, by "
             "weighted least norm"
         )
+        branch = near("inside", domain, slice(None))
         return Operator((branch,), theorem, *ends, edges=(-sympy.oo, sympy.oo))
-    if found is None:
+    if found is None or not usable:
         return None
-    inside = {j: (v,) for j, v in found.items()}
+    inside, squares = {j: (v,) for j, v in found.items()}, 2 * rate * reach <= _STEEPEST
     branches: list[Branch] = [Stencil("inside", None, {}, weights=inside, squares=squares)]
     edges = [-sympy.oo, sympy.oo]
     theorem = f"{stated!r}: g = f + Σ vⱼ·(f(x+j) − f(x)), |j| ≤ {reach}, inverts its masses"
@@ -185,19 +170,8 @@ def operator(
             window = Integers(min(int(bound), far), max(int(bound), far))
             end = last - system(noise, domain, window).first
             rows = slice(end, None) if i else slice(0, end + 1)
-            side: Side = "above" if i else "below"
-            branches.append(near(side, window, rows))
+            branches.append(near("above" if i else "below", window, rows))
     return Operator(tuple(branches), theorem, *ends, edges=(edges[0], edges[1]))
-
-
-def _widest(noise: Noise, rates: tuple[float, float]) -> tuple[dict[int, float] | None, bool]:
-    """Return the weights for the steepest f that has some, and whether they do for squares too."""
-    rate, fastest = rates
-    for steepest in (2 * fastest, fastest, 2 * rate, rate):
-        found = weights(noise, steepest)
-        if found is not None:
-            return found, steepest >= 2 * rate
-    return None, False
 
 
 def prior_name(domain: Interval) -> str:
@@ -256,19 +230,6 @@ class LeastNorm:
         """Return E g(q + Z) for every q of the window."""
         return np.correlate(g, self.masses, "valid")
 
-    def covariance(self, g: Floats, other: Floats) -> Floats:
-        """Return the covariance of g(q + Z) and l(q + Z) for every q."""
-        width, found = len(self.masses), np.empty(len(self.truths))
-        windows = [np.lib.stride_tricks.sliding_window_view(h, width) for h in (g, other)]
-        means = self.mean(g), self.mean(other)
-        step = max(1, 10_000_000 // width)
-        for i in range(0, len(found), step):
-            rows = slice(i, i + step)
-            left, right = (w[rows] - m[rows, None] for w, m in zip(windows, means, strict=True))
-            with np.errstate(over="ignore", invalid="ignore"):
-                found[rows] = (left * right) @ self.masses
-        return found
-
     def solve(self, f: Floats) -> tuple[Floats, float]:
         """Return the g of least norm with E g = f, and how far E g is from f, relative to f.
 
@@ -278,15 +239,14 @@ class LeastNorm:
         centre, top = f[np.argmin(np.abs(f))], np.abs(f).max() + np.finfo(float).tiny
         size = np.maximum(np.abs(f), _LOCAL * top)
         size[f == 0] = top  # zeros have no size of their own
-        g, best = np.zeros(len(f) + len(self.masses) - 1), np.empty(0)
-        least = total = math.inf
+        g, best, least = np.zeros(len(f) + len(self.masses) - 1), np.empty(0), math.inf
         for _ in range(_ROUNDS):
             left = f - centre - self.mean(g)
-            gaps = np.log(np.abs(left) / size + np.finfo(float).eps)
-            if gaps.max() > least - _GAIN and gaps.sum() > total - _GAIN * len(f):
+            gap = float((np.abs(left) / size).max())
+            if not gap < (1 - _GAIN) * least:
                 break
-            best, least, total = g, min(least, gaps.max()), min(total, gaps.sum())
-            if least < math.log(_WANTED):
+            best, least = g, gap
+            if gap < _WANTED:
                 break
             mu = scipy.linalg.cho_solve_banded((factor, True), left / root) / root
             g = g + np.convolve(mu, self.masses) * self._inverse
@@ -305,15 +265,13 @@ system = lru_cache(maxsize=32)(LeastNorm)
 class Solved(Tables):
     """A branch whose tables are solved for, one for every function, on a window of the domain.
 
-    ``rows`` are the published numbers that belong to the branch, counted from the first; ``widest``
-    is the largest standard deviation that is accepted, relative to the largest value of f.
+    ``rows`` are the published numbers that belong to the branch, counted from the first.
     """
 
     system: LeastNorm
     noise: Noise
     domain: Interval
     rows: slice
-    widest: float
 
     def value(self, h: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return the least-norm solution as a table."""
@@ -331,28 +289,19 @@ class Solved(Tables):
             "use sd(q) at plausible true values, which is exact",
         )
 
-    def covariance(self, h: sympy.Expr, other: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
-        """Return the estimator of the covariance: on the whole domain, of its true values."""
-        if self.rows != slice(None):
-            return super().covariance(h, other, n)
-        left, right = (self._checked(e, n) for e in (h, other))
-        covariance = self.system.covariance(left, right)
-        return self._shown({ONE: self.tables(covariance, h)[0]}, n)
-
     def _checked(self, h: sympy.Expr, n: sympy.Symbol) -> Floats:
         """Return the table of g, or refuse it for its error by direct sums or for its spread."""
         values = self._values(h, n)
         g, error = self.system.solve(values)
         why = f"in doubles the mean is off by {error:.1g}" if error > _ACCEPTED else ""
-        if self.widest < math.inf:
-            variance = self.system.covariance(g, g)
+        if self.rows == slice(None):
+            top = np.abs(values).max() + np.finfo(float).tiny
+            variance = self.system.mean((g / top) ** 2) - (values / top) ** 2
             worst = int(np.argmax(variance))
-            q, sd = float(self.truths[worst]), math.sqrt(variance[worst])
-            if sd > self.widest * float(np.abs(values).max()):
-                f = values[worst]
+            if variance[worst] > _WIDEST**2:
                 why = (
-                    f"its standard deviation would be {sd:.2g} at {n.name} = {q:g}, where "
-                    f"{text(h)} is {f:.3g}"
+                    f"its standard deviation would be {top * math.sqrt(variance[worst]):.2g} at "
+                    f"{n.name} = {self.truths[worst]:g}, where {text(h)} is {values[worst]:.3g}"
                 )
         if why:
             raise NoUnbiasedEstimator(

@@ -9,7 +9,6 @@ T[f]² − T[f²] follows from the covariances of the factors, Aᵢⱼ = T[aᵢ]
 from __future__ import annotations
 
 import dataclasses
-import math
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from trueup.formula.text import text
 from trueup.inverse import laplace_on_integers, lattice_inverse, spectral
 from trueup.inverse.component import Cell, Component, Coordinate
 from trueup.inverse.growth import growth
-from trueup.inverse.on_values import OnValues
+from trueup.inverse.on_values import OnValues, Tables
 from trueup.inverse.separation import Products, separated
 
 if TYPE_CHECKING:
@@ -77,10 +76,12 @@ class OnIntegers(Component):
         assert isinstance(changed, OnIntegers)  # noqa: S101
         return dataclasses.replace(changed, factors=factors)
 
-    @property
-    def facts(self) -> list[str]:
-        """What is to be said of the estimator beyond the theorem."""
-        return self.factors[0].facts
+    def check_work(self) -> None:
+        """Refuse tables that are of no use, or that doubles do not hold."""
+        branch = self.cells[-1].operator.branches[0]
+        if isinstance(branch, Tables):
+            for h in self.functions:
+                self._known(branch, "value", h)
 
     @cached_property
     def own(self) -> list[Component]:
@@ -150,7 +151,7 @@ def chosen(
 
 def _is_read_at_integers(f: sympy.Expr, s: Statistic, products: Products) -> bool:
     """Whether continuous noise on an integer has an inverse that reads f at integers."""
-    rate = _rates(products, s)[0]
+    rate = _rate(products, s)
     if s.noise.many_points == "cells":
         within = _LEAST <= s.noise.unit <= _MOST
         return within and laplace_on_integers.settles(s.noise, s.domain, rate)
@@ -160,13 +161,13 @@ def _is_read_at_integers(f: sympy.Expr, s: Statistic, products: Products) -> boo
 
 def operator(s: Statistic, products: Products) -> Operator:
     """Return the inverse for a statistic that is read at integers."""
-    rate, fastest = _rates(products, s)
+    rate = _rate(products, s)
     if s.noise.many_points == "cells":
         return laplace_on_integers.operator(s.noise, s.domain, rate)
     if not s.noise.lattice:
         found = lattice_inverse.rounding(s.noise, s.domain)
     else:
-        found = lattice_inverse.operator(s.noise, s.domain, (rate, fastest))
+        found = lattice_inverse.operator(s.noise, s.domain, rate)
     if found is not None:
         return found
     worst = max((h for _, h in products), key=lambda h: len(str(h)))
@@ -191,16 +192,14 @@ def coordinate(s: Statistic, products: Products) -> Coordinate:
     return Coordinate(s.symbol, (Cell(s.symbol, operator(s, products), s.noise),))
 
 
-def _rates(products: Products, s: Statistic) -> tuple[float, float]:
-    """Return how fast the functions grow exponentially on open sides, and on any side.
+def _rate(products: Products, s: Statistic) -> float:
+    """Return how fast the functions grow exponentially on open sides.
 
     Between two bounds every side counts: far from both the neighbours are read as everywhere.
     """
-    ends = list(zip((-1, 1), s.domain.bounds, strict=True))
-    rates = {d: [growth(h, s.symbol, d).rate for _, h in products] for d, _ in ends}
-    free = max([0.0, *(r for d, bound in ends if bound is None for r in rates[d])])
-    fastest = max([free, *(r for d, _ in ends for r in rates[d] if math.isfinite(r))])
-    return (fastest if None not in s.domain.bounds else free), fastest
+    finite = None not in s.domain.bounds
+    sides = [d for d, b in zip((-1, 1), s.domain.bounds, strict=True) if finite or b is None]
+    return max([0.0, *(growth(h, s.symbol, d).rate for _, h in products for d in sides)])
 
 
 def _check_slopes(f: sympy.Expr, s: Statistic) -> None:
