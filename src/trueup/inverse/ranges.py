@@ -13,7 +13,6 @@ integers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from functools import lru_cache, reduce
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,8 +39,6 @@ Cells = Mapping[sympy.Symbol, tuple[Floats, Floats]]
 _MAX = float(np.finfo(float).max)
 _SLACK = 2.0**-49  # elementary functions of NumPy stay within 4 units in the last place
 _WHOLE = 2.0**53  # integers below are doubles
-_FAR = 1e6  # arguments of waves beyond are not reduced: a wave may be anything there
-_BLUR = 1e-9  # of a turn, by which a peak of a wave counts as met
 _DIGITS = 30
 _UNRESOLVED = 1e-30
 
@@ -169,23 +166,18 @@ _INCREASING: dict[type[sympy.Basic], _Monotone] = {
     sympy.acosh: _Monotone(np.arccosh, (1.0, np.inf), (0.0, np.inf)),
     sympy.atanh: _Monotone(np.arctanh, (-1.0, 1.0), is_open=True),
 }
-_PEAKS = {sympy.sin: (np.sin, 0.25), sympy.cos: (np.cos, 0.0)}
+_WAVES = {sympy.sin: np.sin, sympy.cos: np.cos}
 _STEPS = {sympy.sign: np.sign, sympy.floor: np.floor}
 
 
-def _wave(a: Range, function: Callable[[Floats], Floats], peak: float) -> Range:
-    """Return the range of a sine or cosine, whose peak is at so many turns."""
-    far = ~((a.low > -_FAR) & (a.high < _FAR))
-    ends = [np.where(far, 0.0, end) for end in a[:2]]
-    first, last = (end / (2 * np.pi) for end in ends)
-    values = [function(end) for end in ends]
-    low, high, _ = _outward(np.minimum(*values), np.maximum(*values), a.sure)
-
-    def holds(place: float) -> Mask:
-        return far | (np.floor(last - place + _BLUR) >= np.ceil(first - place - _BLUR))
-
-    high = np.where(holds(peak), 1.0, np.minimum(high, 1.0))
-    return Range(np.where(holds(peak + 0.5), -1.0, np.maximum(low, -1.0)), high, a.sure)
+def _wave(a: Range, function: Callable[[Floats], Floats]) -> Range:
+    """Return the range of a sine or cosine, whose slope is at most 1."""
+    reach = (a.high - a.low) / 2 + np.maximum(np.abs(a.low), np.abs(a.high)) * _SLACK
+    narrow = reach < 1
+    middle = function(np.where(narrow, a.low / 2 + a.high / 2, 0.0))
+    low, high, sure = _outward(middle - reach, middle + reach, a.sure)
+    low, high = np.where(narrow, np.maximum(low, -1), -1), np.where(narrow, np.minimum(high, 1), 1)
+    return Range(low, high, sure)
 
 
 @lru_cache(maxsize=4096)
@@ -197,17 +189,16 @@ def constant_bounds(expr: sympy.Expr) -> tuple[float, float] | None:
     >>> constant_bounds(sympy.Rational(1, 4)), constant_bounds(sympy.I)
     ((0.25, 0.25), None)
     """
-    value = expr if expr.is_Rational or expr.is_Float else expr.evalf(_DIGITS)
+    given = expr.is_Rational or expr.is_Float
+    value = expr if given else expr.evalf(_DIGITS)
     if not value.is_Number or not value.is_finite:
         return None
     near = float(value)
     if np.isinf(near):
         return (_MAX, np.inf) if near > 0 else (-np.inf, -_MAX)
-    if expr.is_Rational and Fraction(near) == Fraction(int(expr.p), int(expr.q)):
+    if given and sympy.Rational(near) == sympy.Rational(value):
         return near, near
-    if expr.is_Float and sympy.Float(near, precision=expr._prec) == expr:
-        return near, near
-    spread = 0.0 if expr.is_Number or value._prec > 1 else _UNRESOLVED
+    spread = 0.0 if given or value._prec > 1 else _UNRESOLVED
     return float(np.nextafter(near - spread, -np.inf)), float(np.nextafter(near + spread, np.inf))
 
 
@@ -342,8 +333,8 @@ class Walk:
         a = self.range(expr.args[0])
         if kind in _INCREASING:
             return _INCREASING[kind].range(a, analytic=not self._may_be_rough(expr))
-        if kind in _PEAKS:
-            return _wave(a, *_PEAKS[kind])
+        if kind in _WAVES:
+            return _wave(a, _WAVES[kind])
         if kind is sympy.cosh:
             size = _size(a)
             return _outward(np.cosh(size.low), np.cosh(size.high), a.sure)

@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,13 +19,12 @@ from sympy.core.relational import Relational
 
 from trueup.domain import Interval
 from trueup.exact import symbolic
-from trueup.formula.substitution import at, decimal, real_at
+from trueup.formula.substitution import at, decimal, denominators, real_at
 from trueup.inverse.jets import derivative
 from trueup.inverse.ranges import (
     FAR,
     SMALLEST,
     Cell,
-    Cells,
     Question,
     Walk,
     guards,
@@ -140,71 +140,42 @@ class _Proof:
         return frozenset(self.box) - frozenset(self.orders)
 
     def troubles(self) -> Iterator[Trouble]:
-        """Yield what is wrong, each place once, near 0 first."""
-        left = sorted(self.open_cells(), key=lambda c: sum(max(0.0, a, -b) for a, b in c.values()))
-        done: set[object] = set()
-        wide = []
-        for cell in left:
-            points = {
-                s: sympy.Integer(int(low))
-                for s, (low, high) in cell.items()
-                if low == high and self.box[s].lattice and s in self.f.free_symbols
-            }
+        """Yield what is wrong along a line, each place once and near 0 first, or elsewhere."""
+        done, elsewhere = set(), []
+        for cell in self.open_cells():
             narrow = self._narrow(cell)
-            if not points and not narrow:
-                wide.append(self._inside(cell))
-            elif not points or tuple(points.items()) not in done:
-                done.add(tuple(points.items()))
-                for found in self._held(points) if points else [self._along(narrow[0], cell)]:
-                    key = (found.kind, found.symbol, found.exact)
-                    if key not in done:
-                        done.add(key)
-                        yield found
-        if wide:
-            yield next((found for found in wide if found.proved), wide[0])
+            found = self._along(narrow[0], cell) if narrow else self._inside(cell)
+            if not narrow:
+                elsewhere += [found] if found else []
+            elif found and (found.kind, found.symbol, found.exact) not in done:
+                done.add((found.kind, found.symbol, found.exact))
+                yield found
+        if elsewhere:
+            yield next((found for found in elsewhere if found.proved), elsewhere[0])
 
     def open_cells(self) -> list[Cell]:
-        """Return the cells on which f is not proven to be analytic."""
+        """Return the cells on which f is not proven to be analytic, those near 0 first."""
         own = {s: d for s, d in self.box.items() if s in self.f.free_symbols or self.tied}
         if not own:
             return []
-        return undecided(
-            Question(
-                lambda w: w.range(self.f).sure, own, self.free, guards(self.f), self.tied, True
-            )
+        question = Question(
+            lambda w: w.range(self.f).sure, own, self.free, guards(self.f), self.tied, True
+        )
+        return sorted(
+            undecided(question), key=lambda c: sum(max(0.0, a, -b) for a, b in c.values())
         )
 
     def lost(self) -> Iterator[Trouble]:
         """Yield a bound if a denominator comes so near 0 that doubles lose its digits."""
         own = {s: d for s, d in self.box.items() if s in self.f.free_symbols}
-        ends = {s: (np.array([float(d.low)]), np.array([float(d.high)])) for s, d in own.items()}
-        walk = Walk(ends, self.free)
+        walk = _walk({s: (float(d.low), float(d.high)) for s, d in own.items()})
         tell(walk, self.tied)
-        for power in self.f.atoms(sympy.Pow):
-            if power.exp.is_Integer and power.exp.is_negative and power.base.is_Add:
-                low, high, _ = walk.range(power.base)
-                least = max(low[0], -high[0])
-                if 0 < least < _LOST * abs(float(power.base.as_coeff_Add()[0])):
-                    places = [(s, end) for s, d in own.items() for end in ends_of(d)]
-                    finite = (place for place in places if place[1].is_finite)
-                    yield Trouble(Kind.UNDECIDED, *next(finite, places[0]))
-
-    def _held(self, points: dict[sympy.Symbol, sympy.Expr]) -> Iterator[Trouble]:
-        """Yield what is wrong where some statistics have integer values of their own."""
-        f = at(self.f, points)
-        defined = not f.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo)
-        if self.f.free_symbols <= set(points):
-            columns = {s: np.array([float(v)]) for s, v in points.items()}
-            defined = real_at(decimal(self.f), points, most=400) is not None
-            defined = defined and not np.isnan(evaluate(self.f, columns)).any()
-        if not defined:
-            (s, x), *others = points.items()
-            yield Trouble(Kind.UNDEFINED, s, x, where=dict(others))
-            return
-        box = {s: d for s, d in self.box.items() if s not in points}
-        tied = tuple(c.at({s.name: v for s, v in points.items()}) for c in self.tied)
-        for found in _Proof(f, box, self.orders, tied).troubles():
-            yield dataclasses.replace(found, where={**points, **found.where})
+        for base in denominators(self.f):
+            low, high, _ = walk.range(base)
+            if 0 < max(low[0], -high[0]) < _LOST * abs(float(base.as_coeff_Add()[0])):
+                places = [(s, end) for s, d in own.items() for end in ends_of(d)]
+                finite = (place for place in places if place[1].is_finite)
+                yield Trouble(Kind.UNDECIDED, *next(finite, places[0]))
 
     def _narrow(self, cell: Cell) -> list[sympy.Symbol]:
         """Return the statistics under continuous noise that a cell holds almost one value of."""
@@ -215,28 +186,35 @@ class _Proof:
             and high - low < _NARROW * max(SMALLEST, min(max(abs(low), abs(high)), FAR))
         ]
 
-    def _inside(self, cell: Cell) -> Trouble:
-        """Return what f is at a point of a wide cell."""
+    def _inside(self, cell: Cell) -> Trouble | None:
+        """Return what f is at a point of a cell, None if that is all of it and has a value."""
         point = {s: self._plain(s, cell[s]) for s in cell}
+        own = {s: x for s, x in point.items() if s in self.f.free_symbols}
+        held = {s: x for s, x in own.items() if cell[s][0] == cell[s][1]}
+        if at(self.f, held).has(sympy.nan, sympy.zoo):
+            own = held  # whatever the others are
+        real = real_at(decimal(self.f), own, most=400) is not None
+        columns = {s: np.array([float(x)]) for s, x in own.items()}
+        if real and held == own and np.isfinite(evaluate(self.f, columns)).all():
+            return None
         named = {s.name: x for s, x in point.items()}
         allowed = all(c.excess(named) >= 0 for c in self.tied)
-        undefined = allowed and real_at(self.f, point, most=400) is None
-        s = next(s for s in cell if s in self.f.free_symbols)
-        kind = Kind.UNDEFINED if undefined else Kind.UNDECIDED
-        return Trouble(kind, s, point.pop(s), where=point)
+        kind = Kind.UNDEFINED if allowed and not real else Kind.UNDECIDED
+        (s, x), *others = own.items()
+        return Trouble(kind, s, x, where=dict(others))
 
     def _along(self, s: sympy.Symbol, cell: Cell) -> Trouble:
         """Return what f does along one statistic in a cell that is narrow along it."""
         others = {t: self._plain(t, cell[t]) for t in cell if t != s}
         f = decimal(at(self.f, others))
-        here = place(f, s, cell[s], self.box[s]) if f.free_symbols else None
+        here = _place(f, s, cell[s], self.box[s]) if f.free_symbols else None
         if here is None:
             return Trouble(Kind.UNDECIDED, s, sympy.Float(cell[s][0]), where=others)
         ends = zip((-1, 1), ends_of(self.box[s]), strict=True)
         sides = tuple(side for side, end in ends if (end - here) * side > 0)
-        line = Line(f, s, here, sides, self.orders[s])
-        found = line.judged()
-        if found.kind is Kind.MILD and not self._is_mild(line, cell[s]):
+        found = _Line(f, s, here, sides, self.orders[s]).judged(cell[s])
+        alone = all(cell[t][0] == cell[t][1] for t in self.f.free_symbols - {s})
+        if found.kind is Kind.MILD and not alone:
             found = dataclasses.replace(found, kind=Kind.UNDECIDED)
         return dataclasses.replace(found, where=others)
 
@@ -251,33 +229,10 @@ class _Proof:
             return sympy.Integer(math.floor(x))
         return sympy.Rational(min(max(x, low), high))
 
-    def _is_mild(self, line: Line, ends: tuple[float, float]) -> bool:
-        """Whether cases of one statistic hold all along the sides of a point, and are smooth there.
 
-        They do if all that they compare turns only once. If the derivatives below the last that
-        matters are continuous up to the point, the last one has an integral: no wave has an
-        argument without bounds there.
-        """
-        f, s, cells = line.f, line.symbol, {line.symbol: (np.array(ends[:1]), np.array(ends[1:]))}
-        cases = (e for e in sympy.preorder_traversal(f) if isinstance(e, (*KINKED, Relational)))
-        turning = {g for case in cases for g in guards_of(case)}
-        if f.free_symbols != self.f.free_symbols or not line.here.is_Rational:
-            return False
-        if not all(_turns_once(g, s, cells) for g in turning if s in g.free_symbols):
-            return False
-        for side in line.sides:
-            width = max(0.0, (ends[side > 0] - float(line.here)) * side)
-            walk, case = Walk({AWAY: (np.zeros(1), np.array([width]))}), line.case(side)
-            if not all(walk.range(derivative(case, AWAY, k)).sure[0] for k in range(line.order)):
-                return False
-        return True
-
-
-def _turns_once(guard: sympy.Expr, s: sympy.Symbol, cells: Cells) -> bool:
-    """Whether an expression has at most one zero on a cell, since it is monotone or keeps away."""
-    walk = Walk(cells)
-    ranges = walk.range(guard.diff(s)), walk.range(guard)
-    return any(r.low[0] > 0 or r.high[0] < 0 for r in ranges)
+def _walk(cell: Cell) -> Walk:
+    """Return a walk over one cell."""
+    return Walk({s: (np.array([low]), np.array([high])) for s, (low, high) in cell.items()})
 
 
 # -- one-sided values and slopes -------------------------------------------------------------------
@@ -323,8 +278,8 @@ def _tendency(case: sympy.Expr, size: sympy.Expr) -> _Tendency:
     return _Tendency(None, not faint, exponent)
 
 
-class Line(NamedTuple):
-    """F along one statistic near a point, all other statistics held: what is looked at there."""
+class _Line(NamedTuple):
+    """F along one statistic near a point, all other statistics held."""
 
     f: sympy.Expr
     symbol: sympy.Symbol
@@ -332,23 +287,23 @@ class Line(NamedTuple):
     sides: tuple[int, ...]
     order: int
 
-    def case(self, side: int) -> sympy.Expr:
-        """Return the case of f that holds on a side, as a function of the distance."""
-        step = sympy.Rational(1, 10**35) * max(sympy.S.One, abs(self.here))
-        case = chosen(self.f, {self.symbol: self.here + side * step})
-        return at(case, {self.symbol: self.here + side * AWAY})
+    def judged(self, ends: tuple[float, float]) -> Trouble:
+        """Return what f does at the point of a cell: the first thing that goes wrong.
 
-    def judged(self) -> Trouble:
-        """Return what f does at the point: the first thing that goes wrong."""
-        cases = {side: self.case(side) for side in self.sides}
+        If the derivatives below the last that matters are continuous up to the point, the last one
+        has an integral: no wave has an argument without bounds there.
+        """
+        jets = [(side, self._case(side)) for side in self.sides]
         size = max(sympy.S.One, abs(self.here))
         found = Trouble(Kind.MILD, self.symbol, self.here)
+        proven = self.here.is_Rational and self._turns_once(ends)
         for k in range(self.order + 1):
-            parts = {side: side**k * derivative(case, AWAY, k) for side, case in cases.items()}
-            row = [_tendency(part, size) for part in parts.values()]
+            parts = [(side, side**k * derivative(case, AWAY, k)) for side, case in jets]
+            row = [_tendency(part, size) for _, part in parts]
             lowest = min((v.exponent for v in row), default=0.0)
             if k == self.order:
-                return dataclasses.replace(found, exponent=lowest)
+                kind = Kind.MILD if proven else Kind.UNDECIDED
+                return dataclasses.replace(found, kind=kind, exponent=lowest)
             limits = [v.limit for v in row if v.limit is not None]
             if len(limits) < len(row):
                 kind = Kind.UNDEFINED if not k and lowest == -math.inf else Kind.UNDECIDED
@@ -357,12 +312,28 @@ class Line(NamedTuple):
             gap = _gap(limits, _ALIKE_EXACT)
             if not k and not gap:
                 value = real_at(self.f, {self.symbol: self.here}, _DIGITS, 400)
-                if value is None:
-                    return dataclasses.replace(found, kind=Kind.UNDECIDED)
-                gap = _gap([*limits[:1], value], _ALIKE)
+                proven &= value is not None
+                gap = 0.0 if value is None else _gap([*limits[:1], value], _ALIKE)
             if gap:
                 return dataclasses.replace(found, kind=_JUMPS[min(k, 2)], gap=gap)
+            for side, part in parts:
+                width = max(0.0, (ends[side > 0] - float(self.here)) * side)
+                proven = proven and bool(_walk({AWAY: (0.0, width)}).range(part).sure[0])
         return found
+
+    def _case(self, side: int) -> sympy.Expr:
+        """Return the case of f that holds on a side, as a function of the distance."""
+        step = sympy.Rational(1, 10**35) * max(sympy.S.One, abs(self.here))
+        case = chosen(self.f, {self.symbol: self.here + side * step})
+        return at(case, {self.symbol: self.here + side * AWAY})
+
+    def _turns_once(self, ends: tuple[float, float]) -> bool:
+        """Whether all that f compares has at most one zero in a cell: it is monotone, or not 0."""
+        cases = [e for e in self.f.atoms(*KINKED, Relational) if not isinstance(e, sympy.Piecewise)]
+        walk = _walk({self.symbol: ends})
+        tests = {g for case in cases for g in guards_of(case)}
+        ranges = [(walk.range(g.diff(self.symbol)), walk.range(g)) for g in tests]
+        return all(any(r.low[0] > 0 or r.high[0] < 0 for r in pair) for pair in ranges)
 
 
 def _gap(limits: Sequence[sympy.Expr], alike: float) -> float:
@@ -379,16 +350,16 @@ def ends_of(domain: Interval) -> tuple[sympy.Expr, sympy.Expr]:
     return decimal(symbolic(domain.low)), decimal(symbolic(domain.high))
 
 
-def place(
+def _place(
     f: sympy.Expr, s: sympy.Symbol, ends: tuple[float, float], domain: Interval
 ) -> sympy.Expr | None:
     """Return the number in a tiny cell at which a guard of f vanishes, exactly or to 50 digits."""
     low, high = ends
     own = [g for g in guards(f) if g.free_symbols == {s}]
     middle = low / 2 + high / 2
-    plain = [sympy.Rational(f"{middle:.{n}g}") for n in range(1, 16)]
+    plain = (Fraction(middle).limit_denominator(10**k) for k in range(0, 16, 3))
     bounds = [end for end in ends_of(domain) if low <= float(end) <= high]
-    for x in dict.fromkeys((*bounds, sympy.S.Zero, *plain)):
+    for x in (*bounds, *map(sympy.Rational, plain)):
         if low <= float(x) <= high and any(at(g, {s: x}) == 0 for g in own):
             return x
     for guard in own:
