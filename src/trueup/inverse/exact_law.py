@@ -15,7 +15,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.inverse.additive import TiedLaw
-from trueup.inverse.existence import domain_of, growing, grows_like_f, is_rough
+from trueup.inverse.existence import domain_of, growing, grows_like_f, order_of
 from trueup.inverse.expectation import Expectation, exactly, too_large
 from trueup.inverse.extended import Extended
 from trueup.inverse.growth import Growth, growth
@@ -159,5 +159,5 @@ class Law:
         return {
             c.cells[0].symbol: [p.point for p in breaks(self.component.f, c.symbol, box)]
             for c in coordinates
-            if is_rough(c) and len(c.cells) == 1
+            if order_of(c) and len(c.cells) == 1
         }

@@ -53,11 +53,6 @@ def order_of(coordinate: Coordinate) -> int:
     return sum(c.operator.order for c in coordinate.cells)
 
 
-def is_rough(coordinate: Coordinate) -> bool:
-    """Whether f is differentiated along a coordinate, so that it must be smooth there."""
-    return order_of(coordinate) > 0
-
-
 def check(component: Component) -> str | None:
     """Refuse what has no unbiased estimator; return why the variance is infinite, if it is."""
     reasons = [*_waves(component), *_smooth(component), *_tails(component)]
@@ -70,16 +65,19 @@ def check(component: Component) -> str | None:
 
 _FLAT = 1e-3  # of an exponent that is read from values
 _MOST_TROUBLES = 4  # that prove nothing, looked at before one is told
+_WIDEST = math.nextafter(1e3, math.inf)
+"""Beyond, the rounding of a second difference, times λ, is more than 1e-9 of f."""
 
 
 def _smooth(component: Component) -> Iterator[str]:
     """Refuse what could not be shown to be smooth; yield what makes the variance infinite."""
-    box = {c.symbol: domain_of(c) for c in component.coordinates}
-    orders = {c.symbol: order_of(c) for c in component.coordinates if is_rough(c)}
-    if not orders and not any(map(is_lattice, component.coordinates)):
+    f, coordinates = component.f, component.coordinates
+    box = {c.symbol: domain_of(c) for c in coordinates}
+    orders = {c.symbol: order_of(c) for c in coordinates if order_of(c)}
+    if not orders and not any(map(is_lattice, coordinates)):
         return  # known numbers: f is read where they are
     left = []
-    for found in troubles(component.f, box, orders, tied_of(component)):
+    for found in troubles(f, box, orders, tied_of(component)):
         if found.kind is Kind.MILD:
             yield from _mild(component, found)
         else:
@@ -87,12 +85,16 @@ def _smooth(component: Component) -> Iterator[str]:
             if found.proved or len(left) == _MOST_TROUBLES:
                 break
     if left:
-        first = next((found for found in left if found.proved), left[0])
-        raise refusal_at(component.f, first, box)
-    for coordinate in component.coordinates:
-        if is_lattice(coordinate):
-            _digits(component.f, coordinate)
-    if component.f.has(Opaque):
+        raise refusal_at(f, next((found for found in left if found.proved), left[0]), box)
+    for c in coordinates:
+        scale = max(float(getattr(cell.noise, "scale", 0)) for cell in c.cells)
+        if scale >= widest(f, c):
+            raise TrueupError(
+                f"{c.cells[0].noise!r} is too wide for {text(f)}: its second difference, "
+                f"times {scale**2:.1g}, has too few digits",
+                f"use Laplace({scale:g}): at this scale the two are alike to {scale**-2:.0e}",
+            )
+    if f.has(Opaque):
         _known(component, box)
 
 
@@ -101,12 +103,19 @@ def tied_of(component: Component) -> Sequence[Condition]:
     return component.tied if isinstance(component, Extended) else ()
 
 
+def widest(f: sympy.Expr, coordinate: Coordinate) -> float:
+    """Return below which scale of integer noise second differences of f keep their digits."""
+    bounded = is_lattice(coordinate) and not f.is_polynomial(coordinate.symbol)
+    return _WIDEST if bounded else math.inf
+
+
 def _mild(component: Component, found: Trouble) -> Iterator[str]:
     """Say why the variance is infinite, if it is, where the last derivative that matters is."""
     (coordinate,) = (c for c in component.coordinates if c.symbol == found.symbol)
-    at_bound, order = found.exact in ends_of(domain_of(coordinate)), order_of(coordinate)
-    infinite = order == 2 and found.exponent < -_FLAT
-    if at_bound and infinite and _looks_at_curvature(coordinate):
+    order = order_of(coordinate)
+    branches = [b for c in coordinate.cells for b in c.operator.branches if b.at is not None]
+    at_bound = order == 2 and found.exact in ends_of(domain_of(coordinate))
+    if at_bound and found.exponent < -_FLAT and any((2, 0) in b.taps for b in branches):
         raise NoUnbiasedEstimator(
             f"infinite curvature of {text(component.f)} at the bound {found.point:g}: no "
             "polynomial extension of degree k matches it",
@@ -119,34 +128,6 @@ def _mild(component: Component, found: Trouble) -> Iterator[str]:
             f"the {what} of {text(component.f)} is not square-integrable at "
             f"{text(coordinate.symbol)} = {found.point:g}"
         )
-
-
-def _looks_at_curvature(coordinate: Coordinate) -> bool:
-    """Whether f″ is read at a bound."""
-    branches = [b for c in coordinate.cells for b in c.operator.branches]
-    return any((2, 0) in b.taps for b in branches if b.at is not None)
-
-
-def _digits(f: sympy.Expr, coordinate: Coordinate) -> None:
-    """Refuse integer noise so wide that second differences drown in rounding."""
-    scale = max(float(getattr(cell.noise, "scale", 0)) for cell in coordinate.cells)
-    if scale >= widest(f, coordinate):
-        raise TrueupError(
-            f"{coordinate.cells[0].noise!r} is too wide for {text(f)}: its second difference, "
-            f"times {scale**2:.1g}, has too few digits",
-            f"use Laplace({scale:g}): at this scale the two are alike to {scale**-2:.0e}",
-        )
-
-
-_WIDEST = math.nextafter(1e3, math.inf)
-"""Beyond, the rounding of a second difference, times λ, is more than 1e-9 of f."""
-
-
-def widest(f: sympy.Expr, coordinate: Coordinate) -> float:
-    """Return below which scale of integer noise second differences of f keep their digits."""
-    if not is_lattice(coordinate) or f.is_polynomial(coordinate.symbol):
-        return math.inf
-    return _WIDEST
 
 
 _MOST_POINTS = 10_000  # at which a function without a formula is tried
@@ -237,32 +218,26 @@ _SLOPES = ((1, 1), (1, 2), (2, 1))
 
 def _check_rays(component: Component, ways: Sequence[_Way]) -> None:
     """Refuse exponentials of several statistics that outgrow the noises where all are large."""
-    exponents = [e.args[-1] for e in component.f.atoms(sympy.exp, sympy.sinh, sympy.cosh)]
-    exponents += [p.exp * p.base for p in component.f.atoms(sympy.Pow) if p.exp.free_symbols]
-    symbols = {way.symbol for way in ways}
-    if not any(len(e.free_symbols & symbols) > 1 for e in exponents):
+    f, t = component.f, sympy.Dummy("t", real=True)
+    exponents = [e.args[-1] for e in f.atoms(sympy.exp, sympy.sinh, sympy.cosh)]
+    exponents += [p.exp * p.base for p in f.atoms(sympy.Pow) if p.exp.free_symbols]
+    if not any(len(e.free_symbols & {way.symbol for way in ways}) > 1 for e in exponents):
         return
-    t = sympy.Dummy("t", real=True)
-    for (a, b), slopes in product(combinations(ways, 2), _SLOPES):
-        steps = {way.symbol: way.direction * k for way, k in zip((a, b), slopes, strict=True)}
-        if a.symbol == b.symbol or not _stays(component, steps):
+    for (a, b), (i, j) in product(combinations(ways, 2), _SLOPES):
+        steps = {a.symbol: a.direction * i, b.symbol: b.direction * j}
+        named = {s.name: k for s, k in steps.items()}
+        pulls = [sum(c * named.get(n, 0) for n, c in tie.terms) for tie in tied_of(component)]
+        if a.symbol == b.symbol or any(pull < 0 for pull in pulls):  # it leaves the domain
             continue
-        size = growth(at(component.f, {s: k * t for s, k in steps.items()}), t, 1)
-        if not size.below(a.rate * slopes[0] + b.rate * slopes[1], 0):
+        size = growth(at(f, {s: k * t for s, k in steps.items()}), t, 1)
+        if not size.below(a.rate * i + b.rate * j, 0):
             raise refusal(
-                text(component.f),
+                text(f),
                 "it could not be shown not to outgrow the noises where "
                 f"{text(a.symbol)} and {text(b.symbol)} are large",
                 "bound the domain, or use less noise",
                 proved=False,
             )
-
-
-def _stays(component: Component, steps: Mapping[sympy.Symbol, int]) -> bool:
-    """Whether steps on and on in a direction do not leave what conditions allow."""
-    named = {s.name: k for s, k in steps.items()}
-    sums = (sum(c * named.get(n, 0) for n, c in t.terms) for t in tied_of(component))
-    return all(total >= 0 for total in sums)
 
 
 def growing(component: Component, coordinate: Coordinate) -> sympy.Expr:

@@ -22,9 +22,7 @@ _WAVES = (sympy.sin, sympy.cos, sympy.tan)  # they take turns for ever
 _CASES = (sympy.Piecewise, sympy.Max, sympy.Min)
 _LOG = 1e-9
 """The power that stands for a factor log x: below every power that a formula can hold."""
-
-_LEVELS = 1e-6
-"""Powers up to this one stand for logarithms only."""
+_LEVELS = 1e-6  # powers up to this one stand for logarithms only
 
 _SHORT = 40  # operations: the degree of a longer sum of fractions takes seconds
 _PROBES = (sympy.Integer(10) ** 4, sympy.Integer(10) ** 7)  # where it is seen which case holds
@@ -166,15 +164,15 @@ def _function(expr: sympy.Expr, x: sympy.Symbol) -> Growth:
 def _logarithm(inner: Growth, small: bool) -> Growth:
     """Return the order of a logarithm, ``small`` if that of a small number is large too.
 
-    The logarithm of what tends to a number may tend to 0.
+    The logarithm of what tends to a number may tend to 0, that of a logarithm grows less.
     """
     if math.isinf(inner.rate):
         return _UNKNOWN
-    if inner.rate > 0 or math.isinf(inner.power) or (inner.rate and small):
-        return Growth(0.0, 1.0, inner.sharp and math.isfinite(inner.power))
-    if not inner.power or not (small or inner.size > (0.0, 0.0)):
-        return Growth(0.0, inner.power, sharp=False)
-    return inner._replace(power=_LOG if abs(inner.power) > _LEVELS else _LOG**2)
+    if inner.rate or math.isinf(inner.power):
+        sharp = inner.sharp and math.isfinite(inner.power) and (small or inner.rate > 0)
+        return Growth(0.0, 1.0, sharp)
+    power = abs(inner.power) if small else inner.power
+    return Growth(0.0, _LOG, inner.sharp and power > _LEVELS)
 
 
 def _eventually(expr: sympy.Expr, x: sympy.Symbol) -> Growth:

@@ -81,6 +81,7 @@ class Trouble:
 
 
 _NARROW = 1e-9  # relative width of cells in which a point is looked for
+_CENTRES = 8  # of other cells, looked at for a place where f is not defined
 _LOST = 1e-6  # of a constant in a denominator: nearer to 0 doubles keep no nine digits of it
 
 
@@ -141,15 +142,18 @@ class _Proof:
 
     def troubles(self) -> Iterator[Trouble]:
         """Yield what is wrong along a line, each place once and near 0 first, or elsewhere."""
-        done, elsewhere = set(), []
+        done: set[object] = set()
+        elsewhere: list[Trouble] = []
         for cell in self.open_cells():
             narrow = self._narrow(cell)
-            found = self._along(narrow[0], cell) if narrow else self._inside(cell)
-            if not narrow:
-                elsewhere += [found] if found else []
-            elif found and (found.kind, found.symbol, found.exact) not in done:
-                done.add((found.kind, found.symbol, found.exact))
-                yield found
+            if narrow:
+                found = self._along(narrow[0], cell)
+                if (found.kind, found.symbol, found.exact) not in done:
+                    done.add((found.kind, found.symbol, found.exact))
+                    yield found
+            elif len(elsewhere) < _CENTRES:
+                inside = self._inside(cell)
+                elsewhere += [inside] if inside else []
         if elsewhere:
             yield next((found for found in elsewhere if found.proved), elsewhere[0])
 
