@@ -322,14 +322,14 @@ def test_the_limit_for_means_is_that_of_a_plain_linear_programme():
     assert best.gap < 0.02
     assert 1 <= best.efficiency(made("share", 1)) < 1.02
     limit = e_to(1, below=True)
-    for (a, b), row in zip(best.databases, best.rows, strict=True):
-        mean = sum(Fraction(y) * w for y, w in zip(best.labels, row.weights, strict=True))
+    for (a, b), row in zip(best.databases, best.table.rows, strict=True):
+        mean = sum(Fraction(y) * w for y, w in zip(best.table.labels, row.weights, strict=True))
         assert mean / row.total == (Fraction(b, a + b) if a + b else Fraction(1, 2))
     for i, j in pairs:
-        one, two = best.rows[i], best.rows[j]
+        one, two = best.table.rows[i], best.table.rows[j]
         for p, q in zip(one.weights, two.weights, strict=True):
             assert p * two.total <= limit * q * one.total
-    assert best.release(1, 1) in best.labels
+    assert best.release(1, 1) in best.table.labels
     with pytest.raises(TrueupError, match="more than 3 records"):
         best.variance(2, 2)
 

@@ -233,10 +233,9 @@ def table_of(release: Any) -> list[list[Fraction]]:
     of the interval that belongs to each output, so that these intervals are seen to be its own.
     """
     rows = []
-    of_few = isinstance(release, tm.OptimalMean)
-    labels = release.labels if of_few else release.table.labels
+    labels, pairs = release.table.labels, isinstance(release, tm.OptimalMean)
     for q in _truths(release):
-        weights = (release.rows[len(rows)] if of_few else release.table.row(*q)).weights
+        weights = release.table.row(q if pairs else q[0]).weights
         total = sum(weights)
         for label, weight, end in zip(labels, weights, accumulate(weights), strict=True):
             for uniform in (end - weight, end - 1) if weight else ():

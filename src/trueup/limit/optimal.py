@@ -14,23 +14,26 @@ from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.inputs import read_arguments
 from trueup.kernels.blocks import evaluate
-from trueup.limit.bound import lower_bound
-from trueup.limit.column_generation import Columns, Programme, refined, solve
 from trueup.limit.few_records import OptimalMean
-from trueup.limit.interior import approach
-from trueup.limit.table import Row, Table, corrected, exp_below, mixed
+from trueup.limit.programme import Programme, best_table
+from trueup.limit.table import Row, Table, exp_below
 from trueup.noise.base import read_generator
 from trueup.noise.laplace import DiscreteLaplace
 
 if TYPE_CHECKING:
     from trueup.domain import Interval
     from trueup.exact import Exact
-    from trueup.limit.rays import Floats
+    from trueup.limit.programme import Floats
 
 MOST_VALUES = 120
 """The largest number of true values for which the programme is solved."""
 
-LEAST_EPSILON, MOST_EPSILON = 1e-3, 10
+LEAST_EPSILON, MOST_EPSILON = 0.05, 10
+
+_TOLERANCE = 4e-4
+"""The gap between the variance and its bound that is aimed at; a smaller one costs a finer grid."""
+_LABELS = 60
+"""Evenly spread labels of the first grid, besides those of discrete Laplace noise."""
 
 Variances = Sequence[float] | Mapping[int, float] | Callable[[int], float]
 """A number for each true value: in order, by true value, or as a function."""
@@ -84,10 +87,7 @@ class OptimalRelease:
         self.domain, values = _read_values(f, domain, self.epsilon)
         self.truths = tuple(range(int(self.domain.low), int(self.domain.high) + 1))
         self.prior = _read_prior(prior, self.truths)
-        self._values = tuple(Fraction(float(v)) for v in values)
-        self._ratio = exp_below(_rational(self.epsilon))
         self.table, self.lower_bound = self._solved(values)
-        self.check()
 
     @staticmethod
     def of_means(epsilon: Exact, most: int = 10) -> OptimalMean:
@@ -159,63 +159,46 @@ class OptimalRelease:
             )
         return whole
 
-    def check(self) -> None:
-        """Verify every constraint of the table in exact arithmetic; raise if one is broken."""
-        problem = self.table.broken(self._values, self._ratio)
-        if problem:
-            raise TrueupError(
-                f"the release breaks its promise: {problem}",
-                "nothing was published; try fewer values of q, or an epsilon nearer to 1",
-            )
-
     def __repr__(self) -> str:
         return (
             f"<optimal unbiased release on {self.domain}, epsilon={self.epsilon}: "
             f"{len(self.table.labels)} labels, average variance {self.average_variance:.6g}>"
         )
 
-    # -- solving -----------------------------------------------------------------------------------
-
     def _solved(self, values: Floats) -> tuple[Table, float]:
-        """Return the table for a hair less than e^ε, and the bound for a hair more."""
+        """Return the exact table and the bound."""
+        size = len(values)
         if np.ptp(values) == 0:
-            return Table(self.truths, (float(values[0]),), (Row((1,)),) * len(self.truths)), 0.0
-        ratio = self._ratio * (1 - min(Fraction(1), _rational(self.epsilon)) / 2**40)
-        start, sd = _discrete_laplace(values, float(ratio), np.array(self.prior))
-        center = (values.min() + values.max()) / 2
-        scaled = Programme((values - center) / sd, np.array(self.prior), float(ratio))
-        start = Columns((start.labels - center) / sd, start.rising)
-        found = solve(scaled, start, *approach(scaled, start))
-        above = dataclasses.replace(scaled, ratio=float(self._ratio) * (1 + 1e-15))
-        used = found.columns.labels[found.weights > 0]
-        bound = lower_bound(above, found.dual, used, 2e-6 * found.variance)
-        labels = center + sd * found.columns.labels
-        rounded = Columns((labels - center) / sd, found.columns.rising)
-        weights = refined(scaled, dataclasses.replace(found, columns=rounded))
-        masses = mixed(labels, found.columns.rising, weights, ratio)
-        exact = corrected(masses, self._values, min(Fraction(1), (ratio - 1) / 2))
-        return Table(self.truths, *exact), max(0.0, bound) * sd**2
+            return Table(self.truths, (float(values[0]),), (Row((1,)),) * size), 0.0
+        ratio, prior = exp_below(_rational(self.epsilon)), np.array(self.prior)
+        noisy, sd = _discrete_laplace(values, float(ratio), prior)
+        centre = (values.min() + values.max()) / 2
+        edges = np.column_stack([np.arange(size - 1), np.arange(1, size)])
+        programme = Programme((values - centre) / sd, prior, float(ratio), np.ones(size), edges)
+        first = (np.concatenate([noisy, values]) - centre) / sd
+        even = np.linspace(first.min() - 0.5, first.max() + 0.5, _LABELS)
+        labels = np.unique(np.concatenate([first, even]))
+        exact = [Fraction(float(v)) for v in values]
+        return best_table(self.truths, exact, programme, ratio, labels, _TOLERANCE)
 
 
-def _discrete_laplace(values: Floats, ratio: float, prior: Floats) -> tuple[Columns, float]:
-    """Return discrete Laplace noise with its best estimator, labels around it, and its sd.
+def _discrete_laplace(values: Floats, ratio: float, prior: Floats) -> tuple[Floats, float]:
+    """Return the labels of discrete Laplace noise with its best estimator, and its sd.
 
-    Clamped to the domain, that release has one label g(x) for each x, on a ray that peaks at x.
+    Clamped to the domain, that release has one label g(x) for each x.
     """
-    size, alpha = len(values), 1 / ratio
+    alpha = 1 / ratio
     step = np.diff(values)
     kappa, lam = alpha / (1 - alpha), alpha / (1 - alpha) ** 2
     g = values.copy()
     g[1:-1] -= lam * np.diff(step)
     g[0] -= kappa * step[0]
     g[-1] += kappa * step[-1]
-    q = np.arange(size)
+    q = np.arange(len(values))
     mass = alpha ** np.abs(q[:, None] - q) * (1 - alpha) / (1 + alpha)
     mass[[0, -1]] /= 1 - alpha
-    sds = np.sqrt(np.einsum("xq,xq->q", mass, (g[:, None] - values) ** 2))
-    labels = np.concatenate([g + shift * sds for shift in (0, -2, -1, -0.5, 0.5, 1, 2)])
-    rising = np.tile(q[:-1, None] < q, (1, 7))
-    return Columns(labels, rising), float(np.sqrt(prior @ sds**2))
+    variances = np.einsum("xq,xq->q", mass, (g[:, None] - values) ** 2)
+    return g, float(np.sqrt(prior @ variances))
 
 
 # -- reading the arguments -------------------------------------------------------------------------

@@ -8,15 +8,13 @@ import secrets
 from bisect import bisect_right
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-    from trueup.limit.rays import Bools, Floats
+    import numpy as np
 
 _BITS = 128
 
@@ -83,28 +81,28 @@ class Table:
     ((Fraction(3, 4), Fraction(1, 4)), Fraction(0, 1), Fraction(3, 4))
     """
 
-    truths: tuple[int, ...]
+    truths: tuple[Hashable, ...]
     labels: tuple[float, ...]
     rows: tuple[Row, ...]
 
-    def row(self, q: int) -> Row:
+    def row(self, q: Hashable) -> Row:
         """Return the row of a true value."""
-        return self.rows[q - self.truths[0]]
+        return self.rows[self.truths.index(q)]
 
-    def probabilities(self, q: int) -> tuple[Fraction, ...]:
+    def probabilities(self, q: Hashable) -> tuple[Fraction, ...]:
         """Return the probability of each label at a true value."""
         row = self.row(q)
         return tuple(Fraction(weight, row.total) for weight in row.weights)
 
-    def mean(self, q: int) -> Fraction:
+    def mean(self, q: Hashable) -> Fraction:
         """Return the mean of the published value."""
         return self._moment(q, Fraction(0), 1)
 
-    def variance(self, q: int) -> Fraction:
+    def variance(self, q: Hashable) -> Fraction:
         """Return the variance of the published value."""
         return self._moment(q, self.mean(q), 2)
 
-    def _moment(self, q: int, center: Fraction, order: int) -> Fraction:
+    def _moment(self, q: Hashable, center: Fraction, order: int) -> Fraction:
         row = self.row(q)
         terms = (
             (Fraction(label) - center) ** order * weight
@@ -112,54 +110,47 @@ class Table:
         )
         return sum(terms, Fraction(0)) / row.total
 
-    def broken(self, values: Sequence[Fraction], ratio: Fraction) -> str | None:
+    def broken(
+        self, values: Sequence[Fraction], edges: Iterable[Sequence[int]], ratio: Fraction
+    ) -> str | None:
         """Return which exact constraint is broken, None if all hold.
 
         The weights are not negative and have a positive sum, every mean is the value to be
-        published, and p(y|q) ≤ ratio·p(y|q ± 1).
+        published, and p(y|q) ≤ ratio·p(y|q') for neighbours, given by their indices.
         """
         for q, row, value in zip(self.truths, self.rows, values, strict=True):
             if len(row.weights) != len(self.labels) or min(row.weights) < 0 or row.total <= 0:
                 return f"the probabilities at {q} are not a distribution"
             if self.mean(q) != value:
                 return f"the mean at {q} is {float(self.mean(q))!r}, not {float(value)!r}"
-        for q, (here, there) in zip(self.truths, pairwise(self.rows), strict=False):
-            if not (_within(here, there, ratio) and _within(there, here, ratio)):
-                return f"the probabilities at {q} and {q + 1} differ by more than e^epsilon"
+        pair = wrong_pair([self.probabilities(q) for q in self.truths], edges, ratio)
+        if pair:
+            here, there = (self.truths[i] for i in pair)
+            return f"the probabilities at {here} and {there} differ by more than e^epsilon"
         return None
 
 
-def _within(row: Row, other: Row, ratio: Fraction) -> bool:
-    """Tell whether each probability is at most ratio times the other row's."""
-    left = ratio.denominator * other.total
-    right = ratio.numerator * row.total
-    pairs = zip(row.weights, other.weights, strict=True)
-    return all(mine * left <= theirs * right for mine, theirs in pairs)
+def wrong_pair(
+    masses: Sequence[Sequence[Fraction]], edges: Iterable[Sequence[int]], ratio: Fraction
+) -> tuple[int, int] | None:
+    """Return a pair of neighbours that some label tells apart by more than the ratio, or None.
 
-
-def mixed(
-    labels: Floats, rising: Bools, weights: Floats, ratio: Fraction
-) -> dict[Fraction, list[Fraction]]:
-    """Return the probability of each label at each true value, before any correction.
-
-    A mixture of rays of the private cone: ``rising`` has their steps from each q to the next.
+    Examples
+    --------
+    >>> masses = [[Fraction(1, 4)], [Fraction(3, 4)]]
+    >>> wrong_pair(masses, [(0, 1)], Fraction(3))
+    >>> wrong_pair(masses, [(0, 1)], Fraction(2))
+    (1, 0)
     """
-    steps = np.cumsum(np.where(rising, 1, -1), axis=0)
-    steps = np.vstack([np.zeros_like(steps[:1]), steps])
-    depth = (steps.max(axis=0) - steps).T.tolist()
-    bits = _BITS + math.ceil(len(steps) * math.log2(ratio))
-    powers = [
-        Fraction(ratio.denominator**k * 2**bits // ratio.numerator**k, 2**bits)
-        for k in range(len(steps))
-    ]
-    masses: dict[Fraction, list[Fraction]] = {}
-    for label, weight, down in zip(labels, weights, depth, strict=True):
-        if not weight:
-            continue
-        row = masses.setdefault(Fraction(float(label)), [Fraction(0)] * len(steps))
-        scale = Fraction(float(weight))
-        row[:] = (old + scale * powers[k] for old, k in zip(row, down, strict=True))
-    return masses
+    rise, fall = ratio.as_integer_ratio()
+    for one, two in [pair for a, b in edges for pair in ((int(a), int(b)), (int(b), int(a)))]:
+        pairs = zip(masses[one], masses[two], strict=True)  # p > ratio·q, without any division
+        if any(
+            p.numerator * q.denominator * fall > rise * q.numerator * p.denominator
+            for p, q in pairs
+        ):
+            return one, two
+    return None
 
 
 def corrected(

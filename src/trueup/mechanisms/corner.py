@@ -33,16 +33,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trueup.errors import TrueupError
-from trueup.limit.column_generation import Dual
-from trueup.limit.graph import (
-    GraphProgramme,
-    best_masses,
-    edges_of,
-    exact_rows,
-    wrong_pair,
-)
-from trueup.limit.interior import Point
-from trueup.limit.table import Row
+from trueup.limit.programme import Programme, best_masses, edges_of, exact_rows
+from trueup.limit.table import Row, wrong_pair
 from trueup.mechanisms import cache
 from trueup.mechanisms.two_counts import Cell, TwoCounts, alpha_of, rounded, share
 
@@ -289,10 +281,10 @@ def corner(scale: float, ratio: Fraction, joined: bool = False) -> Corner:
     for room in () if scale > _NOISIEST else _ROOMS if tabled else (0.0,):
         part = room * min(1.0, _ROOMY / scale) ** 2
         made = _tabled(counts, scale, part) if tabled else _punctured(counts, size)
-        found = made.problem(ratio) if made else problem
-        if made and not found:
+        found = made.problem(ratio)
+        if not found:
             return made
-        problem = found or problem
+        problem = found
     raise TrueupError(
         f"no table of labels for few records was found at scale {scale:g}: {problem}",
         "nothing was published; a promise such as empty='n >= 2', or a value, needs no table",
@@ -347,7 +339,7 @@ def _row(masses: list[Fraction], counts: TwoCounts, size: int, truth: Cell) -> R
     return Row.of([*first, last, 1 - last - sum(first, Fraction(0))])
 
 
-def _tabled(counts: TwoCounts, scale: float, room: float) -> Corner | None:
+def _tabled(counts: TwoCounts, scale: float, room: float) -> Corner:
     """Return R = ⌈2·scale⌉: the masses of a linear programme on a grid of labels, if exact."""
     size, alpha = min(WIDEST, math.ceil(2 * scale - _HAIR)), counts.alpha
     nodes = [(i, j) for i in range(size + 1) for j in range(size + 1)]
@@ -360,7 +352,7 @@ def _tabled(counts: TwoCounts, scale: float, room: float) -> Corner | None:
     means = [inner[c] / q for c, q in zip(nodes, totals, strict=True)]
     means[0] = Fraction(1, 2)
     values, prior = [rounded(m, alpha) for m in means], _prior(size, float(alpha))
-    programme = GraphProgramme(
+    programme = Programme(
         np.array([float(v) for v in values]),
         np.array([prior[c] for c in nodes]),
         math.exp(1 / scale) * (1 - room),
@@ -368,11 +360,8 @@ def _tabled(counts: TwoCounts, scale: float, room: float) -> Corner | None:
         edges_of(nodes),
     )
     labels = _grid(scale, float(max(cells.values())))
-    point = _kept(programme, labels, f"corner-{size}-{scale.hex()}-{room:g}")
-    exact = exact_rows(labels, point, programme, values, totals)
-    if exact is None:
-        return None
-    found, rows = exact
+    masses = _kept(programme, labels, f"corner-{size}-{scale.hex()}-{room:g}")
+    found, rows = exact_rows(labels, masses, programme, values, totals, room)
     made = {c: Row((*row.weights, 0)) for c, row in zip(nodes, rows, strict=True)}
     first = [Fraction(w, rows[0].total) * (1 - outside) for w in rows[0].weights]
     made[0, 0] = Row.of([*first, outside])
@@ -390,7 +379,7 @@ def _grid(scale: float, largest: float) -> Floats:
     return np.concatenate([0.5 - side[::-1], [0.5], 0.5 + side])
 
 
-def _kept(programme: GraphProgramme, labels: Floats, name: str) -> Point:
+def _kept(programme: Programme, labels: Floats, name: str) -> Floats:
     """Return the programme's masses, from the user's cache if they are there.
 
     Whatever is read is made exact and checked like what is computed.
@@ -399,10 +388,9 @@ def _kept(programme: GraphProgramme, labels: Floats, name: str) -> Point:
     try:
         masses = np.array(json.loads(path.read_text(encoding="utf-8")), dtype=float)
         if masses.shape == (len(programme.values), len(labels)) and (masses > 0).all():
-            nothing = np.zeros(len(programme.values))
-            return Point(masses, Dual(nothing, nothing), 0.0, nothing)
+            return masses
     except (OSError, ValueError):
         pass
-    point = best_masses(programme, labels)
-    cache.store(path, json.dumps(point.masses.tolist()))
-    return point
+    masses = best_masses(programme, labels).masses
+    cache.store(path, json.dumps(masses.tolist()))
+    return masses
