@@ -21,9 +21,9 @@ def test_what_is_known():
     assert noise.highest_moment == 3
     assert noise.mgf_radius == 0
     assert Moments(m for m in (0, 2)) == Moments(np.array([0, 2]))
-    with pytest.raises(TrueupError, match="only 3 moments are known, order 4 is needed"):
+    with pytest.raises(TrueupError, match="has no known moment of order 4"):
         noise.moment(4)
-    with pytest.raises(TrueupError, match="only 1 moment is known"):
+    with pytest.raises(TrueupError, match="has no known moment of order 2"):
         _ = Moments([0]).variance
     assert [str(m) for m in noise.tilted(0, 3)] == ["1", "1", "3", "1/2"]
 

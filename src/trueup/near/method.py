@@ -26,6 +26,7 @@ from trueup.near.polynomial import Polynomial, approximate
 from trueup.near.products import compose, question_of
 from trueup.near.series import Series
 from trueup.near.spread import Profile
+from trueup.noise.moments import Moments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +112,7 @@ def answer(
         max_bias=wish.max_bias or 1.0,
         relative=bool(wish.relative),
     )
-    moments = statistic.noise.by_moments
+    moments = isinstance(statistic.noise, Moments)
     if wish.cells is not None:
         relative = never_zero(question) if wish.relative is None else wish.relative
         question = dataclasses.replace(question, relative=relative, cells=wish.cells)

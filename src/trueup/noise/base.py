@@ -97,8 +97,8 @@ class Noise(metaclass=Family):
     known: ClassVar[bool] = False
     """Whether Z is always 0."""
 
-    by_moments: ClassVar[bool] = False
-    """Whether some moments are all that is known of Z."""
+    knows_few_moments: ClassVar[bool] = False
+    """Whether moments above ``highest_moment`` may exist, though they are not known."""
 
     by_curvature: ClassVar[bool] = False
     """Whether the inverse is f − b²·f″: beyond a bound a polynomial of any degree can extend it."""
@@ -204,11 +204,6 @@ class Noise(metaclass=Family):
         """The largest order whose moment exists and is known, None if all do."""
         return None
 
-    @property
-    def knows_few_moments(self) -> bool:
-        """Whether moments above ``highest_moment`` may exist, though they are not known."""
-        return False
-
     def moment(self, k: int) -> Exact:
         """Return E Zᵏ, exact where the parameters are and the formula is rational.
 
@@ -226,7 +221,9 @@ class Noise(metaclass=Family):
         if order == 0:
             return [1]
         if self.highest_moment is not None and order > self.highest_moment:
-            self._refuse_moment(order)
+            known = "known " if self.knows_few_moments else ""
+            hint = f"use a polynomial of degree at most {self.highest_moment}, or lighter noise"
+            raise TrueupError(f"{self!r} has no {known}moment of order {order}", hint)
         try:
             values = [1, *(_whole(value) for value in self._moments(order)[1:])]
         except OverflowError:
@@ -243,11 +240,6 @@ class Noise(metaclass=Family):
             return exact if self._is_exact else [float(m) if m else 0 for m in exact]
         values = self._digits(sympy.S.Zero, order)
         return [0 if k % 2 and self.symmetric else float(m.real) for k, m in enumerate(values)]
-
-    def _refuse_moment(self, k: int) -> None:
-        """Raise, because the moment of order k does not exist or is not known."""
-        hint = f"use a polynomial of degree at most {self.highest_moment}, or lighter noise"
-        raise TrueupError(f"{self!r} has no moment of order {k}", hint)
 
     # -- the generating function -------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ class GaussianFamily(ScaleFamily):
         """
         shift = cls._shift(sensitivity)
         if rho is not None and epsilon is None and delta is None:
-            return cls(concentrated_scale(positive(rho, "rho"), shift))
+            return cls(_concentrated(positive(rho, "rho"), shift))
         if rho is None and epsilon is not None and delta is not None:
             loss = float(positive(epsilon, "epsilon"))
             chance = float(number(delta, "delta", positive=True))
@@ -122,7 +122,7 @@ class GaussianFamily(ScaleFamily):
     def _private(epsilon: float, delta: float, shift: float) -> float:
         """Return the smallest σ for (ε, δ)-differential privacy."""
         low, high = bracket(epsilon, delta, shift)
-        return float(first(lambda s: gaussian_profile(s, epsilon, shift) <= delta, low, high))
+        return float(first(lambda s: _profile(s, epsilon, shift) <= delta, low, high))
 
 
 def bracket(epsilon: float, delta: float, shift: float) -> tuple[float, float]:
@@ -138,30 +138,15 @@ def bracket(epsilon: float, delta: float, shift: float) -> tuple[float, float]:
     return min(shift, enough) / 1000, enough
 
 
-def concentrated_scale(rho: Exact, sensitivity: Exact) -> Exact:
-    """Return Δ/√(2ρ): exact where it is rational, else rounded to the private side.
-
-    Examples
-    --------
-    >>> concentrated_scale(Fraction(1, 8), 1), concentrated_scale(1, 1)
-    (Fraction(2, 1), 0.7071067811865476)
-    """
+def _concentrated(rho: Exact, sensitivity: Exact) -> float:
+    """Return Δ/√(2ρ), rounded to the private side."""
     square = Fraction(sensitivity) ** 2 / (2 * Fraction(rho))
-    root = Fraction(math.isqrt(square.numerator), math.isqrt(square.denominator))
-    if root**2 == square and not isinstance(rho, float) and not isinstance(sensitivity, float):
-        return root
     sigma = math.sqrt(square)
     return sigma if Fraction(sigma) ** 2 >= square else math.nextafter(sigma, math.inf)
 
 
-def gaussian_profile(sigma: Any, epsilon: float, shift: float) -> Any:
-    """Return δ = P(Y > y) − e^ε P(Y > y + Δ), y = εσ²/Δ − Δ/2, with digits to spare.
-
-    Examples
-    --------
-    >>> print(mpmath.nstr(gaussian_profile(1.0, 1.0, 1.0), 6))
-    0.126937
-    """
+def _profile(sigma: Any, epsilon: float, shift: float) -> Any:
+    """Return δ = P(Y > y) − e^ε P(Y > y + Δ), y = εσ²/Δ − Δ/2, with digits to spare."""
     with working_digits(60 + math.ceil(abs(math.log10(epsilon)))):
         s, e, d = mpmath.mpf(float(sigma)), mpmath.mpf(epsilon), mpmath.mpf(shift)
         y = e * s**2 / d - d / 2

@@ -20,45 +20,36 @@ from typing import Any
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.exact import symbolic
 
 MAX_DEGREE = 1000
 
 
 @lru_cache(maxsize=64)
-def least_norm(k: int) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
-    """Return (A, B) with cₙ = Aₙ·(b·f′) + Bₙ·(b²·f″), n = 1..k.
+def least_norm(k: int, j: int) -> tuple[Fraction, ...]:
+    """Return 0, A₁, …, Aₖ (j = 1) or 0, B₁, …, Bₖ (j = 2) of cₙ = Aₙ·(b·f′) + Bₙ·(b²·f″).
 
     Examples
     --------
-    >>> least_norm(2)
-    ((Fraction(1, 1), Fraction(0, 1)), (Fraction(-2, 1), Fraction(1, 1)))
+    >>> [str(b) for b in least_norm(2, 2)]
+    ['0', '-2', '1']
     """
-    # Gram matrix of the rows r1 = (1, 2, 4, ...) and r2 = (1, 1, ...).
+    # Gram matrix of the rows (1, 2, 4, ...) and (1, 1, ...), right-hand sides (1, 1) and (0, −1)
     g11, g12, g22 = Fraction(4**k - 1, 3), Fraction(2**k - 1), Fraction(k)
-    det = g11 * g22 - g12 * g12
-    # Multipliers for the right-hand sides (1, 1), of b·f′, and (0, −1), of b²·f″.
-    first = ((g22 - g12) / det, (g11 - g12) / det)
-    second = (g12 / det, -g11 / det)
-    rows = [Fraction(2 ** (n - 1)) for n in range(1, k + 1)]
-    return (
-        tuple(first[0] * r + first[1] for r in rows),
-        tuple(second[0] * r + second[1] for r in rows),
-    )
+    first, second = (g22 - g12, g11 - g12) if j == 1 else (g12, -g11)
+    rows = (first * 2 ** (n - 1) + second for n in range(1, k + 1))
+    return (Fraction(0), *(row / (g11 * g22 - g12 * g12) for row in rows))
 
 
 def check_degree(extension: object) -> int:
     """Return the degree k of an extension, or refuse it."""
-    if isinstance(extension, bool) or not isinstance(extension, Integral):
-        raise TrueupError(
-            f"extension must be 'optimal' or a whole number, got {extension!r}",
-            "'optimal' has the smallest variance; an integer k >= 2 is the paper's extension",
-        )
-    if not 2 <= int(extension) <= MAX_DEGREE:
-        raise TrueupError(
-            f"an extension has degree 2 to {MAX_DEGREE}, got {extension}",
-            "value, slope and curvature must match at the bound: k = 2 is the least",
-        )
-    return int(extension)
+    whole = isinstance(extension, Integral) and not isinstance(extension, bool)
+    if isinstance(extension, Integral) and whole and 2 <= int(extension) <= MAX_DEGREE:
+        return int(extension)
+    raise TrueupError(
+        f"extension must be 'optimal' or a whole number from 2 to {MAX_DEGREE}, got {extension!r}",
+        "'optimal' has the smallest variance; an integer k >= 2 is the paper's extension",
+    )
 
 
 class LaguerreExtension(sympy.Function):  # type: ignore[misc]
@@ -70,23 +61,18 @@ class LaguerreExtension(sympy.Function):  # type: ignore[misc]
     @property
     def coefficients(self) -> tuple[Fraction, ...]:
         """The Laguerre coefficients, order 0 first."""
-        k, j = int(self.args[0]), int(self.args[1])
-        return (Fraction(0), *least_norm(k)[j - 1])
+        return least_norm(int(self.args[0]), int(self.args[1]))
 
     def polynomial(self) -> sympy.Expr:
         """Return the extension as an ordinary polynomial in t."""
         t = self.args[2]
-        terms = (
-            sympy.Rational(c.numerator, c.denominator) * sympy.laguerre(n, t)
-            for n, c in enumerate(self.coefficients)
-        )
+        terms = (symbolic(c) * sympy.laguerre(n, t) for n, c in enumerate(self.coefficients))
         return sympy.expand(sympy.Add(*terms))
 
     def inner(self, other: LaguerreExtension) -> sympy.Expr:
         """Return ∫ of the product under e^{−t}: Laguerre polynomials are orthonormal."""
         pairs = zip(self.coefficients, other.coefficients, strict=False)
-        total = sum((a * b for a, b in pairs), Fraction(0))
-        return sympy.Rational(total.numerator, total.denominator)
+        return symbolic(sum((a * b for a, b in pairs), Fraction(0)))
 
     def _eval_evalf(self, prec: int) -> Any:
         return self.polynomial()._eval_evalf(prec)

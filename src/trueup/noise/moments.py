@@ -42,7 +42,7 @@ class Moments(Noise):
     2
     """
 
-    by_moments: ClassVar[bool] = True
+    knows_few_moments: ClassVar[bool] = True
 
     values: tuple[Exact, ...]
 
@@ -54,23 +54,12 @@ class Moments(Noise):
         return f"Moments({list(self.values)!r})"
 
     @property
-    def knows_few_moments(self) -> bool:
-        """True: others may exist."""
-        return True
-
-    @property
     def highest_moment(self) -> int | None:
         """How many moments are known."""
         return len(self.values)
 
     def _moments(self, order: int) -> list[Exact]:
         return [1, *self.values[:order]]
-
-    def _refuse_moment(self, k: int) -> NoReturn:
-        known = len(self.values)
-        hint = f"give {k} moments, or use a polynomial of degree at most {known}"
-        count = "moment is" if known == 1 else "moments are"
-        raise TrueupError(f"only {known} {count} known, order {k} is needed", hint)
 
     def log_density(self, x: Floats) -> NoReturn:
         """Refuse: no more than moments are known."""

@@ -36,19 +36,16 @@ def from_record(record: dict[str, Any]) -> Noise:
     >>> from_record({"family": "Laplace", "scale": "1/3"})
     Laplace(Fraction(1, 3))
     """
-    if record["family"] == "SumNoise":
+    fields = {name: _read(value) for name, value in record.items()}
+    name, shapes = fields.pop("family"), fields.pop("shapes", ())
+    if name == "SumNoise":
         return SumNoise(tuple(from_record(part) for part in record["parts"]))
-    fields = {name: _read(value) for name, value in record.items() if name != "family"}
-    name = record["family"]
-    family: Any = families().get(name)
-    if family is None:
+    if name not in families():
         raise TrueupError(f"there is no noise family {name!r}", f"one of {[*families()]}")
-    shapes = fields.pop("shapes", ())
-    if "name" in fields:
-        law: Noise = family(record["name"], *shapes, loc=fields["loc"], scale=fields["scale"])
-        return law
-    result: Noise = family(**fields)
-    return result
+    family: Any = families()[name]
+    law = [fields.pop("name")] if "name" in fields else []  # of scipy
+    made: Noise = family(*law, *shapes, **fields)
+    return made
 
 
 def snake(name: str) -> str:

@@ -13,7 +13,7 @@ import functools
 import math
 import warnings
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -61,7 +61,8 @@ class ScipyNoise(Noise):
     loc: Exact
     scale: Exact
 
-    symmetric = False  # or not known to be
+    symmetric: ClassVar[bool] = False  # or not known to be
+    knows_few_moments: ClassVar[bool] = True
 
     def __init__(self, name: str, *shapes: Exact, loc: Exact = 0, scale: Exact = 1) -> None:
         values = {
@@ -140,11 +141,6 @@ class ScipyNoise(Noise):
         """The masses of a law on the integers."""
         return Table(*support(self))
 
-    @property
-    def knows_few_moments(self) -> bool:
-        """True: others may exist."""
-        return True
-
     @functools.cached_property
     def highest_moment(self) -> int | None:
         """How many of the first four moments scipy states."""
@@ -157,12 +153,6 @@ class ScipyNoise(Noise):
                 wanted = {"moments": "mvsk"} if generic._stats_has_moments else {}
                 stated = generic._stats(*(np.float64(s) for s in self.shapes), **wanted)
         return [*(v is not None and bool(np.isfinite(v)) for v in stated), False].index(False)
-
-    def _refuse_moment(self, k: int) -> None:
-        raise TrueupError(
-            f"scipy states no moment of order {k} of {self!r}, or there is none",
-            "use one of trueup's own families, or a polynomial of a lower degree",
-        )
 
     @property
     def variance(self) -> Exact:

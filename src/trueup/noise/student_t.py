@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from trueup.errors import TrueupError
 from trueup.noise.base import Noise
 
 if TYPE_CHECKING:
@@ -43,13 +42,6 @@ class StudentT(Noise):
 
     df: Exact
     scale: Exact = 1
-
-    @property
-    def variance(self) -> Exact:
-        """s²ν/(ν−2), infinite for 1 < ν ≤ 2."""
-        if self.df <= 1:
-            raise TrueupError(f"{self!r} has no mean, hence no variance", "use noise with df > 2")
-        return super().variance if self.df > 2 else math.inf
 
     @property
     def highest_moment(self) -> int | None:

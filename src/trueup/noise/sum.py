@@ -99,7 +99,7 @@ class SumNoise(Noise):
         return min(known, default=None)
 
     @property
-    def knows_few_moments(self) -> bool:
+    def knows_few_moments(self) -> bool:  # type: ignore[override]
         """Whether one of the summands does."""
         return any(p.knows_few_moments for p in self.parts)
 
