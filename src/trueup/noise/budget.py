@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -121,21 +122,23 @@ class GaussianFamily(ScaleFamily):
     @staticmethod
     def _private(epsilon: float, delta: float, shift: float) -> float:
         """Return the smallest σ for (ε, δ)-differential privacy."""
-        low, high = bracket(epsilon, delta, shift)
-        return float(first(lambda s: _profile(s, epsilon, shift) <= delta, low, high))
+        return least_scale(_profile, epsilon, delta, shift)
 
 
-def bracket(epsilon: float, delta: float, shift: float) -> tuple[float, float]:
-    """Return a σ that is too small, and one that suffices: that of ρ + 2√(ρ log 1/δ) = ε.
+def least_scale(
+    profile: Callable[[float, float, float], Any], epsilon: float, delta: float, shift: float
+) -> float:
+    """Return the smallest σ with profile(σ, ε, Δ) ≤ δ, up to that of ρ + 2√(ρ log 1/δ) = ε.
 
     Examples
     --------
-    >>> bracket(1.0, 1e-5, 1.0)
-    (0.001, 4.9005...)
+    >>> least_scale(lambda sigma, epsilon, shift: 1 / (2 * sigma), 1.0, 0.5, 1.0)
+    1.0
     """
     depth = -math.log(delta)
-    enough = shift * (math.sqrt(depth + epsilon) + math.sqrt(depth)) / epsilon / math.sqrt(2)
-    return min(shift, enough) / 1000, enough
+    high = shift * (math.sqrt(depth + epsilon) + math.sqrt(depth)) / epsilon / math.sqrt(2)
+    private = lambda sigma: profile(float(sigma), epsilon, shift) <= delta  # noqa: E731
+    return float(first(private, min(shift, high) / 1000, high))
 
 
 def _concentrated(rho: Exact, sensitivity: Exact) -> float:
@@ -145,9 +148,9 @@ def _concentrated(rho: Exact, sensitivity: Exact) -> float:
     return sigma if Fraction(sigma) ** 2 >= square else math.nextafter(sigma, math.inf)
 
 
-def _profile(sigma: Any, epsilon: float, shift: float) -> Any:
+def _profile(sigma: float, epsilon: float, shift: float) -> Any:
     """Return δ = P(Y > y) − e^ε P(Y > y + Δ), y = εσ²/Δ − Δ/2, with digits to spare."""
     with working_digits(60 + math.ceil(abs(math.log10(epsilon)))):
-        s, e, d = mpmath.mpf(float(sigma)), mpmath.mpf(epsilon), mpmath.mpf(shift)
+        s, e, d = map(mpmath.mpf, (sigma, epsilon, shift))
         y = e * s**2 / d - d / 2
         return mpmath.ncdf(-y / s) - mpmath.exp(e) * mpmath.ncdf(-(y + d) / s)

@@ -11,8 +11,7 @@ import mpmath
 import numpy as np
 import scipy
 
-from trueup.noise.budget import GaussianFamily, bracket
-from trueup.noise.elementwise import first
+from trueup.noise.budget import GaussianFamily, least_scale
 from trueup.noise.series import Series, exp, mean_exp
 
 if TYPE_CHECKING:
@@ -129,14 +128,10 @@ class DiscreteGaussian(GaussianFamily):
         smooth = GaussianFamily._private(epsilon, delta, shift)
         if smooth >= SMOOTH:
             return smooth + 1 / (12 * smooth)
-
-        def private(sigma: Any) -> bool:
-            return discrete_profile(float(sigma), epsilon, shift) <= delta
-
-        best = float(first(private, *bracket(epsilon, delta, shift)))
+        best = least_scale(discrete_profile, epsilon, delta, shift)
         above = np.linspace(best, 1.5 * best, 1001).tolist() if best < BUMPY else [best]
-        last = max((i for i, sigma in enumerate(above) if not private(sigma)), default=None)
-        return best if last is None else float(first(private, above[last], above[last + 1]))
+        private = [discrete_profile(sigma, epsilon, shift) <= delta for sigma in above]
+        return above[max((i + 1 for i, right in enumerate(private) if not right), default=0)]
 
 
 def discrete_profile(sigma: float, epsilon: float, shift: float) -> float:

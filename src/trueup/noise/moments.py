@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
@@ -22,6 +22,8 @@ CHECKED = 40
 
 TOLERANCE = 1e-9
 """Rounding allowed in the eigenvalues of a Hankel matrix, scaled to unit diagonal."""
+
+_HINT = "give the raw moments E Z, E Z², … as a list, e.g. Moments([0, 2])"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -47,8 +49,13 @@ class Moments(Noise):
     values: tuple[Exact, ...]
 
     def __init__(self, values: Iterable[Exact]) -> None:
-        object.__setattr__(self, "values", _read(values))
-        _check_hankel(self.values)
+        if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)):
+            raise TrueupError(f"moments must be a list of numbers, got {values!r}", _HINT)
+        moments = tuple(number(m, f"moment {k}") for k, m in enumerate(values, start=1))
+        if not moments:
+            raise TrueupError("no moments were given", _HINT)
+        object.__setattr__(self, "values", moments)
+        _check_hankel(moments)
 
     def __repr__(self) -> str:
         return f"Moments({list(self.values)!r})"
@@ -64,17 +71,6 @@ class Moments(Noise):
     def log_density(self, x: Floats) -> NoReturn:
         """Refuse: no more than moments are known."""
         self._refuse("the density")
-
-
-def _read(values: object) -> tuple[Exact, ...]:
-    """Return the moments in exact form, or refuse them."""
-    hint = "give the raw moments E Z, E Z², … as a list, e.g. Moments([0, 2])"
-    if isinstance(values, (str, bytes, dict)) or not isinstance(values, Iterable):
-        raise TrueupError(f"moments must be a list of numbers, got {values!r}", hint)
-    moments = tuple(number(m, f"moment {k}") for k, m in enumerate(values, start=1))
-    if not moments:
-        raise TrueupError("no moments were given", hint)
-    return moments
 
 
 def _check_hankel(moments: tuple[Exact, ...]) -> None:

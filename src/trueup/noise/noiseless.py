@@ -46,11 +46,8 @@ class Noiseless(Noise):
         """Return ∞ at 0, −∞ elsewhere."""
         return np.where(x == 0, np.inf, -np.inf)
 
-    def _cdf(self, x: Floats) -> Floats:
-        return np.where(x < 0, 0.0, 1.0)
+    def _upper(self, x: Floats) -> Floats:
+        return np.zeros_like(x)
 
-    def _quantile(self, p: Floats) -> Floats:
-        return np.zeros_like(p)
-
-    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        return np.zeros(shape)
+    def _upper_quantile(self, q: Floats) -> Floats:
+        return np.zeros_like(q)

@@ -28,16 +28,9 @@ IDENTITY: Key = (0, 0)
 
 @dataclasses.dataclass(frozen=True)
 class Branch:
-    """What the operator does on one side of the bounds.
+    """What the operator does where x ≤ low (``below``), between, or where x ≥ high (``above``).
 
-    Parameters
-    ----------
-    side
-        Where x has to lie: ``below`` is x ≤ low, ``above`` is x ≥ high.
-    at
-        The bound at which f is looked at, or None for x itself.
-    taps
-        The weights; they may depend on ``X``.
+    It looks at f at a bound, or at x itself (None), with weights that may depend on ``X``.
     """
 
     side: Side
@@ -47,18 +40,10 @@ class Branch:
 
 @dataclasses.dataclass(frozen=True)
 class Operator:
-    """The inverse of one noise on one interval: its branches, and the theorem behind them.
+    """The inverse of one noise on [low, high]: its branches, inside first, and the theorem why.
 
-    Parameters
-    ----------
-    branches, theorem
-        What it does where, inside first, and why.
-    low, high
-        The bounds of the true value.
-    edges
-        Where the outer branches begin, None for at the bounds.
-    jumps
-        If it reads f at integers only: the fraction of an integer at which the estimator may jump.
+    ``edges`` says where the outer branches begin, if not at the bounds. An operator that reads f at
+    integers only has ``jumps``, the fraction of an integer at which the estimator may jump.
     """
 
     branches: tuple[Branch, ...]

@@ -113,14 +113,6 @@ class Series:
     def __pow__(self, power: int) -> Series:
         return math.prod([self] * power, start=self._lift(1))
 
-    def composed(self, taylor: Sequence[Any]) -> Series:
-        """Return Σ aₖ (self − c₀)ᵏ from the Taylor coefficients aₖ of a function at c₀."""
-        rest = Series([0, *self.coefficients[1:]])
-        total = self._lift(taylor[-1])
-        for a in taylor[-2::-1]:
-            total = total * rest + a
-        return total
-
 
 def exp(x: Any) -> Any:
     """Return eˣ; of a series e by e′ = x′·e.
@@ -168,23 +160,22 @@ def mean_exp(x: Any) -> Any:
     if isinstance(start, sympy.Expr):
         return expm1(x) / x
 
-    def coefficient(k: int) -> Any:
-        """Return that of order k − 1."""
-        digits = functools.partial(mpmath.hyp1f1, k, k + 1)
-        return _apply(
-            start, functools.partial(_kummer, k), digits, None, Fraction(1)
-        ) / math.factorial(k)
+    def doubles(k: int, z: Any) -> Any:
+        """Return 1F1(k; k+1; z), at k = 1 for complex z too."""
+        if k > 1:
+            return scipy.special.hyp1f1(k, k + 1, z)
+        return np.where(z == 0, 1.0, np.expm1(z) / np.where(z == 0, 1.0, z))
 
-    taylor = [coefficient(k) for k in range(1, order + 1)]
-    return x.composed(taylor) if isinstance(x, Series) else taylor[0]
-
-
-def _kummer(k: int, x: Any) -> Any:
-    """Return 1F1(k; k+1; x) in doubles."""
-    if k > 1:
-        return scipy.special.hyp1f1(k, k + 1, x)
-    nonzero = np.where(x == 0, 1.0, x)
-    return np.where(x == 0, 1.0, np.expm1(nonzero) / nonzero)
+    taylor = []
+    for k in range(1, order + 1):
+        own, digits = functools.partial(doubles, k), functools.partial(mpmath.hyp1f1, k, k + 1)
+        taylor.append(_apply(start, own, digits, None, Fraction(1)) / math.factorial(k))
+    if not isinstance(x, Series):
+        return taylor[0]
+    rest, total = Series([0, *x.coefficients[1:]]), x * 0
+    for a in reversed(taylor):
+        total = total * rest + a
+    return total
 
 
 def _apply(

@@ -65,7 +65,3 @@ class Uniform(Noise):
 
     def _upper_quantile(self, q: Floats) -> Floats:
         return (0.5 - q) * float(self.width)
-
-    def _sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-        half = float(self.width) / 2
-        return np.asarray(rng.uniform(-half, half, shape))
