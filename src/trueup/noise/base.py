@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
-from abc import ABCMeta, abstractmethod
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -42,34 +41,8 @@ DIGITS = 20
 """Digits of M(c) − 1 that tilted moments keep: under narrow noise variances are of that size."""
 
 
-class Family(ABCMeta):
-    """A family of noises, made from its parameters or from a privacy budget."""
-
-    def __call__(cls, *given: Any, **named: Any) -> Any:
-        """Return the noise with these parameters, or with those that a budget asks for."""
-        own = list(inspect.signature(cls).parameters)
-        budget = getattr(cls, "from_budget", None)
-        asked = inspect.signature(budget).parameters if budget else {}
-        of_budget = [name for name in named if name in asked and name not in own]
-        if budget is None or not of_budget:
-            return super().__call__(*given, **named)
-        if given or any(name in own for name in named):
-            raise TrueupError(
-                f"{cls.__name__}: {own[0]} and {of_budget[0]} exclude each other, each says how "
-                "large the noise is",
-                f"write {cls.__name__}({own[0]}), or the privacy budget alone",
-            )
-        return budget(**named)
-
-    @property
-    def __signature__(cls) -> inspect.Signature:
-        """The family's own parameters; those of a budget are in ``from_budget``."""
-        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
-        return signature.replace(parameters=list(signature.parameters.values())[1:])
-
-
 @dataclasses.dataclass(frozen=True, repr=False)
-class Noise(metaclass=Family):
+class Noise(ABC):
     """The law of Z in a published x = q + Z.
 
     A family is a frozen value that states its formulas; ``repr`` evaluates back with the names of
@@ -502,9 +475,9 @@ class Noise(metaclass=Family):
         >>> Noise.from_scipy(scipy.stats.norm(scale=2))
         ScipyNoise('norm', loc=0, scale=2)
         """
-        from trueup.noise.scipy_noise import from_scipy
+        from trueup.noise.scipy_noise import ScipyNoise
 
-        return from_scipy(frozen)
+        return ScipyNoise.from_scipy(frozen)
 
 
 def positive(value: object, name: str) -> Exact:
@@ -534,10 +507,9 @@ def _whole(value: Exact) -> Exact:
 
 def _check_order(k: object, name: str) -> None:
     """Raise unless k is an order of a moment."""
-    if isinstance(k, (int, np.integer)) and not isinstance(k, bool) and 0 <= k <= MAX_ORDER:
-        return
-    hint = f"give {name} as an integer from 0 to {MAX_ORDER}"
-    raise TrueupError(f"{name} must be the order of a moment, got {k!r}", hint)
+    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or not 0 <= k <= MAX_ORDER:
+        hint = f"give {name} as an integer from 0 to {MAX_ORDER}"
+        raise TrueupError(f"{name} must be the order of a moment, got {k!r}", hint)
 
 
 def _shape(size: Any) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ exact privacy profile of the family; the bisection keeps its upper end on the pr
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -21,14 +22,32 @@ from trueup.noise.elementwise import first
 from trueup.noise.series import working_digits
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, init=False)
 class ScaleFamily(Noise):
-    """A law that is known up to its scale."""
+    """A law that is known up to its scale, given as such or by what ``from_budget`` takes."""
 
     counts: ClassVar[bool] = False
     """Whether the statistic moves by integers, so that its sensitivity is one."""
 
+    __signature__: ClassVar[inspect.Signature] = inspect.Signature(
+        [inspect.Parameter("scale", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    )
+
+    from_budget: ClassVar[Callable[..., Any]]
+    """Make the noise that a privacy budget asks for."""
+
     scale: Exact
+
+    def __init__(self, scale: Exact | None = None, **budget: Any) -> None:
+        if budget and scale is not None:
+            name = type(self).__name__
+            raise TrueupError(
+                f"{name}: scale and {next(iter(budget))} exclude each other, each says how large "
+                "the noise is",
+                f"write {name}(scale), or the privacy budget alone",
+            )
+        value = self.from_budget(**budget).scale if budget else scale
+        object.__setattr__(self, "scale", self._checked("scale", value))
 
     @classmethod
     def _shift(cls, sensitivity: Exact) -> Exact:

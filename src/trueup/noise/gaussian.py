@@ -26,7 +26,7 @@ BUMPY = 20
 """Below this σ the discrete privacy profile does not fall everywhere."""
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, init=False)
 class Gaussian(GaussianFamily):
     """State the Gaussian law: density e^{−x²/(2σ²)} / (σ√(2π)) on the line.
 
@@ -65,7 +65,7 @@ class Gaussian(GaussianFamily):
         return np.asarray(rng.normal(scale=float(self.scale), size=shape))
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, init=False)
 class DiscreteGaussian(GaussianFamily):
     """State the discrete Gaussian law: mass e^{−k²/(2σ²)} / Θ on the integers.
 
@@ -176,7 +176,7 @@ WIDE = 1e3
 """From this σ on the mass at k is φ(z)/σ·(1 + (z² − 1)/(24σ²)), z = k/σ, to 1e-9 at z = 38."""
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, init=False)
 class RoundedGaussian(GaussianFamily):
     """State the law of a Gaussian number rounded to the nearest integer.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trueup.noise.operator import Operator
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, init=False)
 class Laplace(LaplaceFamily):
     """State the Laplace law: density e^{−|x|/b} / (2b) on the line.
 
@@ -69,7 +69,7 @@ class Laplace(LaplaceFamily):
         return np.asarray(rng.laplace(scale=float(self.scale), size=shape))
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, init=False)
 class DiscreteLaplace(LaplaceFamily):
     """State the discrete Laplace law: mass (1−α)/(1+α) α^{|k|} on the integers, α = e^{−1/b}.
 
@@ -117,7 +117,7 @@ class DiscreteLaplace(LaplaceFamily):
         return np.asarray(rng.geometric(p, shape)) - np.asarray(rng.geometric(p, shape))
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, init=False)
 class RoundedLaplace(LaplaceFamily):
     """State the law of a Laplace number rounded to the nearest integer.
 

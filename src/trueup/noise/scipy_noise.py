@@ -81,6 +81,19 @@ class ScipyNoise(Noise):
                 "give an integer loc, and subtract the rest from the statistic",
             )
 
+    @staticmethod
+    def from_scipy(frozen: Any) -> ScipyNoise:
+        """Return the noise with the law of a frozen distribution."""
+        from scipy.stats import distributions
+
+        if not isinstance(frozen, distributions.rv_frozen):
+            raise TrueupError(f"this is no frozen scipy.stats distribution: {frozen!r}", HINT)
+        dist: Any = frozen.dist
+        if type(_generic(dist.name)) is not type(dist):
+            raise TrueupError(f"scipy.stats has no distribution {dist.name!r} of this kind", HINT)
+        shapes, loc, scale = dist._parse_args(*frozen.args, **frozen.kwds)
+        return ScipyNoise(dist.name, *shapes, loc=loc, scale=scale)
+
     def __repr__(self) -> str:
         shapes = "".join(f", {s!r}" for s in self.shapes)
         scale = "" if self.lattice else f", scale={self.scale!r}"
@@ -188,26 +201,6 @@ class ScipyNoise(Noise):
             )
         about = [Fraction(1), *(Fraction(math.fsum(row)) for row in rows[1:])]
         return Fraction(self._middle), about
-
-
-def from_scipy(frozen: Any) -> ScipyNoise:
-    """Return the noise with the law of a frozen distribution.
-
-    Examples
-    --------
-    >>> import scipy.stats
-    >>> from_scipy(scipy.stats.poisson(3, loc=-3))
-    ScipyNoise('poisson', 3, loc=-3)
-    """
-    from scipy.stats import distributions
-
-    if not isinstance(frozen, distributions.rv_frozen):
-        raise TrueupError(f"this is no frozen scipy.stats distribution: {frozen!r}", HINT)
-    dist: Any = frozen.dist
-    if type(_generic(dist.name)) is not type(dist):
-        raise TrueupError(f"scipy.stats has no distribution {dist.name!r} of this kind", HINT)
-    shapes, loc, scale = dist._parse_args(*frozen.args, **frozen.kwds)
-    return ScipyNoise(dist.name, *shapes, loc=loc, scale=scale)
 
 
 @contextlib.contextmanager

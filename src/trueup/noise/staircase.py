@@ -120,11 +120,3 @@ class Staircase(Noise):
         v, step = np.modf(x / delta)
         beyond = np.where(v < gamma, gamma - v + r * (1 - gamma), r * (1 - v)) / total
         return np.exp(-epsilon * step) * (r - math.expm1(-epsilon) * beyond) / 2
-
-    def _upper_quantile(self, q: Floats) -> Floats:
-        epsilon, delta, gamma, r, total = self._shape()
-        part, step = np.modf(-np.log(2 * q) / epsilon)
-        beyond = np.clip((np.exp(-epsilon * part) - r) / -math.expm1(-epsilon), 0.0, 1.0) * total
-        far = beyond <= r * (1 - gamma)
-        v = np.where(far, 1 - beyond / r, gamma + r * (1 - gamma) - beyond)
-        return delta * (step + v)
