@@ -15,7 +15,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.inputs import broadcast
-from trueup.inverse.projection import FORMULAS, NUMBERS, box, has_unit, image, slopes
+from trueup.inverse.projection import HINT, box, has_unit, image, slopes
 from trueup.inverse.ratio import Quotient, quotient
 from trueup.kernels.grid import Grid
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trueup.formula.linear import Condition
-    from trueup.inverse.projection import Target
     from trueup.inverse.solve import Statistic
 
 NORMAL = "normal approximation"
@@ -85,7 +84,7 @@ class Intervals:
             for part in np.array_split(rows, 1 + len(rows) // _ROWS):
                 here = {q: v[part] for q, v in factors.items()}
                 with np.errstate(all="ignore"):
-                    low, high = self._ends([*columns[:, part]], level, statistics, here, NUMBERS)
+                    low, high = self._ends([*columns[:, part]], level, statistics, here)
                 ends[0, part], ends[1, part] = low, high
         return ends[0], ends[1]
 
@@ -120,14 +119,12 @@ class Intervals:
         level: float,
         statistics: Sequence[Statistic],
         scales: Mapping[sympy.Symbol, Any],
-        target: Target,
     ) -> tuple[Any, Any]:
         """Return the ends at published values, computed or as formulas."""
         if self._quotient is not None:
-            along = self._quotient.directions(statistics, scales, target)
-            return self._quotient.interval(x, level, along, target)
-        ranges = box(statistics, x, level, scales, target)
-        return image(self.f, ranges, self.statistics, self.tied, target)
+            noises = [(s.noise, scales.get(s.symbol)) for s in statistics]
+            return self._quotient.interval(x, level, noises)
+        return image(self.f, box(statistics, x, level, scales), self.statistics, self.tied)
 
     def closed(self, level: float, names: tuple[str, ...] = ()) -> tuple[Grid, Grid] | None:
         """Return the ends as formulas in the statistics, then the scales of ``names``, if any.
@@ -141,7 +138,11 @@ class Intervals:
             symbols = {s.symbol.name: s.symbol for s in self.statistics}
             scales = {symbols[n]: sympy.Symbol(f"scale of {n}", positive=True) for n in names}
             x = list(symbols.values())
-            ends = self._ends(x, level, self.statistics, scales, FORMULAS)
+            if self._quotient is not None and self._quotient.endless:
+                raise TrueupError(
+                    "the interval may be without end, which is no number in SQL", HINT
+                )
+            ends = map(sympy.sympify, self._ends(x, level, self.statistics, scales))
             inputs = (*x, *scales.values())
             whole = frozenset(i for i, s in enumerate(self.statistics) if s.noise.lattice)
             every = tuple(range(len(inputs)))

@@ -157,7 +157,7 @@ def test_a_growth_rate_has_the_interval_of_its_ratio(empty: float | None) -> Non
     expected = [100 * (end - 1) for end in ratio.interval(**given)]
     assert np.isfinite(expected).all()
     assert np.allclose(growth.interval(**given), expected, rtol=1e-9, atol=1e-9)
-    ends = growth._closed_ends(0.95)
+    ends = growth._intervals.closed(0.95)
     assert ends is not None
     for end, known in zip(ends, expected, strict=True):
         found = evaluated(end, None, list(given.values()), ("value",))[0]

@@ -6,14 +6,14 @@ often. Where f rises or falls along every axis the image lies between two corner
 also the values at the points where f turns or jumps count. Elsewhere f is read at all integers of
 the box, or enclosed by interval arithmetic on a few cells of it.
 
-Ends are computed in arrays or written as formulas, by the same functions (:class:`Target`).
+Ends are arrays if published values are arrays, and formulas if they are symbols.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -53,50 +53,63 @@ _MOST_TURNS = 24  # a formula has two comparisons for each of them
 _NARROW = 1e-9  # cells that are left are narrower, unless there are too many
 _VALUES = 2**20  # read at once: eight megabytes
 _CELLS = 64  # of a box: they halve what interval arithmetic adds, several times
+FAR = 1e30  # infinity in formulas: where they have it, a nearer end follows
+_WHOLE = 2.0**53  # integers up to here are doubles
 
 
-class Target(NamedTuple):
-    """What ends are computed with: numbers in arrays, or formulas."""
-
-    number: Callable[[float], Any]
-    least: Callable[..., Any]
-    most: Callable[..., Any]
-    floor: Callable[[Any], Any]
-    case: Callable[[Any, Any, Any], Any]
-    """A value where a condition holds, another one elsewhere: condition, value, other."""
-    read: Callable[[sympy.Expr, Mapping[sympy.Symbol, Any]], Any]
-    """What f is at a point."""
-    far: Any
-    """Beyond every end."""
+# -- of arrays and of formulas ---------------------------------------------------------------------
 
 
-def _extreme(kind: type[sympy.Max | sympy.Min], *terms: sympy.Expr) -> sympy.Expr:
-    known = all(t.is_number for t in terms)
-    return terms[0] if len(terms) == 1 else kind(*terms, evaluate=known)
+def number(x: float) -> float:
+    """Return a number as formulas write it: without a decimal point if it is an integer."""
+    return int(x) if abs(x) < _WHOLE and x == int(x) else float(x)
 
 
-def _number(x: float) -> sympy.Expr:
-    return sympy.Integer(int(x)) if x == int(x) else sympy.Float(x)
+def least(*terms: Any) -> Any:
+    """Return the smallest of numbers, arrays or formulas."""
+    return _extreme(sympy.Min, np.minimum, terms)
 
 
-NUMBERS = Target(
-    float,
-    lambda *terms: reduce(np.minimum, terms),
-    lambda *terms: reduce(np.maximum, terms),
-    np.floor,
-    np.where,
-    evaluate,
-    math.inf,
-)
-FORMULAS = Target(
-    _number,
-    partial(_extreme, sympy.Min),
-    partial(_extreme, sympy.Max),
-    sympy.floor,
-    lambda test, value, other: sympy.Piecewise((value, test), (other, True), evaluate=False),
-    lambda f, point: f.xreplace(dict(point)),
-    sympy.Integer(10) ** 30,  # where formulas have it, a nearer end follows
-)
+def most(*terms: Any) -> Any:
+    """Return the largest of numbers, arrays or formulas."""
+    return _extreme(sympy.Max, np.maximum, terms)
+
+
+def _extreme(formula: type[sympy.Expr], array: np.ufunc, terms: Sequence[Any]) -> Any:
+    if not is_formula(*terms) or len(terms) == 1:
+        return reduce(array, terms)
+    written = [sympy.sympify(t) for t in terms]
+    return formula(*written, evaluate=all(t.is_number for t in written))
+
+
+def case(test: Any, value: Any, other: Any) -> Any:
+    """Return a value where a condition holds, another one elsewhere."""
+    if not is_formula(test, value, other):
+        return np.where(test, value, other)
+    ends = [np.clip(x, -FAR, FAR) if isinstance(x, float) else x for x in (value, other)]
+    return sympy.Piecewise((ends[0], sympy.sympify(test)), (ends[1], True), evaluate=False)
+
+
+def is_formula(*terms: Any) -> bool:
+    """Whether one of them at least is a formula."""
+    return any(isinstance(term, sympy.Basic) for term in terms)
+
+
+def _floor(x: Any) -> Any:
+    return sympy.floor(x) if is_formula(x) else np.floor(x)
+
+
+def _read(f: sympy.Expr, point: Mapping[sympy.Symbol, Any]) -> Any:
+    return f.xreplace(dict(point)) if is_formula(*point.values()) else evaluate(f, point)
+
+
+def limited(x: Any, low: float, high: float) -> Any:
+    """Return x, not beyond bounds that may be infinite."""
+    x = most(x, number(low)) if math.isfinite(low) else x
+    return least(x, number(high)) if math.isfinite(high) else x
+
+
+# -- boxes -----------------------------------------------------------------------------------------
 
 
 def box(
@@ -104,7 +117,6 @@ def box(
     x: Sequence[Any],
     level: float,
     scales: Mapping[sympy.Symbol, Any],
-    target: Target = NUMBERS,
 ) -> Box:
     """Return where the true values are, all of them at once with probability ``level`` or more.
 
@@ -120,23 +132,15 @@ def box(
     tail = float(-np.expm1(np.log(level) / len(statistics)) / 2)  # of each end of each statistic
     found = {}
     for statistic, value in zip(statistics, x, strict=True):
-        noise, factor = unit(statistic.noise, scales.get(statistic.symbol), target)
-        low, high = (value - target.number(end) * factor for end in reversed(reach(noise, tail)))
+        noise, factor = unit(statistic.noise, scales.get(statistic.symbol))
+        low, high = (value - number(end) * factor for end in reversed(reach(noise, tail)))
         domain = statistic.domain
         if domain.lattice:  # the integers in between, and the nearest one
-            nearest = target.floor(value + target.number(0.5))
-            low = target.least(-target.floor(-low), nearest)
-            high = target.most(target.floor(high), nearest)
-        ends = (limited(end, float(domain.low), float(domain.high), target) for end in (low, high))
-        found[statistic.symbol] = tuple(ends)
+            nearest = _floor(value + 0.5)
+            low, high = least(-_floor(-low), nearest), most(_floor(high), nearest)
+        ends = float(domain.low), float(domain.high)
+        found[statistic.symbol] = limited(low, *ends), limited(high, *ends)
     return found
-
-
-def limited(x: Any, low: float, high: float, target: Target) -> Any:
-    """Return x, not beyond bounds that may be infinite."""
-    if math.isfinite(low):
-        x = target.most(x, target.number(low))
-    return target.least(x, target.number(high)) if math.isfinite(high) else x
 
 
 def has_unit(noise: Noise) -> bool:
@@ -144,15 +148,15 @@ def has_unit(noise: Noise) -> bool:
     return bool(noise.unit) and not noise.lattice and not getattr(noise, "loc", 0)
 
 
-def unit(noise: Noise, scale: Any, target: Target) -> tuple[Noise, Any]:
+def unit(noise: Noise, scale: Any) -> tuple[Noise, Any]:
     """Return the noise at scale 1 with its scale as a factor, where it is a multiple of that.
 
     Another scale, an array or a symbol, may be given.
     """
     if has_unit(noise):
-        return noise.at_scale(1), target.number(float(noise.unit)) if scale is None else scale
+        return noise.at_scale(1), number(float(noise.unit)) if scale is None else scale
     if scale is None:
-        return noise, target.number(1.0)
+        return noise, 1
     raise TrueupError(
         f"the quantiles of {noise!r} are no multiples of a scale that could differ from row to "
         "row: the interval has no formula",
@@ -206,52 +210,43 @@ def turns(f: sympy.Expr, statistics: tuple[Statistic, ...]) -> tuple[Turn, ...] 
     >>> Turn(3.0, 3.0, least=0.0, most=0.0) in found
     True
     """
-    pieces = None if f.has(Opaque) or len(statistics) > 1 else _pieces(f, *statistics)
-    if pieces is None:
+    if f.has(Opaque) or len(statistics) > 1:
         return None
-    found: list[Turn] = []
-    sign = 0.0
-    for low, high, here in pieces:
-        if math.isnan(here):
-            found += _turned(f, statistics[0], low, high)
-            sign = 0.0
-        elif here:
-            found += _turned(f, statistics[0], low, low) if here == -sign else []
-            sign = here
-    return tuple(dict.fromkeys(found)) if len(found) <= _MOST_TURNS else None
-
-
-def _pieces(f: sympy.Expr, statistic: Statistic) -> list[tuple[float, float, float]] | None:
-    """Return the domain in pieces, each with the sign of the slope of f; tiny ones have NaN."""
-    symbol = statistic.symbol
+    symbol, domain = statistics[0].symbol, statistics[0].domain
     slope = derivative(proof.without_kinks(f), symbol, 1)
-    found: list[tuple[float, float, float]] = []
+    pieces: list[tuple[float, float, float]] = []
 
     def check(walk: Walk) -> Mask:
         low, high, _ = walk.range(symbol)
-        least, most, _ = walk.range(slope)
-        sign = np.where(least >= 0, 1.0, 0.0) - np.where(most <= 0, 1.0, 0.0)
-        known = walk.range(f).sure & ((least >= 0) | (most <= 0))
+        below, above, _ = walk.range(slope)
+        sign = np.where(below >= 0, 1.0, 0.0) - np.where(above <= 0, 1.0, 0.0)
+        known = walk.range(f).sure & ((below >= 0) | (above <= 0))
         ends = (end[known].tolist() for end in (low, high, sign))
-        found.extend(zip(*ends, strict=True))
+        pieces.extend(zip(*ends, strict=True))
         return known
 
-    line = Interval(*statistic.domain.bounds)
-    left = [cell[symbol] for cell in undecided(Question(check, {symbol: line}))]
+    open_cells = undecided(Question(check, {symbol: Interval(*domain.bounds)}))
+    left = [cell[symbol] for cell in open_cells]
     if any(high - low > _NARROW * max(abs(low), 1.0) for low, high in left):
         return None
-    return sorted([*found, *((*ends, math.nan) for ends in left)])
+    cells = sorted([*pieces, *((*ends, math.nan) for ends in left)])
+    sloping = [cell for cell in cells if cell[2]]  # it is constant on the others
+    spots = [(low, high) for low, high, sign in sloping if math.isnan(sign)]
+    spots += [(b[0], b[0]) for a, b in pairwise(sloping) if a[2] == -b[2]]
+    found = [turn for spot in sorted(spots) for turn in _turned(f, symbol, domain, *spot)]
+    return tuple(dict.fromkeys(found)) if len(found) <= _MOST_TURNS else None
 
 
-def _turned(f: sympy.Expr, statistic: Statistic, low: float, high: float) -> list[Turn]:
+def _turned(
+    f: sympy.Expr, symbol: sympy.Symbol, domain: Interval, low: float, high: float
+) -> list[Turn]:
     """Return what f is at a turn; of integers those around it, one by one."""
-    if not statistic.domain.lattice:
-        walk = Walk({statistic.symbol: (np.array([low]), np.array([high]))})
-        least, most, _ = walk.range(f)
-        return [Turn(low, high, float(least[0]), float(most[0]))]
+    if not domain.lattice:
+        below, above, _ = Walk({symbol: (np.array([low]), np.array([high]))}).range(f)
+        return [Turn(low, high, float(below[0]), float(above[0]))]
     at = np.arange(math.floor(low), math.ceil(high) + 1.0)
-    values = evaluate(f, {statistic.symbol: at})
-    return [Turn(*map(float, (k, k, y, y))) for k, y in zip(at, values, strict=True)]
+    values = evaluate(f, {symbol: at})
+    return [Turn(k, k, y, y) for k, y in zip(at.tolist(), values.tolist(), strict=True)]
 
 
 # -- images of boxes -------------------------------------------------------------------------------
@@ -262,7 +257,6 @@ def image(
     ranges: Box,
     statistics: tuple[Statistic, ...],
     tied: Sequence[Condition] = (),
-    target: Target = NUMBERS,
 ) -> tuple[Any, Any]:
     """Return the least and the largest value of f on boxes, or numbers beyond them.
 
@@ -274,42 +268,40 @@ def image(
     >>> from trueup.inverse.solve import Statistic
     >>> from trueup.noise.laplace import Laplace
     >>> q = sympy.Symbol("q", real=True)
-    >>> image(1 / q, {q: (q - 1, q + 1)}, (Statistic(q, Laplace(2), Interval(1, None)),),
-    ...       target=FORMULAS)
+    >>> image(1 / q, {q: (q - 1, q + 1)}, (Statistic(q, Laplace(2), Interval(1, None)),))
     (1/(q + 1), 1/(q - 1))
     """
-    found = _between(f, ranges, statistics, target)
-    if target is NUMBERS:
-        known = found is not None and not np.isnan(found).any()  # at a corner f may have a limit
-        return found if found and known else _around(f, ranges, statistics, tied)
-    if found is None:
-        raise TrueupError(
-            "the interval of a function that jumps, ends or goes up and down inside its bounds "
-            "has no formula",
-            HINT,
-        )
-    return found
+    found = _between(f, ranges, statistics)
+    if is_formula(*(end for pair in ranges.values() for end in pair)):
+        if found is None:
+            raise TrueupError(
+                "the interval of a function that jumps, ends or goes up and down inside its bounds "
+                "has no formula",
+                HINT,
+            )
+        return found
+    known = found is not None and not np.isnan(found).any()  # at a corner f may have a limit
+    return found if found and known else _around(f, ranges, statistics, tied)
 
 
 def _between(
-    f: sympy.Expr, ranges: Box, statistics: tuple[Statistic, ...], target: Target
+    f: sympy.Expr, ranges: Box, statistics: tuple[Statistic, ...]
 ) -> tuple[Any, Any] | None:
     """Return the values of f at corners and turns, None unless these are its extremes."""
     signs = slopes(f, statistics)
     if signs is not None:
         rising = {q: ends[:: int(d)] for d, (q, ends) in zip(signs, ranges.items(), strict=True)}
-        low, high = (target.read(f, {q: e[side] for q, e in rising.items()}) for side in (0, 1))
+        low, high = (_read(f, {q: e[side] for q, e in rising.items()}) for side in (0, 1))
         return low, high
     turned = turns(f, statistics)
     if turned is None:
         return None
     ((symbol, (start, stop)),) = ranges.items()
-    ends = [target.read(f, {symbol: end}) for end in (start, stop)]
-    number = target.number
+    ends = [_read(f, {symbol: end}) for end in (start, stop)]
     met = [(start <= number(t.high)) & (stop >= number(t.low)) for t in turned]
     inner = list(zip(met, turned, strict=True))
-    low = target.least(*ends, *(target.case(m, number(t.least), ends[0]) for m, t in inner))
-    high = target.most(*ends, *(target.case(m, number(t.most), ends[0]) for m, t in inner))
+    low = least(*ends, *(case(m, number(t.least), ends[0]) for m, t in inner))
+    high = most(*ends, *(case(m, number(t.most), ends[0]) for m, t in inner))
     return low, high
 
 
@@ -344,21 +336,17 @@ def _at_integers(f: sympy.Expr, ranges: Box, tied: Sequence[Condition]) -> Ends:
     """Return the extremes at the integers of each box that meet the conditions, NaN for none."""
     ends = np.stack([end for pair in ranges.values() for end in pair])
     boxes, which = np.unique(ends, axis=1, return_inverse=True)
-    longest = [int(d.max(initial=0)) + 1 for d in boxes[1::2] - boxes[::2]]
+    longest = [int(d.max()) + 1 for d in boxes[1::2] - boxes[::2]]
     steps = np.indices(longest).reshape(len(longest), 1, -1)
-    parts = []
+    low, high = [], []
     for part in np.array_split(boxes, 1 + boxes.shape[1] * steps.shape[2] // _VALUES, axis=1):
         points = np.minimum(part[::2, :, None] + steps, part[1::2, :, None])
         given = dict(zip(ranges, points.reshape(len(points), -1), strict=True))
-        values = evaluate(f, given)
-        named = {q.name: at for q, at in given.items()}
+        values, named = evaluate(f, given), {q.name: at for q, at in given.items()}
         for condition in tied:
             total = sum(float(c) * named[name] for name, c in condition.terms)
             values[total < float(condition.low)] = np.nan
-        parts.append(values.reshape(points.shape[1:]))
-    extremes = [np.concatenate([pick.reduce(v, axis=1) for v in parts]) for pick in _PICKS]
-    low, high = (found[which.ravel()] for found in extremes)
-    return low, high
-
-
-_PICKS = (np.fmin, np.fmax)
+        values = values.reshape(points.shape[1:])
+        low.append(np.fmin.reduce(values, axis=1))
+        high.append(np.fmax.reduce(values, axis=1))
+    return np.concatenate(low)[which.ravel()], np.concatenate(high)[which.ravel()]

@@ -23,17 +23,16 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.linear import Condition
-from trueup.inverse.projection import FORMULAS, HINT, NUMBERS, limited, unit
+from trueup.inverse.projection import FAR, HINT, case, least, limited, most, number, unit
 from trueup.noise.noiseless import Noiseless
-from trueup.noise.ratio_regions import reach, region
+from trueup.noise.ratio_regions import QUADRANTS, reach, region
 from trueup.noise.sum import weighted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from trueup.inverse.projection import Target
     from trueup.inverse.solve import Statistic
     from trueup.noise.base import Noise
 
@@ -54,9 +53,6 @@ class Direction(NamedTuple):
     factor: Any
     top: float
     bottom: float
-
-
-# -- what the domain says --------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,6 +79,8 @@ class Quotient:
     statistics: Sequence[Statistic]
     tied: Sequence[Condition] = ()
     empty: float | None = None
+
+    # -- what the domain says ----------------------------------------------------------------------
 
     @cached_property
     def _limits(self) -> tuple[Floats, Floats]:
@@ -137,38 +135,33 @@ class Quotient:
         away = self.known[1][0] > 0 or self.known[1][1] < 0
         return away and any(self.bottom[1:]) and not any(self.top[1:] * self.bottom[1:])
 
+    @property
+    def endless(self) -> bool:
+        """Whether an interval may be without end."""
+        return not self.boxed and any(self.bottom[1:]) and bool(np.isinf(self.range).any())
+
     # -- intervals ---------------------------------------------------------------------------------
 
-    def directions(
-        self, statistics: Sequence[Statistic], scales: Mapping[sympy.Symbol, Any], target: Target
-    ) -> list[Direction]:
-        """Return the noises of the statistics; of those with a scale the scale as a factor."""
-        noises = [(s.noise, scales.get(s.symbol)) for s in statistics]
-        return directions(self.top[1:], self.bottom[1:], noises, target)
-
     def interval(
-        self, x: Sequence[Any], level: float, along: Sequence[Direction], target: Target
+        self, x: Sequence[Any], level: float, noises: Sequence[tuple[Noise, Any]]
     ) -> tuple[Any, Any]:
-        """Return low and high ends at published values."""
-        number, ends = target.number, self.range
-        if target is FORMULAS and not self.boxed and any(self.bottom[1:]) and np.isinf(ends).any():
-            raise TrueupError("the interval may be without end, which is no number in SQL", HINT)
+        """Return low and high ends at published values, given noises and scales in their place."""
+        along = directions(self.top[1:], self.bottom[1:], noises)
         a, b = (
             number(form[0]) + sum(number(c) * v for c, v in zip(form[1:], x, strict=True))
             for form in (self.top, self.bottom)
         )
 
         def noise(tail: float) -> Offsets:
-            return Offsets(along, region(along[0].noise, along[1].noise, tail), target)
+            return Offsets(along, region(along[0].noise, along[1].noise, tail))
 
         error = 1 - level
-        low, high = self.between((a, b), error, noise, partial(_reach, along, target))
+        low, high = self.between((a, b), error, noise, partial(_reach, along))
         if self.empty is not None:
-            ends = _reach(along, target, 1, error / sum(bool(d.bottom) for d in along))
+            ends = _reach(along, 1, error / sum(bool(d.bottom) for d in along))
             likely = b <= ends[1] if self.sign > 0 else b >= ends[0]  # as B = 0 is published
-            value = number(self.empty)
-            low = target.least(low, target.case(likely, value, target.far))
-            high = target.most(high, target.case(likely, value, -target.far))
+            low = least(low, case(likely, number(self.empty), math.inf))
+            high = most(high, case(likely, number(self.empty), -math.inf))
         return number(self.shift) + low, number(self.shift) + high
 
     def between(
@@ -184,39 +177,35 @@ class Quotient:
         ``noise`` gives a region of the noise of both, ``reached`` the ends of that of one of them.
         """
         offsets = noise(error * (1 - BOX * self.boxed) / 2)
-        target = offsets.target
         low, high = offsets.believed(*sums, self.range, self.sign)
         if self.boxed:
             spans = []
             for side, value in enumerate(sums):
                 known = [cells * end for end in self.known[side]]
                 ends = (value - end for end in reversed(reached(side, error * BOX / 4)))
-                spans.append([limited(end, known[0], known[1], target) for end in ends])
+                spans.append([limited(end, *known) for end in ends])
             small, large = spans[0][:: self.sign]
-            least = target.least(*(small / b for b in spans[1]))
-            most = target.most(*(large / b for b in spans[1]))
-            low, high = (target.least(target.most(end, least), most) for end in (low, high))
-        low, high = (limited(end, *self.range, target) for end in (low, high))
-        return low, high
+            first = least(*(small / b for b in spans[1]))
+            last = most(*(large / b for b in spans[1]))
+            low, high = (least(most(end, first), last) for end in (low, high))
+        return limited(low, *self.range), limited(high, *self.range)
 
 
-def _reach(along: Sequence[Direction], target: Target, side: int, tail: float) -> tuple[Any, Any]:
+def _reach(along: Sequence[Direction], side: int, tail: float) -> tuple[Any, Any]:
     """Return the ends of the noise of A, or of B: of each direction beyond with a probability."""
-    low = high = target.number(0.0)
+    low, high = 0, 0
     for d in along:
         moved = [(d.bottom if side else d.top) * end for end in reach(d.noise, tail)]
-        low = low + target.number(min(moved)) * d.factor
-        high = high + target.number(max(moved)) * d.factor
+        low, high = low + number(min(moved)) * d.factor, high + number(max(moved)) * d.factor
     return low, high
 
 
 @dataclasses.dataclass(frozen=True)
 class Offsets:
-    """The noise of (A, B): corners of a region of two noises, and their directions."""
+    """The noise of (A, B): corners of a region of two noises by quadrants, and what each adds."""
 
     along: Sequence[Direction]
     corners: Floats
-    target: Target = NUMBERS
 
     def believed(self, a: Any, b: Any, known: Pair, sign: int) -> tuple[Any, Any]:
         """Return the ends of the ratios A/B believed, in a range that is known.
@@ -228,73 +217,60 @@ class Offsets:
         """
         if not sign:
             ends = zip(*(self.believed(a, b, known, side) for side in (1, -1)), strict=True)
-            low, high = (self.target.case(b >= 0, *pair) for pair in ends)
+            low, high = (case(b >= 0, *pair) for pair in ends)
             return low, high
-        tops, bottoms = [sign * d.top for d in self.along], [sign * d.bottom for d in self.along]
-        a, b = self.target.number(sign) * a, self.target.number(sign) * b
-        low = self._upwards(a, b, (tops, bottoms), known)
-        down = [-top for top in tops]
-        return low, -self._upwards(-a, b, (down, bottoms), (-known[1], -known[0]))
+        low = self._upwards((sign * a, sign * b), (sign, sign), known)
+        down = self._upwards((-sign * a, sign * b), (-sign, sign), (-known[1], -known[0]))
+        return low, -down
 
-    def _most(self, weights: Sequence[float]) -> Any:
-        """Return the largest noise along a direction, given as what each noise adds."""
-        corners = _foremost(self.corners, np.sign(weights))
-        return self.target.most(*(self._at(weights, i) for i in corners))
+    def _upwards(self, sums: tuple[Any, Any], signs: tuple[int, int], known: Pair) -> Any:
+        """Return the first ratio A/B ≥ ``known[0]`` that is not excluded, where B ≥ 0.
 
-    def _at(self, weights: Sequence[float], i: int) -> Any:
-        terms = zip(weights, self.corners[i], self.along, strict=True)
-        return sum(self.target.number(w * z) * d.factor for w, z, d in terms)
-
-    def _upwards(
-        self, a: Any, b: Any, weights: tuple[list[float], list[float]], known: Pair
-    ) -> Any:
-        """Return the first ratio A/B ≥ ``known[0]`` that is not excluded, where B ≥ 0."""
-        t, (tops, bottoms), (start, end) = self.target, weights, known
+        ``signs`` are those by which A and B are to be multiplied.
+        """
+        (a, b), (u, v), (start, end) = sums, signs, known
         if start == end:
-            return t.number(start)
-        if math.isinf(start) and not any(bottoms):
-            return (a - self._most(tops)) / b
-        signs = _signs(tops, bottoms, known)
-        corners = sorted({i for one in signs for i in _foremost(self.corners, one)})
-        points = [(a - self._at(tops, i), b - self._at(bottoms, i)) for i in corners]
-        above, below = self._most(bottoms), self._most([-q for q in bottoms])
-        slack = t.number(SLACK) * (above + below)
+            return number(start)
+        if math.isinf(start) and not any(d.bottom for d in self.along):
+            return (a - self._most(u, 0)) / b
+        foremost = (self._foremost(u, -r * v) for r in self._between_turns(u * v, known))
+        corners = np.unique(np.concatenate(list(foremost)), axis=0)
+        points = [(a - self._at(c, u, 0), b - self._at(c, 0, v)) for c in corners]
+        above, below = self._most(0, v), self._most(0, -v)
+        slack = number(SLACK) * (above + below)
         if math.isinf(start):
-            ratios = [p / t.most(q, slack) for p, q in points]
-            return t.case(b > above + slack, t.least(*ratios), -t.far)
-        first = t.number(start)
-        extent = self._most(tops) + self._most([-p for p in tops])
-        slack = t.number(SLACK) * extent + abs(first) * slack
-        steep = [q / t.most(p - first * q, slack) for p, q in points]
-        least = t.number(1 / (end - start)) if end < math.inf else 1 / t.far
-        beyond = self._most([p - start * q for p, q in zip(tops, bottoms, strict=True)])
-        excluded = (a - first * b > beyond + slack) & (b > -below)
-        return t.case(excluded, first + 1 / t.most(*steep, least), first)
+            ratios = [p / most(q, slack) for p, q in points]
+            return case(b > above + slack, least(*ratios), -math.inf)
+        first = number(start)
+        slack = number(SLACK) * (self._most(u, 0) + self._most(-u, 0)) + abs(first) * slack
+        steep = [q / most(p - first * q, slack) for p, q in points]
+        excluded = (a - first * b > self._most(u, -start * v) + slack) & (b > -below)
+        flattest = number(max(1 / (end - start), 1 / FAR))
+        return case(excluded, first + 1 / most(*steep, flattest), first)
 
+    def _between_turns(self, sign: int, known: Pair) -> Iterator[float]:
+        """Yield ratios, one between any two at which a noise changes its side of A − r·B."""
+        turns = [sign * d.top / d.bottom for d in self.along if d.bottom]
+        inner = [r for r in turns if known[0] < r < known[1]]
+        for low, high in pairwise(sorted([*known, *inner])):
+            middle = (low + high) / 2
+            yield middle if math.isfinite(middle) else min(max(0.0, low + 1), high - 1)
 
-def _signs(tops: list[float], bottoms: list[float], ends: Pair) -> Iterator[Floats]:
-    """Yield the signs that top − r·bottom has for each noise, for r between two ends."""
-    pairs = list(zip(tops, bottoms, strict=True))
-    turns = [a / b for a, b in pairs if b and ends[0] < a / b < ends[1]]
-    for low, high in pairwise(sorted([*ends, *turns])):
-        r = (low + high) / 2 if math.isfinite(high - low) else min(max(0.0, low + 1), high - 1)
-        yield np.sign([a - r * b for a, b in pairs])
+    def _foremost(self, top: float, bottom: float) -> Floats:
+        """Return the corners that may lie farthest along top·A + bottom·B, by signs alone."""
+        signs = np.sign([top * d.top + bottom * d.bottom for d in self.along])
+        corners = self.corners[(QUADRANTS * signs >= 0).all(axis=1)].reshape(-1, 2)
+        far = (corners * signs)[:, None]
+        beaten = np.all(far <= far[:, 0], axis=2) & np.any(far < far[:, 0], axis=2)
+        return np.unique(corners[~np.any(beaten, axis=1)], axis=0)
 
+    def _most(self, top: float, bottom: float) -> Any:
+        """Return the largest noise of top·A + bottom·B."""
+        return most(*(self._at(c, top, bottom) for c in self._foremost(top, bottom)))
 
-def _foremost(corners: Floats, signs: Floats) -> list[int]:
-    """Return the corners that may lie farthest along a direction of which the signs are known.
-
-    Examples
-    --------
-    >>> square = np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
-    >>> _foremost(square, np.array([1, 1])), _foremost(square, np.array([0, -1]))
-    ([0, 1], [3])
-    """
-    points = corners * signs
-    order = np.lexsort((-points[:, 1], -points[:, 0]))
-    heights = points[order, 1]
-    before = np.maximum.accumulate(np.append(-np.inf, heights[:-1]))
-    return np.sort(order[heights > before]).tolist()  # type: ignore[no-any-return]
+    def _at(self, corner: Floats, top: float, bottom: float) -> Any:
+        pairs = zip(corner.tolist(), self.along, strict=True)
+        return sum(number((top * d.top + bottom * d.bottom) * z) * d.factor for z, d in pairs)
 
 
 # -- which formulas are quotients ------------------------------------------------------------------
@@ -317,9 +293,11 @@ def quotient(
     """
     made = (_or_empty if isinstance(f, sympy.Piecewise) else linear)(f, statistics, tied)
     try:
-        return made if made is not None and made.directions(statistics, {}, NUMBERS) else None
+        if made is not None:
+            directions(made.top[1:], made.bottom[1:], [(s.noise, None) for s in statistics])
     except TrueupError:
         return None
+    return made
 
 
 def linear(
@@ -372,7 +350,6 @@ def directions(
     top: Floats,
     bottom: Floats,
     noises: Sequence[tuple[Noise, Any]],
-    target: Target = NUMBERS,
 ) -> list[Direction]:
     """Return independent noises along two directions; refuse more, and laws that are not known.
 
@@ -396,5 +373,5 @@ def directions(
             )
         law = weighted([(1.0, noise), *((c / a if a else d / b, z) for c, d, z, _ in more)])
         law.quantile(0.5)  # refused if only moments are known
-        made.append(Direction(*unit(law, scale, target), a, b))
+        made.append(Direction(*unit(law, scale), a, b))
     return made + [Direction(Noiseless(), 1.0, 0.0, 0.0)] * (2 - len(made))

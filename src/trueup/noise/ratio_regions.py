@@ -51,7 +51,9 @@ CUSHION = 1e-6
 
 _CLOSE = 1e-8  # relative to the bracket of a root
 _RATIOS = np.linspace(0.0, 1.0, CONES * CELLS + 1)
-_MIRRORED = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
+
+QUADRANTS = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
+"""The signs of both coordinates of a direction, in the order in which corners are given."""
 
 
 class Law(NamedTuple):
@@ -69,14 +71,16 @@ class Law(NamedTuple):
 
 @lru_cache(maxsize=256)
 def region(first: Noise, second: Noise, tail: float) -> Floats:
-    """Return the corners of K: half-planes beside it have at most the probability ``tail``.
+    """Return corners of K by quadrants: half-planes beside them are at most as likely as ``tail``.
+
+    Of a half-plane in a direction of a quadrant the corners of this quadrant are enough.
 
     Examples
     --------
     >>> from trueup.noise.gaussian import Gaussian
     >>> corners = region(Gaussian(1), Gaussian(2), 0.025)
-    >>> corners.shape, (corners.max(axis=0) / [1, 2]).round(2)
-    ((48, 2), array([1.96, 1.96]))
+    >>> corners.shape, (corners.max(axis=(0, 1)) / [1, 2]).round(2)
+    ((4, 12, 2), array([1.96, 1.96]))
     """
     ends = np.array([reach(noise, tail) for noise in (first, second)])
     middles = np.array([float(noise.quantile(0.5)) for noise in (first, second)])
@@ -84,15 +88,15 @@ def region(first: Noise, second: Noise, tail: float) -> Floats:
     units[units == 0] = 1.0
     symmetric = first.symmetric and second.symmetric
     turns, heights = [], []
-    for signs in _MIRRORED[:1] if symmetric else _MIRRORED:
+    for signs in QUADRANTS[:1] if symmetric else QUADRANTS:
         scales = (units * signs).tolist()
         a, b = (law(*of, tail) for of in zip((first, second), middles, scales, strict=True))
         for main, other, turn in ((a, b, np.diag(signs)), (b, a, np.diag(signs)[::-1])):
             turns.append(turn)
             heights.append(_bounds(main, other, tail) * (1 + CUSHION))
-    corners = _corners(np.array(turns), np.array(heights))
+    corners = _corners(np.array(turns), np.array(heights)).reshape(-1, 2 * CONES, 2)
     if symmetric:
-        corners = np.concatenate([corners * signs for signs in _MIRRORED])
+        corners = corners * QUADRANTS[:, None]
     return np.asarray(middles + corners * units)
 
 

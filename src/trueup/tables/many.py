@@ -127,7 +127,7 @@ def beyond(summands: tuple[Summand, ...], u: tuple[float, float], chance: float)
 
 @lru_cache(maxsize=4096)
 def region(summands: tuple[Summand, ...], tail: float) -> Floats:
-    """Return corners around (A, B): half-planes beside them have at most the probability ``tail``.
+    """Return corners around (A, B) by quadrants, as :func:`~trueup.noise.ratio_regions.region`.
 
     Laws on the integers are blurred by one step of the integers, and the polygon is larger by half
     a step: between its edges they are not convex.
@@ -136,7 +136,7 @@ def region(summands: tuple[Summand, ...], tail: float) -> Floats:
     --------
     >>> from trueup.noise.gaussian import Gaussian
     >>> nine = (Summand(Gaussian(1), 1.0, 0.0, 9), Summand(Gaussian(1), 0.0, 1.0, 4))
-    >>> (region(nine, 0.025).max(axis=0) / [3, 2]).round(2)
+    >>> (region(nine, 0.025).max(axis=(0, 1)) / [3, 2]).round(2)
     array([1.96, 1.96])
     """
     unit = np.array([spread(summands, u) or 1.0 for u in ((1.0, 0.0), (0.0, 1.0))])
@@ -147,7 +147,8 @@ def region(summands: tuple[Summand, ...], tail: float) -> Floats:
     h = np.array([height(summands, (a, b), tail) for a, b in rows]) * (1 + CUSHION)
     edges = np.stack([u, np.roll(u, -1, axis=0)], axis=1)
     corners = np.linalg.solve(edges, np.stack([h, np.roll(h, -1)], axis=1)[:, :, None])
-    return np.asarray(corners[:, :, 0] * unit)
+    around = (corners[:, :, 0] * unit).reshape(4, -1, 2)
+    return np.asarray(around[[0, 3, 1, 2]])  # from anticlockwise to the order of the quadrants
 
 
 @lru_cache(maxsize=65536)
