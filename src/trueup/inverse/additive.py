@@ -19,10 +19,8 @@ import numpy as np
 import sympy
 
 from trueup.domain import Interval
-from trueup.errors import NoUnbiasedEstimator
 from trueup.exact import symbolic
 from trueup.formula.substitution import at
-from trueup.formula.text import text
 from trueup.inverse.expectation import DEPTH, Rule, integers, panels, too_large
 from trueup.inverse.extended import Extended, Unextended, modes
 from trueup.inverse.grids import grid
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def component(joint: Joint) -> Additive:
-    """Return the estimator of f, or refuse what is not known to have one."""
+    """Return the estimator of f."""
     problem = ""
     if len(joint.tied) > 1:
         problem = "several conditions at once"
@@ -52,12 +50,7 @@ def component(joint: Joint) -> Additive:
     elif any(_is_narrow(joint, name) for name, _ in joint.tied[0].terms):
         problem = "bounds on the other side that lie beyond the condition"
     if problem:
-        raise NoUnbiasedEstimator(
-            f"no unbiased estimator of {text(joint.f)} that uses "
-            f"{', '.join(map(str, joint.tied))} was found: {problem} under continuous noise",
-            "use DiscreteLaplace noise, or leave the condition out",
-            proved=False,
-        )
+        raise Unextended(joint.tied, f"{problem} under continuous noise")
     theorem = (
         f"Laplace noises tied by {joint.tied[0]}: beyond it the estimator is a function of "
         f"{joint.symbols[0]} plus one of {joint.symbols[1]}, best for true values far from it"
@@ -91,7 +84,7 @@ def _continued(f: sympy.Expr, cells: Sequence[Cell], condition: Condition) -> sy
         parts = sympy.Add.make_args(sympy.apart(slope, first))
         u = sympy.Add(*(sympy.factor(sympy.integrate(part, first)) for part in parts))
     if u.has(sympy.Integral, sympy.RootSum, sympy.I, sympy.nan, sympy.zoo):
-        raise Unextended(f, (condition,), "its slopes along the bound have no short integral")
+        raise Unextended([condition], "its slopes along the bound have no short integral")
     box = {first: Interval(cells[0].operator.low, cells[0].operator.high)}
     u = u.replace(sympy.log, lambda z: _log(z, sign(z, box, strict=False)))
     return u + (w - u).xreplace({first: back})

@@ -21,7 +21,7 @@ import numpy as np
 import sympy
 
 from trueup.domain import Interval
-from trueup.errors import NoUnbiasedEstimator
+from trueup.errors import TrueupError
 from trueup.exact import symbolic
 from trueup.formula.build import is_long
 from trueup.formula.linear import Condition
@@ -43,16 +43,11 @@ _SHORT = 60  # parts: sympy factors so many in some tenths of a second
 _BESIDE = 41  # integers from each bound on at which an extension is tried
 
 
-class Unextended(NoUnbiasedEstimator):
-    """No extension of f beyond conditions was found: the bounds alone still give an estimator."""
+class Unextended(TrueupError):
+    """No extension of f beyond conditions is known: the bounds alone still give an estimator."""
 
-    def __init__(self, f: sympy.Expr, tied: Sequence[Condition], reason: str) -> None:
-        super().__init__(
-            f"no unbiased estimator of {text(f)} that uses {', '.join(map(str, tied))} was found: "
-            f"{reason}",
-            "leave the condition out",
-            proved=False,
-        )
+    def __init__(self, tied: Sequence[Condition], reason: str) -> None:
+        super().__init__(f"{', '.join(map(str, tied))} is not used: {reason}", "leave it out")
         self.tied, self.reason = tuple(tied), reason
 
 
@@ -199,13 +194,8 @@ def slanted(joint: Joint) -> Extended:
         return joint.extended(outer, theorem, **options)
     if count is None and _undefined(joint, joint.f) is None:
         return joint.extended(joint.f, f"{words} as it stands")
-    raise NoUnbiasedEstimator(
-        f"no unbiased estimator of {text(joint.f)} was found: it is not a finite number at or "
-        f"beside {where}",
-        "bound the statistics to where the formula is finite, or say what it is in empty "
-        "cells: empty=value",
-        proved=False,
-    )
+    reason = f"{text(joint.f)} is not a finite number at or beside {where}, beyond the condition"
+    raise Unextended(joint.tied, reason)
 
 
 def _apart(joint: Joint) -> tuple[sympy.Expr, sympy.Symbol | None]:
@@ -229,20 +219,12 @@ def _continued(joint: Joint, across: sympy.Expr, count: sympy.Symbol) -> sympy.E
 
 
 def _side(joint: Joint, f: sympy.Expr, condition: Condition) -> Side:
-    """Return a condition as a bound of a statistic whose coefficient divides all others."""
+    """Return a condition as a bound of a statistic, an integer if all of them are."""
     terms = dict(condition.terms)
-    whole = sympy.ilcm(*(c.q for c in (*terms.values(), condition.low)))
-    if joint.is_whole:
-        whole = whole // sympy.igcd(*(int(c * whole) for c in (*terms.values(), condition.low)))
     own = [s.symbol for s in joint.own if s.symbol.name in terms]
-    candidates = [s for s in own if not joint.is_whole or abs(terms[s.name] * whole) == 1]
+    candidates = [s for s in own if not joint.is_whole or abs(terms[s.name]) == 1]
     if not candidates:
-        raise NoUnbiasedEstimator(
-            f"no unbiased estimator of {text(joint.f)} that uses {condition} was found: no whole "
-            "bound of one statistic follows from the others",
-            "give a condition such as s <= 2*n, with a factor 1 on one side",
-            proved=False,
-        )
+        raise Unextended([condition], "it has a factor 1 on no side, as s <= 2*n has")
     chosen = min(candidates, key=lambda s: not f.is_polynomial(s))
     c = terms[chosen.name]
     rest = sympy.Add(*(terms[s.name] * s for s in own if s != chosen))
@@ -281,7 +263,7 @@ def _size(joint: Joint, side: Side, count: sympy.Symbol | None) -> sympy.Expr | 
     if not least >= 0:
         return None
     if not all(joint.statistics[g.name].noise.lattice for g in ends):  # max(b, 1) would be a kink
-        raise Unextended(joint.f, joint.tied, f"{text(side.bound)} may be below 1")
+        raise Unextended([side.condition], f"{text(side.bound)} may be below 1")
     return sympy.Max(side.bound, 1)
 
 

@@ -25,14 +25,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
-from trueup.errors import NoUnbiasedEstimator, TrueupError
-from trueup.exact import symbolic
 from trueup.formula.opaque import Table, opaque
-from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse import additive
 from trueup.inverse.component import Cell, Component, Coordinate
-from trueup.inverse.extended import Extended, modes, slanted
+from trueup.inverse.extended import Extended, Unextended, modes, slanted
 from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
@@ -44,7 +41,6 @@ Point = tuple[int, ...]
 Values = Callable[[Point], Any]
 
 _MOST_HOLES = 500  # points in a corner: L ≤ 31 for two statistics
-_PIECES = 30  # holes of a function of further statistics: each is a case of its own
 
 
 def component(
@@ -53,30 +49,17 @@ def component(
     tied: Sequence[Condition],
 ) -> Component:
     """Return the estimator of f under conditions that tie its statistics."""
-    _check_noises(f, statistics, tied)
+    names = set().union(*(c.names for c in tied))
+    for s in statistics:
+        alone = s.symbol.name not in names and s.noise.inverse(s.domain, "optimal")
+        if not (alone or s.noise.allows_conditions(s.domain)):
+            reason = f"conditions are for Laplace and DiscreteLaplace noise, not for {s.noise!r}"
+            raise Unextended(tied, reason)
     joint = Joint(f, {s.symbol.name: s for s in statistics}, tuple(tied))
     if not any(s.noise.lattice for s in joint.own):
         return additive.component(joint)
     corners = joint.corners()
     return slanted(joint) if corners is None else _holed(joint, corners)
-
-
-def _check_noises(
-    f: sympy.Expr, statistics: Sequence[Statistic], tied: Sequence[Condition]
-) -> None:
-    """Refuse noises under which conditions between statistics are not known to help."""
-    names = set().union(*(c.names for c in tied))
-    for s in statistics:
-        known = s.noise.allows_conditions(s.domain)
-        if known or (s.symbol.name not in names and s.noise.inverse(s.domain, "optimal")):
-            continue
-        raise NoUnbiasedEstimator(
-            f"no unbiased estimator of {text(f)} that uses {', '.join(map(str, tied))} was found "
-            f"under {s.noise!r} of {s.symbol.name}",
-            "conditions between statistics are for Laplace and DiscreteLaplace noise; leave them "
-            "out otherwise",
-            proved=False,
-        )
 
 
 class Joint:
@@ -180,7 +163,7 @@ class Corner:
         return sorted(found, reverse=self.inward > 0)
 
     def filled(self, f: Values, alphas: Sequence[Any]) -> Values:
-        """Return f with values in the holes by the far rule: fractions, floats, or formulas."""
+        """Return f with values in the holes by the far rule: fractions or floats."""
         steps = [(1, -(1 + alpha), alpha) for alpha in alphas]
         known: dict[Point, Any] = {}
         for hole in self.holes:
@@ -236,38 +219,9 @@ class Corner:
 
 
 def _holed(joint: Joint, corners: list[Corner]) -> Extended:
-    """Return the estimator with holes at corners of the box."""
-    words = ", ".join(map(str, joint.tied))
-    theorem = (
-        f"discrete Laplace noises on a box minus holes ({words}): the far rule extends f to what "
-        "cannot be, best for true values far from the corner"
-    )
-    if set(joint.symbols) >= joint.f.free_symbols:
-        return _tabled(joint, corners, theorem)
-    count = sum(len(corner.holes) for corner in corners)
-    if count > _PIECES:
-        raise TrueupError(
-            f"{count} points are left out by {words}, and {text(joint.f)} has further statistics: "
-            f"at most {_PIECES} are possible then",
-            "loosen the condition: it hardly matters for true values far from it",
-        )
-
-    def value(point: Point) -> sympy.Expr:
-        place = dict(zip(joint.symbols, map(sympy.Integer, point), strict=True))
-        return at(joint.f, place)
-
-    alphas = [sympy.exp(-1 / symbolic(s.noise.unit)) for s in joint.own]
-    pieces = [
-        (filled(e), sympy.And(*map(sympy.Eq, joint.symbols, map(sympy.Integer, e))))
-        for corner in corners
-        for filled in [corner.filled(value, alphas)]
-        for e in corner.holes
-    ]
-    return joint.extended(sympy.Piecewise(*pieces, (joint.f, True), evaluate=False), theorem)
-
-
-def _tabled(joint: Joint, corners: list[Corner], theorem: str) -> Extended:
-    """Return the estimator of a function of the tied statistics alone, by tables of numbers."""
+    """Return the estimator with holes at corners of the box, by tables of numbers near them."""
+    if not set(joint.symbols) >= joint.f.free_symbols:
+        raise Unextended(joint.tied, f"{text(joint.f)} has further statistics")
     points = [p for corner in corners for p in product(*corner.along(2))]
     columns = dict(zip(joint.symbols, np.array(points, float).T, strict=True))
     filled = dict(zip(points, evaluate(joint.f, columns).tolist(), strict=True)).__getitem__
@@ -277,5 +231,9 @@ def _tabled(joint: Joint, corners: list[Corner], theorem: str) -> Extended:
     corners = [corner.tabled(filled, alphas) for corner in corners]
     place = {symbol: symbol for symbol in joint.symbols}
     pieces = [(corner.looked_up("f", place), corner.near) for corner in corners]
+    theorem = (
+        f"discrete Laplace noises on a box minus holes ({', '.join(map(str, joint.tied))}): the "
+        "far rule extends f to what cannot be, best for true values far from the corner"
+    )
     outer = sympy.Piecewise(*pieces, (joint.f, True), evaluate=False)
     return joint.extended(outer, theorem, corners=tuple(corners))

@@ -123,9 +123,11 @@ def invert_within(
             fewer = [c for c in tied if c not in error.tied]
             tied = fewer if len(fewer) < len(tied) else []  # one with a known number in it
         except NoUnbiasedEstimator as error:
-            if left and error.proved:
-                raise unproved(error) from None
-            raise
+            if not left:
+                raise
+            found = unproved(error) if error.proved else error
+            message = "; ".join([found.message, *(e.message for e in left)])
+            raise NoUnbiasedEstimator(message, found.hint, proved=False) from None
 
 
 def _checked(part: Component, known: Mapping[sympy.Symbol, Statistic]) -> str | None:
