@@ -416,10 +416,10 @@ class Estimator:
         >>> print(unbiased("1/q", Laplace(2), domain=(1, None)).sql(pretty=True))
         /* estimate: unbiased estimator of 1/q (q: Laplace(2) on [1, ∞)) (trueup ...) */
         CASE
-          WHEN ISFINITE("q") AND "q" BETWEEN -1e100 AND 1e100
-          THEN CASE WHEN "q" > 1e0 THEN (
+          WHEN ISFINITE("q") AND ABS(CAST("q" AS DOUBLE)) <= 1e100
+          THEN CASE WHEN "q" <= 1e0 THEN 3e0 ELSE (
             1e0 - 8e0 / "q" / "q"
-          ) / "q" ELSE 3e0 END
+          ) / "q" END
         END
         """
         from trueup.sql import statement

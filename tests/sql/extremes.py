@@ -19,8 +19,8 @@ from backends.reference import exact
 from extras import needs
 from trueup.kernels.blocks import NUMPY
 from trueup.kernels.grid import Grid
+from trueup.sql import statement
 from trueup.sql.dialects import dialect_of
-from trueup.sql.statement import render
 
 sqlglot = needs("sqlglot")
 exp = sqlglot.exp
@@ -45,6 +45,11 @@ def table() -> dict[str, Column]:
     first = EXTREMES * 6
     others = [[EXTREMES[k] for k in rng.integers(0, len(EXTREMES), len(first))] for _ in NAMES[1:]]
     return dict(zip(NAMES, (first, *others), strict=True))
+
+
+def render(grid: Any, columns: Any, dialect: Any, **options: Any) -> str:
+    """Return a grid as SQL."""
+    return statement.text(statement.expression(grid, columns, dialect, **options), dialect)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -15,9 +15,8 @@ import sympy
 import trueup as tu
 from backends.engines import ENGINES, Engine, engine
 from backends.kinds import Column
-from sql.extremes import NAMES, Question, problems, questions, table
+from sql.extremes import NAMES, Question, problems, questions, render, table
 from trueup.kernels.grid import Grid
-from trueup.sql.statement import render
 
 AT_ONCE = 12  # expressions in one query
 

@@ -2,7 +2,7 @@
 
 Functions of the grammar come first, its other words last. What else a target has to know of an
 operation stands with the target: bounds in ``inverse/ranges.py``, guards of SQL in
-``sql/writer.py``.
+``sql/arithmetic.py``.
 """
 
 from __future__ import annotations

@@ -38,13 +38,11 @@ class Dialect:
         Whether columns are cast to doubles where they are compared, too: columns of text would be
         compared as texts, or decimals not with doubles.
     double
-        The type of doubles, where not sqlglot's own, or a function that casts to it.
+        The type of doubles where sqlglot's name is longer, or a function that turns into them.
     greatest, least
         The larger and the smaller of two.
     floor
         A function that rounds doubles to whole doubles.
-    ln
-        The natural logarithm.
     finite
         A function that is true of finite numbers, where a comparison may let NaN through: DuckDB
         leaves it out where a Parquet file says that all values pass, which is not said of NaN.
@@ -60,7 +58,6 @@ class Dialect:
     greatest: str = "GREATEST"
     least: str = "LEAST"
     floor: str = "FLOOR"
-    ln: str = "LN"
     finite: str = ""
 
 
@@ -72,10 +69,10 @@ _DIALECTS = (
     Dialect("bigquery", stops=True, literal="point"),
     Dialect("snowflake", stops=True, literal="text"),
     Dialect("trino", has=_PLAIN | {"cosh", "tanh"}),
-    Dialect("clickhouse", literal="point", casts=True, double="toFloat64()"),
+    Dialect("clickhouse", literal="point", casts=True, double="toFloat64"),
     Dialect("mysql", stops=True, has=_PLAIN),
     Dialect("redshift", stops=True, underflow=True, has=_PLAIN, literal="decimal", double="FLOAT8"),
-    Dialect("tsql", stops=True, has=_PLAIN, ln="LOG"),
+    Dialect("tsql", stops=True, has=_PLAIN),
 )
 DIALECTS = {dialect.name: dialect for dialect in _DIALECTS}
 """The engines that SQL is written for."""

@@ -168,13 +168,13 @@ class Request:
         """Return an output as an SQL expression."""
         if needs_variance((output,)):
             _ = self.variance  # refused here, with a hint of ours
-        from trueup.sql import arithmetic, statement
+        from trueup.sql import statement
 
         scales = self.scales or None
         tree = statement.statement(
             self.estimator, dialect, output, self.columns, scales, self.level
         )
-        return statement.text(tree, dialect, most=arithmetic.MAX_QUERY)
+        return statement.text(tree, dialect, most=statement.MAX_QUERY)
 
 
 def read_requests(
