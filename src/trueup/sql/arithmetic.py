@@ -317,8 +317,11 @@ class Arithmetic:
         if isinstance(test, bool) or may_be_null(test):
             return self.where(test, a, b)
         name, choose = (self.dialect.greatest, max) if op == "ge" else (self.dialect.least, min)
-        tree = call(name, self.double(a.tree), self.double(b.tree))
-        return Number(tree, choose(a.low, b.low), choose(a.high, b.high))
+        members: list[Sql] = []
+        for tree in (a.tree, b.tree):
+            nested = isinstance(tree, exp.Anonymous) and tree.this == name
+            members += tree.expressions if nested else [self.double(tree)]
+        return Number(call(name, *members), choose(a.low, b.low), choose(a.high, b.high))
 
     # -- tables ------------------------------------------------------------------------------------
 
