@@ -20,7 +20,7 @@ from trueup.formula.opaque import Table
 from trueup.formula.operations import COMPARISONS, FUNCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from trueup.sql.dialects import Dialect
 
@@ -109,15 +109,15 @@ class Arithmetic:
         mine, others = a.times(1.0), b.times(sign)
         terms = _gathered(_merged(mine, others))
         if [*terms] == [*mine, *others]:
-            total = self.plus(a, others)
+            total = self.plus(a, others.values())
         else:
-            first, *rest = sorted(terms.items(), key=lambda term: term[1][0] < 0)
-            total = self.plus(self.mul(self.constant(first[1][0]), first[1][1]), dict(rest))
+            first, *rest = sorted(terms.values(), key=lambda term: term[0] < 0) or [(0.0, self.one)]
+            total = self.plus(self.mul(self.constant(first[0]), first[1]), rest)
         return total._replace(terms=terms)
 
-    def plus(self, total: Number, terms: Terms) -> Number:
+    def plus(self, total: Number, terms: Iterable[tuple[float, Number]]) -> Number:
         """Return a number and further terms, as they are."""
-        for c, term in terms.values():
+        for c, term in terms:
             x = self.mul(self.constant(abs(c)), term)
             tree = self.binary(exp.Sub if c < 0 else exp.Add, total.tree, x.tree)
             low, high = (-x.high, -x.low) if c < 0 else (x.low, x.high)
@@ -452,7 +452,7 @@ def _merged(terms: Terms, others: Terms) -> Terms:
     terms = dict(terms)
     for key, (c, term) in others.items():
         terms[key] = (terms[key][0] + c if key in terms else c), term
-    return {key: term for key, term in terms.items() if term[0]} or others
+    return {key: term for key, term in terms.items() if term[0]}
 
 
 def _gathered(terms: Terms) -> Terms:
