@@ -11,6 +11,7 @@ import depth
 from formula.drawn import FUNCTIONS, NAMES, SYMBOLS, texts, value
 from trueup.errors import FormulaError, TrueupError
 from trueup.formula.grammar import parse
+from trueup.formula.linear import conditions
 from trueup.inverse.ranges import Walk
 
 q, s = SYMBOLS["q"], SYMBOLS["s"]
@@ -222,7 +223,7 @@ def test_analytic_cells_have_no_kinks_and_no_infinite_slopes_either():
 def test_what_is_told_of_a_sum_is_used():
     cells = {q: (np.zeros(2), np.array([9.0, 0.5])), s: (np.zeros(2), np.array([9.0, 0.25]))}
     walk = Walk(cells)
-    walk.tell(q + s, 1.0)
+    walk.tell(conditions("q + s >= 1")[1])
     assert walk.allowed.tolist() == [True, False]
     assert walk.range(1 / (q + s)).sure[0]
 

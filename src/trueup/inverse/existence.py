@@ -185,12 +185,9 @@ class _Way(NamedTuple):
     """A side on which a coordinate has no bound, and the rate of the noise's tail there."""
 
     coordinate: Coordinate
+    symbol: sympy.Symbol
     direction: int
     rate: float
-
-    @property
-    def symbol(self) -> sympy.Symbol:
-        return self.coordinate.symbol
 
 
 def _ways(coordinate: Coordinate) -> Iterator[_Way]:
@@ -199,7 +196,7 @@ def _ways(coordinate: Coordinate) -> Iterator[_Way]:
         cells = [c for c in coordinate.cells if math.isinf(float(getattr(c.operator, end)))]
         rate = min((c.noise.mgf_radius for c in cells), default=math.inf)
         if not math.isinf(rate):
-            yield _Way(coordinate, direction, rate)
+            yield _Way(coordinate, coordinate.symbol, direction, rate)
 
 
 def _far_out(component: Component, way: _Way) -> tuple[sympy.Expr, ...]:
@@ -254,8 +251,8 @@ def grows_like_f(component: Component) -> bool:
 
 def _tail(component: Component, way: _Way) -> Iterator[str]:
     """Refuse what outgrows the noise on a side: f, its slope, or the estimator g."""
-    coordinate, direction, rate = way
-    f, symbol, statistic = component.f, coordinate.symbol, coordinate.cells[0].symbol
+    coordinate, symbol, direction, rate = way
+    f, statistic = component.f, coordinate.cells[0].symbol
     orders = (0,) if is_lattice(coordinate) else (0, 1)
     parts = _far_out(component, way)
     sizes = [growth(derivative(e, symbol, n), symbol, direction) for n in orders for e in parts]

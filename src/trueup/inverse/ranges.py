@@ -249,14 +249,19 @@ class Walk:
                 found = self.memo[expr] = self._range(expr)
         return found
 
-    def tell(self, expr: sympy.Expr, low: float) -> None:
-        """Take an expression for at least a number: other boxes are not ``allowed``."""
-        known = self.range(expr)
-        least, most = np.maximum(known.low, low), np.maximum(known.high, low)
-        self.memo[expr] = Range(least, most, known.sure)
-        self.memo[-expr] = Range(-most, -least, known.sure)
-        self.told += [(e, frozenset(e.args)) for e in (expr, -expr) if e.is_Add]
-        self.allowed = self.allowed & (known.high >= low)
+    def tell(self, tied: Sequence[Condition]) -> None:
+        """Use what conditions say of sums of symbols: boxes that break one are not ``allowed``."""
+        for condition in tied:
+            total = sympy.Add(*(c * sympy.Symbol(name, real=True) for name, c in condition.terms))
+            bounds = constant_bounds(condition.low)
+            if bounds is None or not total.free_symbols <= set(self.memo):
+                continue
+            known = self.range(total)
+            least, most = np.maximum(known.low, bounds[0]), np.maximum(known.high, bounds[0])
+            self.memo[total] = Range(least, most, known.sure)
+            self.memo[-total] = Range(-most, -least, known.sure)
+            self.told += [(e, frozenset(e.args)) for e in (total, -total) if e.is_Add]
+            self.allowed = self.allowed & (known.high >= bounds[0])
 
     def _full(self, ends: Floats | float) -> Floats:
         return np.full(self.all.shape, ends, dtype=float)
@@ -461,15 +466,6 @@ class Question(NamedTuple):
     analytic: bool = False
 
 
-def tell(walk: Walk, tied: Sequence[Condition]) -> None:
-    """Tell a walk what conditions say of sums of statistics."""
-    for condition in tied:
-        total = sympy.Add(*(c * sympy.Symbol(name, real=True) for name, c in condition.terms))
-        bounds = constant_bounds(condition.low)
-        if bounds is not None and total.free_symbols <= set(walk.memo):
-            walk.tell(total, bounds[0])
-
-
 def undecided(question: Question) -> list[Cell]:
     """Return cells, tiny unless there are too many, on which a check fails.
 
@@ -482,7 +478,7 @@ def undecided(question: Question) -> list[Cell]:
     for _ in range(_ROUNDS):
         cells = dict(zip(question.box, zip(*ends, strict=True), strict=True))
         walk = Walk(cells, question.free, analytic=question.analytic)
-        tell(walk, question.tied)
+        walk.tell(question.tied)
         open_ = walk.allowed & ~question.check(walk)
         axes = _axes(question, walk, open_)
         ends = ends[:, :, open_]

@@ -27,12 +27,10 @@ _REASONS = {
 _ONE_SIDE = (
     "keep the domain on one side of {a}{e}; integer noise (DiscreteLaplace) has no such limit"
 )
+_AWAY = "bound the domain away from {a}{e}"
 _HINTS = {
-    Kind.POLE: "bound the domain away from {a}{e}",
     Kind.JUMP: _ONE_SIDE,
-    Kind.STEEP: "move the bound away from {a}{e}",
     Kind.KINK: _ONE_SIDE,
-    Kind.ROUGH: "bound the domain away from {a}, or give each cell its own bounds and noise{e}",
     Kind.UNDEFINED: "bound the domain to where the formula is real{e}",
     Kind.UNDECIDED: "bound the domain further, or write the formula more simply{e}",
 }
@@ -86,10 +84,7 @@ def refusal_at(
     f: sympy.Expr, found: Trouble, box: Mapping[sympy.Symbol, Interval]
 ) -> NoUnbiasedEstimator:
     """Return the refusal for what f does at a point."""
-    symbol = found.symbol
-    if symbol is None or symbol not in box:
-        return undefined_at(f, found.where)
-    domain = box[symbol]
+    symbol, domain = found.symbol, box.get(found.symbol, Interval())
     others = {s: x for s, x in found.where.items() if s in f.free_symbols}
     if found.kind is Kind.UNDEFINED and domain.lattice:
         return undefined_at(f, {symbol: found.point, **others})
@@ -104,19 +99,17 @@ def refusal_at(
     if others:
         shown = ", ".join(f"{text(s)} = {float(x):.6g}" for s, x in others.items())
         reason += f" (e.g. with {shown})"
-    hint = _HINTS[found.kind].format(**words)
+    hint = _HINTS.get(found.kind, _AWAY).format(**words)
     return refusal(f"{text(f)} on {domain}", reason, hint, proved=found.proved)
 
 
 def _example(found: Trouble, domain: Interval) -> str:
     """Return a domain beside a point, at a distance from all but kinks, as the end of a hint."""
-    symbol = found.symbol
-    assert symbol is not None  # noqa: S101  (it is in the box)
-    if not found.proved or found.kind is Kind.UNDEFINED or isinstance(symbol, sympy.Dummy):
+    if not found.proved or found.kind is Kind.UNDEFINED or isinstance(found.symbol, sympy.Dummy):
         return ""
     a, (low, high) = float(f"{found.point:.6g}"), domain.bounds
     above = a if found.kind is Kind.KINK else a + 1 if high is None else (a + float(high)) / 2
     below = a if found.kind is Kind.KINK else a - 1 if low is None else (a + float(low)) / 2
     low, high = (above, high) if high is None or above < high else (low, below)
     ends = ("None" if end is None else f"{float(end):.12g}" for end in (low, high))
-    return f", e.g. domain={{{symbol.name!r}: ({', '.join(ends)})}}"
+    return f", e.g. domain={{{found.symbol.name!r}: ({', '.join(ends)})}}"

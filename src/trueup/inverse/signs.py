@@ -25,7 +25,6 @@ from trueup.inverse.ranges import (
     Walk,
     difference,
     guards,
-    tell,
     undecided,
 )
 
@@ -138,7 +137,7 @@ def image(
     cuts = (pairwise([*(a + (b - a) * t for t in steps), b]) for a, b in cells.values())
     for ends in product(*cuts):
         walk = Walk(dict(zip(cells, ends, strict=True)))
-        tell(walk, tied)
+        walk.tell(tied)
         below, above, _ = walk.range(f)
         low = np.where(walk.allowed, np.minimum(low, below), low)
         high = np.where(walk.allowed, np.maximum(high, above), high)

@@ -29,7 +29,6 @@ from trueup.inverse.ranges import (
     Walk,
     guards,
     guards_of,
-    tell,
     undecided,
 )
 from trueup.inverse.signs import KINKED, chosen
@@ -173,7 +172,7 @@ class _Proof:
         """Yield a bound if a denominator comes so near 0 that doubles lose its digits."""
         own = {s: d for s, d in self.box.items() if s in self.f.free_symbols}
         walk = _walk({s: (float(d.low), float(d.high)) for s, d in own.items()})
-        tell(walk, self.tied)
+        walk.tell(self.tied)
         for base in denominators(self.f):
             low, high, _ = walk.range(base)
             if 0 < max(low[0], -high[0]) < _LOST * abs(float(base.as_coeff_Add()[0])):
@@ -247,39 +246,29 @@ _ALIKE = 1e-14  # relative to f nearby: a value may be off its limit by what rou
 _ALIKE_EXACT = 1e-28
 AWAY = sympy.Dummy("t", nonnegative=True)
 """The distance from a point: on its left (-q)**1.5 is t**1.5, whose slope is a number at 0."""
-_FARTHER = sympy.Rational(1, 1000)
-_FAINT = 1e-9  # of f so far away: a pole of decimals that cancel is 1e-16 of it, and none
 _DIVERGES = (Kind.POLE, Kind.STEEP, Kind.ROUGH)
 _JUMPS = (Kind.JUMP, Kind.KINK, Kind.ROUGH)
 """What it is called if the value, the slope or a higher derivative diverges, or jumps."""
 
 
-class _Tendency(NamedTuple):
-    """The limit from one side, None if none is known, and the order |q − a|^exponent."""
+def _tendency(case: sympy.Expr, size: sympy.Expr) -> tuple[sympy.Expr | None, bool, float]:
+    """Return what an expression without cases does as the distance from a point goes to 0.
 
-    limit: sympy.Expr | None
-    diverges: bool
-    exponent: float
-
-
-def _tendency(case: sympy.Expr, size: sympy.Expr) -> _Tendency:
-    """Return what an expression without cases does as the distance from a point goes to 0."""
+    That is its limit, None if none is known, whether it diverges, and its order as a power.
+    """
     values = [real_at(case, {AWAY: h * size}, _DIGITS, 400) for h in _STEPS]
     known = [v for v in values if v is not None]
     if len(known) < len(values):
-        return _Tendency(None, False, -math.inf)
+        return None, False, -math.inf
     first, second, third = map(abs, known)
     exponent = math.inf
     if first and third:
         exponent = float(sympy.log(first / third) / sympy.log(_STEPS[0] / _STEPS[2]))
     limit = real_at(case, {AWAY: sympy.S.Zero}, _DIGITS, 400)
     if limit is not None and 2 * abs(known[2] - limit) <= abs(known[0] - limit):
-        return _Tendency(limit, False, exponent)  # a change may halve: |q − a|^(1/33)
-    if not (third > second > first > 0 and third - second > (second - first) / 2):
-        return _Tendency(None, False, exponent)
-    away = abs(real_at(case, {AWAY: _FARTHER * size}, _DIGITS, 400) or 0)
-    faint = first * (_STEPS[0] / _FARTHER) ** -sympy.Float(exponent) < _FAINT * away
-    return _Tendency(None, not faint, exponent)
+        return limit, False, exponent  # a change may halve: |q − a|^(1/33)
+    grows = third > second > first > 0 and third - second > (second - first) / 2
+    return None, bool(grows), exponent
 
 
 class _Line(NamedTuple):
@@ -304,14 +293,14 @@ class _Line(NamedTuple):
         for k in range(self.order + 1):
             parts = [(side, side**k * derivative(case, AWAY, k)) for side, case in jets]
             row = [_tendency(part, size) for _, part in parts]
-            lowest = min((v.exponent for v in row), default=0.0)
+            lowest = min((exponent for _, _, exponent in row), default=0.0)
             if k == self.order:
                 kind = Kind.MILD if proven else Kind.UNDECIDED
                 return dataclasses.replace(found, kind=kind, exponent=lowest)
-            limits = [v.limit for v in row if v.limit is not None]
+            limits = [limit for limit, _, _ in row if limit is not None]
             if len(limits) < len(row):
                 kind = Kind.UNDEFINED if not k and lowest == -math.inf else Kind.UNDECIDED
-                kind = _DIVERGES[min(k, 2)] if any(v.diverges for v in row) else kind
+                kind = _DIVERGES[min(k, 2)] if any(grows for _, grows, _ in row) else kind
                 return dataclasses.replace(found, kind=kind, exponent=lowest)
             gap = _gap(limits, _ALIKE_EXACT)
             if not k and not gap:
