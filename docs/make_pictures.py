@@ -13,7 +13,6 @@ from matplotlib import pyplot
 
 import trueup as tu
 from trueup import plots
-from trueup.mechanisms import PerRecordSum
 from trueup.plots.style import BLACK, BLUE, GREEN, ORANGE, canvas
 
 HERE = Path(__file__).parent / "pictures"
@@ -22,9 +21,7 @@ sys.path.insert(0, str(HERE.parents[1] / "examples"))
 import demo
 
 RELEASES = 200
-LAPLACE = tu.unbiased("1/n", tu.Laplace(2), domain=(1, None))
 INTEGER = tu.unbiased("1/n", tu.DiscreteLaplace(2), domain=(1, None))
-ROUGH = tu.unbiased("1/n", tu.Laplace(2), domain=(1, None), extension=3)
 
 
 def hero():
@@ -68,10 +65,6 @@ def pictures():
     """Yield every picture's name and axes."""
     yield "hero", hero()
     yield "estimate", INTEGER.plot(np.arange(-5, 26), unit="persons", value_unit="1/persons")
-    yield "risk", plots.risk(LAPLACE, ROUGH, labels=["optimal", "degree 3"], unit="persons")
-    yield "calibration", plots.calibration(INTEGER, q=range(2, 20), unit="persons")
-    roots = PerRecordSum("root:2", 2), PerRecordSum("root:3", 1)
-    yield "policy", plots.policy(*roots, PerRecordSum("log", 0.1, offset=100), unit="dollars")
     trade = tu.frontier("1/n", tu.DiscreteGaussian(2), (3, 150))
     yield "frontier", plots.frontier(trade)
     yield "report", report()

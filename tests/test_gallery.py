@@ -29,5 +29,5 @@ def test_case(case, capsys):
         assert 0.1 < (cells == 0).mean() < 0.3
 
 
-def test_there_are_eight():
-    assert len(CASES) == 8
+def test_there_are_nine():
+    assert len(CASES) == 9

@@ -7,14 +7,11 @@ import pytest
 
 import trueup as tu
 from extras import needs
-from trueup.mechanisms import PerRecordSum
 
 matplotlib = needs("matplotlib", "the pictures need matplotlib")
 matplotlib.use("Agg")
 
 from matplotlib import pyplot  # noqa: E402
-
-from trueup import plots  # noqa: E402
 
 LAPLACE = tu.unbiased("1/n", tu.Laplace(2), (1, None))
 INTEGER = tu.unbiased("1/n", tu.DiscreteLaplace(2), (1, None))
@@ -71,52 +68,25 @@ def test_infinite_variance_has_no_band():
     assert LAPLACE.plot([2.0, 3.0]).collections
 
 
-def test_risk_draws_exact_bias_and_sd():
-    rough = tu.unbiased("1/n", tu.Laplace(2), (1, None), extension=3)
-    bias, sd = plots.risk(LAPLACE, rough, q=[1, 2, 5], labels=["best", "rough"])
-    assert lines(bias)["best"].get_ydata() == pytest.approx(0, abs=1e-9)
-    assert lines(sd)["rough"].get_ydata() == pytest.approx([rough.sd(q) for q in (1.0, 2.0, 5.0)])
-    assert lines(sd)["delta method"].get_ydata() == pytest.approx(np.sqrt(8) / [1, 4, 25])
-    assert "plug-in: E f(x) does not exist" in lines(bias)
-    smooth, _ = plots.risk(tu.unbiased("q**2", tu.Laplace(2)), q=[0, 3])
-    assert lines(smooth)["plug-in f(x)"].get_ydata() == pytest.approx(8)
-
-
-def test_every_curve_has_a_line_style_of_its_own():
-    bias, _ = plots.risk(*[LAPLACE] * 4, q=[1, 2], labels=list("abcd"))
-    styles = [str(lines(bias)[name]._unscaled_dash_pattern) for name in "abcd"]
-    assert len({*styles}) == 4
-
-
-def test_calibration_accepts_the_truth_and_shows_the_plug_in_wrong():
-    error, cover = plots.calibration(INTEGER, q=[5, 9], draws=4000, rng=1)
-    ours, naive = error.containers
-    for drawn, unbiased in ((ours, True), (naive, False)):
-        (bars,) = drawn.lines[2]
-        crossing = [low <= 0 <= high for (_, low), (_, high) in bars.get_segments()]
-        assert all(crossing) is unbiased
-    covered = cover.containers[0].lines[0].get_ydata()
-    assert min(covered) > 0.94
-    with pytest.raises(tu.TrueupError, match="draws must be at least 2, got 1"):
-        plots.calibration(INTEGER, draws=1)
-
-
-def test_policy_draws_loss_and_sd():
-    root, log = PerRecordSum("root:2", scale=2), PerRecordSum("log", 0.2, offset=100)
-    top, bottom = plots.policy(root, log, records=[1, 100], totals=[10.0, 1000.0], unit="dollars")
-    first = top.get_lines()[0]
-    assert first.get_ydata() == pytest.approx([0.5, 5.0])
-    assert bottom.get_lines()[1].get_ydata() == pytest.approx([log.sd(10) / 10, log.sd(1e3) / 1e3])
-    assert top.get_xlabel() == "record (dollars)"
-    assert (
-        plots.policy(PerRecordSum("root:2", 2, noise="gaussian"))[0].get_ylabel().endswith("zCDP)")
-    )
+@pytest.mark.parametrize(
+    "noise", [tu.StudentT(2), tu.StudentT(1.5), tu.Moments([0]), tu.Noiseless()], ids=repr
+)
+@pytest.mark.parametrize("domain", [None, (1, None), (None, 3), (0, 10)], ids=str)
+def test_noise_without_a_variance_and_no_noise_have_a_picture(noise, domain):
+    """A range of some width inside the domain and around it, and the estimates there."""
+    est = tu.unbiased("2*q + 1", noise, domain)
+    drawn = lines(est.plot())["unbiased estimate"]
+    x = drawn.get_xdata()
+    inside = [bound for bound in domain or () if bound is not None]
+    assert x[-1] - x[0] > 4
+    assert all(x[0] < bound < x[-1] for bound in inside)
+    assert drawn.get_ydata() == pytest.approx(2 * x + 1)
 
 
 def test_given_axes_are_used():
     _, (left, right) = pyplot.subplots(1, 2)
     assert LAPLACE.plot([2.0, 3.0], ax=left) is left
-    assert plots.risk(LAPLACE, q=[2], ax=(left, right)) == (left, right)
+    assert INTEGER.plot([2.0, 3.0], ax=right) is right
 
 
 def test_without_matplotlib_the_hint_says_what_to_install(monkeypatch):

@@ -6,6 +6,7 @@ In each of 3,000 schools the covariance of hours studied and test score, and the
 are published with Laplace noise. The slope of a regression through a school is their quotient.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import trueup as tu
@@ -38,4 +39,9 @@ print(f"debiased  {debiased:.4f} ± {stderr:.4f}")
 
 # %%
 # The exact standard deviation in one school, and what the delta method would report for it:
-tu.plots.risk(est, over="v", at={"c": 12.0}, q=np.linspace(4, 12, 30))
+v, c = np.linspace(4, 12, 30), np.full(30, 12.0)
+_, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+axes.plot(v, est.sd(v=v, c=c), label="unbiased estimate, exact")
+axes.plot(v, np.sqrt(float(noise.variance)) * np.hypot(1 / v, c / v**2), "--", label="delta method")
+axes.set(xlabel="true v", ylabel="standard deviation")
+axes.legend(frameon=False)

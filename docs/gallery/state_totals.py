@@ -7,9 +7,9 @@ the square root of each cell's payroll with Laplace noise: small firms are well 
 ones less, and nothing is clipped. The state's total is the sum of 3,000 cells.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
-import trueup as tu
 from trueup.mechanisms import PerRecordSum
 
 rng = np.random.default_rng(4)
@@ -34,4 +34,9 @@ print(f"debiased  {debiased:>10,.0f} ± {stderr:,.0f}")
 
 # %%
 # What it costs a record, and what the total of one cell is worth:
-tu.plots.policy(mechanism, unit="thousand dollars")
+sizes, totals = np.geomspace(1, 1e6, 200), np.geomspace(1, 1e8, 40)
+_, (loss, error) = plt.subplots(2, 1, figsize=(6.4, 6.4), layout="constrained")
+loss.loglog(sizes, mechanism.policy(sizes))
+loss.set(xlabel="record (thousand dollars)", ylabel="privacy loss ε")
+error.loglog(totals, [mechanism.sd(t) / t for t in totals])
+error.set(xlabel="true total (thousand dollars)", ylabel="standard deviation / total")

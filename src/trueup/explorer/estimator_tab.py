@@ -171,7 +171,7 @@ def _show_curve(cut: Slice, named: Mapping[str, Estimator]) -> None:
 
 
 def _show_risk(cut: Slice, named: Mapping[str, Estimator], words: str) -> None:
-    q = cut.truth(None, _TRUTHS)
+    q = cut.truth(_TRUTHS)
     given = cut.arguments(q)
     sd = {name: np.asarray(e.sd(**given), float) for name, e in named.items()}
     bias = {
