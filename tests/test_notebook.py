@@ -51,22 +51,16 @@ def test_a_mean():
     assert repr(release) == "<mean 0.5472 ± 0.0050, count 201.0; simulation: not private>"
 
 
-def test_totals_and_their_sum():
-    mechanism = PerRecordSum("root:2", scale=2)
-    releases = [mechanism.release([120.0, 80.5], rng=seed) for seed in (1, 2)]
-    one, two = (shown(x) for x in (releases[0], sum(releases)))
-    assert [row[0] for row in one.rows[1:]] == ["total"]
-    assert [row[0] for row in two.rows[1:]] == ["sum"]
-    assert float(two.rows[1][1]) == pytest.approx(sum(r.total for r in releases), rel=0.05)
-    assert f"{one.rows[1][1]} ± {one.rows[1][2]}" in repr(releases[0])
+def test_a_total():
+    release = PerRecordSum("root:2", scale=2).release([120.0, 80.5], rng=1)
+    found = shown(release)
+    assert [row[0] for row in found.rows[1:]] == ["total"]
+    assert f"total {found.rows[1][1]} ± {found.rows[1][2]}" in repr(release)
 
 
 def test_shares_with_names_that_are_markup():
     release = Shares(1, ["<b>", "a & b"]).release(["<b>"] * 30 + ["a & b"] * 20, rng=3)
-    for thing in (release, release + release):
-        names = [row[0] for row in shown(thing).rows[1:]]
-        assert names[:2] == ["<b>", "a & b"]
-    assert [row[0] for row in shown(release).rows[3:]] == ["count"]
+    assert [row[0] for row in shown(release).rows[1:]] == ["<b>", "a & b", "count"]
 
 
 def test_a_private_table():

@@ -472,7 +472,7 @@ def test_a_record_of_any_size_is_counted_once(monkeypatch):
         assert ones - 50 == math.floor((1 + 6.5 + 8 + 8) / 8 + uniform / steps)
         assert u == pytest.approx(uniform / steps, abs=1e-14)
         seen.append(release)
-    assert not math.isnan(sum(seen).stderr)
+    assert not any(math.isnan(r.stderr) for r in seen)
 
 
 # -- hardly any noise ------------------------------------------------------------------------------
@@ -583,44 +583,6 @@ def test_a_private_release_is_drawn_by_opendp():
             assert "not private" not in repr(release)
             assert release.noise == {"zeros": mechanism.noise, "ones": mechanism.noise}
     assert abs(GroupShare(30).release([0, 1] * 50).mean - 0.5) < 0.1
-
-
-def test_releases_add_up():
-    mechanism = made("share", 1)
-    releases = [mechanism.release([1, 0, 1, 1], rng=i) for i in range(3)]
-    total = sum(releases)
-    assert total.value == pytest.approx(sum(r.mean for r in releases))
-    assert total.variance == pytest.approx(sum(r.variance for r in releases))
-    twice = releases[0] + releases[0]
-    assert twice.variance == pytest.approx(4 * releases[0].variance)
-    assert (twice + total).variance == pytest.approx(
-        9 * releases[0].variance + releases[1].variance + releases[2].variance
-    )
-    assert "sum of 3" in repr(total)
-    assert "not private" in repr(total)
-    assert (tu.mechanisms.Mean(1, 1).release([0.5], rng=1) + releases[0]).simulated
-
-
-@pytest.mark.parametrize("count", [3, 3.0, Fraction(3), np.int64(3)], ids=repr)
-def test_sums_become_means_and_differences(count):
-    """A mean of group means, by every kind of number; and what two groups differ by."""
-    releases = [made("share", 1).release([1, 0, 1, 1], rng=i) for i in range(3)]
-    mean = sum(releases) / count
-    assert mean.value == pytest.approx(np.mean([r.mean for r in releases]))
-    assert mean.stderr == pytest.approx(math.sqrt(sum(r.variance for r in releases)) / 3)
-    assert "<mean of 3:" in repr(mean)
-    assert "weighted sum of 2" in repr(releases[0] - releases[1])
-    apart = releases[0] - releases[1]
-    assert apart.value == pytest.approx(releases[0].mean - releases[1].mean)
-    assert apart.variance == pytest.approx(releases[0].variance + releases[1].variance)
-    assert (releases[0] - releases[0]).stderr == 0
-    shares = [tu.mechanisms.Shares(1, ["a", "b"]).release(["a", "b", "b"], rng=i) for i in range(3)]
-    both = sum(shares) / count
-    assert sum(both.shares.values()) == pytest.approx(1, abs=1e-12)
-    assert both.variance["a"] == pytest.approx(sum(s.variance["a"] for s in shares) / 9)
-    for wrong in (lambda: mean / "3", lambda: mean * mean, lambda: 2 - mean):
-        with pytest.raises(TypeError):
-            wrong()
 
 
 def test_the_noise_is_no_narrower_than_stated():

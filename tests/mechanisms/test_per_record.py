@@ -299,14 +299,6 @@ def test_a_release(monkeypatch, z):
     assert release.noise == tu.Laplace(2)
 
 
-def test_totals_of_different_records_add_up():
-    mechanism = PerRecordSum("root:2", 2, offset=7)
-    first, second = (mechanism.release([4.0 * i, 5], rng=i) for i in (1, 2))
-    assert (first + second).value == first.total + second.total
-    assert (first - second).stderr == pytest.approx(math.hypot(first.stderr, second.stderr))
-    assert (first + first).stderr == pytest.approx(2 * first.stderr)
-
-
 def test_a_gaussian_release(monkeypatch):
     add_noise(monkeypatch, -8.0)
     release = PerRecordSum("root:2", 2, noise="gaussian").release([4.0, 5.0], rng=1)

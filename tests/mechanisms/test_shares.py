@@ -462,26 +462,3 @@ def test_shares_are_rounded_no_more_than_their_sum_needs(cells):
     assert found[:-1] == first
     assert sum(found) == 1
     assert note is None
-
-
-def test_releases_of_several_groups_add_up():
-    mechanism = made(1, 3)
-    groups = [mechanism.release_counts([5, i, 0], rng=i) for i in range(3)]
-    total = sum(groups)
-    for name in names(3):
-        assert total.shares[name] == pytest.approx(sum(g.shares[name] for g in groups))
-        assert total.variance[name] == pytest.approx(sum(g.variance[name] for g in groups))
-        twice = groups[0] + groups[0]
-        assert twice.variance[name] == pytest.approx(4 * groups[0].variance[name])
-        assert (twice + total).variance[name] == pytest.approx(
-            9 * groups[0].variance[name] + groups[1].variance[name] + groups[2].variance[name]
-        )
-    assert sum(total.shares.values()) == pytest.approx(3)
-    assert total.simulated
-    assert "sum of 3" in repr(total)
-    assert "not private" in repr(total)
-    for other in (made(1, 2).release_counts([1, 2], rng=1), GroupShare(1).release([1], rng=1)):
-        with pytest.raises(TrueupError, match="cannot be added"):
-            total + other
-    with pytest.raises(TypeError):
-        total + 1

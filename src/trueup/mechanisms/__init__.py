@@ -25,7 +25,7 @@ from trueup.mechanisms.groups import GroupMean, GroupShare
 from trueup.mechanisms.means import Mean, SmoothSensitivityMean, TwoTotalsMean
 from trueup.mechanisms.per_record import PerRecordSum, Policy
 from trueup.mechanisms.planning import Plan, plan
-from trueup.mechanisms.released import MeanRelease, SharesRelease, SharesSum, Sum, TotalRelease
+from trueup.mechanisms.released import MeanRelease, SharesRelease, TotalRelease
 from trueup.mechanisms.shares import Shares
 
 __all__ = [
@@ -40,9 +40,7 @@ __all__ = [
     "Policy",
     "Shares",
     "SharesRelease",
-    "SharesSum",
     "SmoothSensitivityMean",
-    "Sum",
     "TotalRelease",
     "TwoTotalsMean",
     "plan",
