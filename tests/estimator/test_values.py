@@ -315,7 +315,7 @@ def test_the_inputs_can_be_read_back() -> None:
 def test_every_way_to_give_a_function() -> None:
     q = sympy.Symbol("q")
     given = ["q**3 - 2*q", q**3 - 2 * q, np.polynomial.Polynomial([0, -2, 0, 1])]
-    given += [np.poly1d([1, 0, -2, 0]), np.polynomial.Chebyshev([0, -1.25, 0, 0.25])]
+    given.append(np.polynomial.Chebyshev([0, -1.25, 0, 0.25]))
     for f in given:
         same(
             tu.unbiased(f, tu.Laplace(2), (1, 5))(X),

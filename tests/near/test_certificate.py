@@ -10,12 +10,12 @@ import depth
 import trueup as tu
 from near.laws import Gaussian, Staircase, largest, mean, sums
 from trueup.domain import Interval
-from trueup.formula.spline import Spline
 from trueup.near import certificate
 from trueup.near.curve import Curve, Zone
 from trueup.near.question import Question, read_prior
 from trueup.near.series import Exact
 from trueup.near.smoothing import Smoothing
+from trueup.near.spline import Spline
 
 CASES = {
     "log": ("log(n)", np.log, (2, 60), 0.02, False),

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import sympy
 
-from trueup.formula.spline import Spline
 from trueup.near.curve import Curve
 from trueup.near.series import Exact
+from trueup.near.spline import Spline
 
 x = sympy.Symbol("x", real=True)
 INF = math.inf

@@ -31,7 +31,7 @@ from trueup.cli.hints import told
 from trueup.domain import Interval
 from trueup.errors import BoundWarning, FormulaError, TrueupError, quoted
 from trueup.formula.grammar import assignment, parse, split
-from trueup.formula.linear import conditions, together
+from trueup.formula.linear import both, conditions
 from trueup.formula.substitution import denominators
 
 if TYPE_CHECKING:
@@ -200,9 +200,11 @@ class Release:
         tied = [c for text in self.conditions for c in conditions(text)[1]]
         spoken = {*names}.union(*(c.names for c in tied if c.names & {*names}))
         noises |= {n: law for n in spoken if (law := self._noise(n)) is not None}
-        box = {n: Interval(*self._known(n).bounds) for n in sorted(spoken)}
+        known: dict[str, Any] = {n: Interval(*self._known(n).bounds) for n in sorted(spoken)}
         whole = {n for n in spoken if n in noises and noises[n].lattice}
-        known = together(box, ", ".join(self.conditions), whole)
+        box, closed = conditions(", ".join(self.conditions), whole)
+        for key, bounds in [*box.items(), *((c.key, Interval(c.low, None)) for c in closed)]:
+            known[key] = both(key, known.get(key, Interval()), bounds)
         return {key: value for key, value in known.items() if key in spoken or _is_of(key, spoken)}
 
     def columns(self, statistics: Iterable[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@
 
     operations          every elementary operation once, for every target
     linear              conditions between statistics
-    opaque, spline      functions known by values · piecewise polynomials, as sympy sees them
+    opaque              functions known by values, as sympy sees them
     given_derivatives   do those that came with a function fit it?
 
     substitution        values in place of symbols · what a formula divides by

@@ -195,22 +195,6 @@ def both(name: str, first: Interval, second: Interval) -> Interval:
     return (Integers if lattice else Interval)(low, high)
 
 
-def together(box: Mapping[str, Interval], domain: str, integers: set[str]) -> dict[str, Any]:
-    """Return bounds and conditions as one domain; ``integers`` names the statistics that are.
-
-    Examples
-    --------
-    >>> together({"n": Interval(1, None)}, "0 <= s <= n", set())
-    {'n': Interval(1, None), 's': Interval(0, None), 'n - s': Interval(0, None)}
-    """
-    further, tied = conditions(domain, integers)
-    found: dict[str, Any] = dict(box)
-    more = [*further.items(), *((c.key, Interval(c.low, None)) for c in tied)]
-    for name, bounds in more:
-        found[name] = both(name, found.get(name, Interval()), bounds)
-    return found
-
-
 def tightened(
     box: Mapping[str, Interval], tied: Sequence[Condition], integers: set[str]
 ) -> tuple[Box, tuple[Condition, ...]]:

@@ -22,7 +22,7 @@ from trueup.formula.grammar import parse, written
 from trueup.formula.opaque import Table, opaque
 from trueup.formula.text import text
 
-_POLYNOMIALS = (np.poly1d, np.polynomial.Polynomial.__mro__[1])  # of all series of numpy
+_SERIES = np.polynomial.Polynomial.__mro__[1]  # of all bases
 
 DEFAULT = "q"
 """The name of a statistic that the user did not name."""
@@ -90,7 +90,7 @@ def read(
         return dataclasses.replace(_formula(parse(f)), partial=written(f)[1])
     if isinstance(f, sympy.Basic):
         return _formula(admit(f))
-    if isinstance(f, _POLYNOMIALS):
+    if isinstance(f, _SERIES):
         return _formula(_polynomial(f, names))
     if isinstance(f, Mapping):
         return _table(f, names)
@@ -104,8 +104,7 @@ def read(
 def admit(expr: sympy.Expr) -> sympy.Expr:
     """Return the user's sympy expression in real symbols, or refuse what the grammar does not know.
 
-    It is written down and read: every symbol becomes the real symbol of the same name,
-    ``Heaviside`` and ``sign`` become cases.
+    It is written down and read: every symbol becomes the real symbol of the same name.
 
     Examples
     --------
@@ -126,7 +125,6 @@ def admit(expr: sympy.Expr) -> sympy.Expr:
             f"the expression is too large at {type(expr).__name__}",
             f"keep it to {build.NODES} parts, nested {build.DEPTH} deep",
         )
-    expr = expr.replace(sympy.sign, _sign).replace(sympy.Heaviside, _step)
     for part in build.parts(expr):
         problem = _problem(part)
         if problem:
@@ -150,14 +148,6 @@ def _problem(part: sympy.Basic) -> str:
     return ""
 
 
-def _sign(a: sympy.Expr) -> sympy.Expr:
-    return sympy.Piecewise((1, a > 0), (-1, a < 0), (0, True))
-
-
-def _step(a: sympy.Expr, middle: sympy.Expr = sympy.S.Half) -> sympy.Expr:
-    return sympy.Piecewise((1, a > 0), (0, a < 0), (middle, True))
-
-
 def _formula(expr: sympy.Expr) -> Source:
     return Source(expr, text(expr))
 
@@ -171,8 +161,6 @@ def _single(names: Sequence[str] | None, what: str) -> sympy.Symbol:
 
 def _polynomial(f: Any, names: Sequence[str] | None) -> sympy.Expr:
     q = _single(names, "a polynomial")
-    if isinstance(f, np.poly1d):
-        f = np.polynomial.Polynomial(f.coeffs[::-1])
     coefficients = f.convert(kind=np.polynomial.Polynomial).coef
     if len(coefficients) > build.EXPONENT + 1:
         problem = f"a polynomial of degree {len(coefficients) - 1}"

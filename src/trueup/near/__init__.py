@@ -8,6 +8,7 @@
     question     f, noise, domain, tolerance and prior of one statistic; kinks rounded off
     series       (1/M)(D) f cut off: where it is accurate, and a bound on what is cut off
     curve        the estimator: zones of free values near a bound, joined to the series
+    spline       piecewise polynomials on even pieces
     smoothing    x = q + Z as nodes and weights
     programme    the convex programme, and the smallest bias that can be reached
     plan         where the zones lie, where the series takes over

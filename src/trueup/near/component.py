@@ -26,11 +26,11 @@ from trueup.noise.operator import Branch, Operator
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from trueup.formula.spline import Spline
     from trueup.inverse.component import Component, Region, Wave
     from trueup.inverse.solve import Statistic
     from trueup.near.construct import Solution
     from trueup.near.curve import Curve
+    from trueup.near.spline import Spline
     from trueup.near.spread import Spread
 
     Truth = Mapping[sympy.Symbol, float]

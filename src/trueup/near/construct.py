@@ -17,7 +17,6 @@ import sympy
 from trueup.domain import Interval
 from trueup.errors import InfiniteVariance, MissingExtra, TrueupError
 from trueup.formula.opaque import Opaque
-from trueup.formula.spline import Spline
 from trueup.formula.text import text
 from trueup.inverse import spectral
 from trueup.inverse.component import Component
@@ -30,6 +29,7 @@ from trueup.near.plan import Plan, stretch
 from trueup.near.question import rounded_off
 from trueup.near.series import Exact, Terms
 from trueup.near.smoothing import Smoothing
+from trueup.near.spline import Spline
 from trueup.near.spread import Profile
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import numpy as np
 import scipy.sparse
 from scipy.interpolate import BSpline
 
-from trueup.formula.spline import Spline
 from trueup.kernels.blocks import evaluate
 from trueup.near.series import Exact, bound_on, graded
+from trueup.near.spline import Spline
 
 if TYPE_CHECKING:
     import sympy

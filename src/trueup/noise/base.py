@@ -241,34 +241,6 @@ class Noise(ABC):
             known[self.scale_name] = scale
         return lambda t: formula(t, *known.values())
 
-    def characteristic(self, t: ArrayLike) -> NDArray[np.complex128]:
-        """Return E e^{itZ}.
-
-        Examples
-        --------
-        >>> from trueup.noise import Laplace
-        >>> Laplace(1).characteristic([1.0])
-        array([0.5+0.j])
-        """
-        w = reals(t, "t")
-        if self.lattice:  # of period 2π
-            w = w - 2 * np.pi * np.round(w / (2 * np.pi))
-        return np.asarray(self._generating(float)(1j * w) + 0 * w, complex)
-
-    def cumulants(self, t: ArrayLike) -> tuple[Floats, Floats, Floats]:
-        """Return log M(t) and its first two derivatives.
-
-        Examples
-        --------
-        >>> from trueup.noise import Gaussian
-        >>> [float(k) for k in Gaussian(2).cumulants(0.5)]
-        [0.5, 2.0, 4.0]
-        """
-        zero = 0 * reals(t, "t")
-        m = [np.real(a) for a in self.series(reals(t, "t"), 2, float).coefficients]
-        mean = m[1] / m[0]
-        return zero + np.log(m[0]), zero + mean, zero + 2 * m[2] / m[0] - mean**2
-
     def tilted(self, c: Any, order: int) -> list[sympy.Expr]:
         """Return E[Zʲ e^{cZ}], j = 0..order, the derivatives of M at c: exact in closed forms.
 

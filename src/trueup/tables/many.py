@@ -78,6 +78,34 @@ def check_generating(noise: Noise) -> None:
         )
 
 
+def cumulants(noise: Noise, t: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return log M(t) and its first two derivatives.
+
+    Examples
+    --------
+    >>> from trueup.noise import Gaussian
+    >>> [float(k[0]) for k in cumulants(Gaussian(2), np.array([0.5]))]
+    [0.5, 2.0, 4.0]
+    """
+    m = [np.real(a) + 0 * t for a in noise.series(t, 2, float).coefficients]
+    mean = m[1] / m[0]
+    return np.log(m[0]), mean, 2 * m[2] / m[0] - mean**2
+
+
+def characteristic(noise: Noise, w: Floats) -> NDArray[np.complex128]:
+    """Return E e^{iwZ}.
+
+    Examples
+    --------
+    >>> from trueup.noise import Laplace
+    >>> characteristic(Laplace(1), np.array([1.0]))
+    array([0.5+0.j])
+    """
+    if noise.lattice:  # of period 2π
+        w = w - 2 * np.pi * np.round(w / (2 * np.pi))
+    return np.asarray(noise.series(1j * w, 0, float).coefficients[0] + 0 * w, complex)
+
+
 def spread(summands: tuple[Summand, ...], u: tuple[float, float]) -> float:
     """Return the standard deviation of u·Z.
 
@@ -120,7 +148,7 @@ def beyond(summands: tuple[Summand, ...], u: tuple[float, float], chance: float)
     largest = min(*ends, 30 / sd, math.inf)  # e^{30²/2} is still a double
     t = largest * np.geomspace(1e-3, 1.0, 40)
     total = sum(
-        s.cells * s.noise.cumulants(w * t)[0] for s, w in zip(summands, weights, strict=True) if w
+        s.cells * cumulants(s.noise, w * t)[0] for s, w in zip(summands, weights, strict=True) if w
     )
     return float(np.min((total - math.log(chance)) / t))
 
@@ -187,7 +215,7 @@ def _weights(
     frequency = np.asarray(index * (math.pi / far), float)
     blurred = np.ones(count, complex)
     for z, a, b, n in summands:
-        blurred = blurred * z.characteristic((u[0] * a + u[1] * b) * frequency) ** n
+        blurred = blurred * characteristic(z, (u[0] * a + u[1] * b) * frequency) ** n
     for step in steps:
         blurred = blurred * np.sinc(step * frequency / (2 * math.pi))
     return frequency, blurred / (math.pi * index)

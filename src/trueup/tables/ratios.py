@@ -38,6 +38,7 @@ from trueup.tables.many import (
     Summand,
     beyond,
     check_generating,
+    cumulants,
     height,
     limit,
     moments,
@@ -117,7 +118,7 @@ def estimate(summands: tuple[Summand, ...], a: float, b: float) -> Estimate:
             mean, variance = moments(noise)
             shift, curve = shift - count * top * mean, curve + count * top**2 * variance
             continue
-        k0, k1, k2 = noise.cumulants(-bottom * t)
+        k0, k1, k2 = cumulants(noise, -bottom * t)
         log, shift, curve = log - count * k0, shift - count * top * k1, curve + count * top**2 * k2
     kernel = weight * np.exp(log)
     value = float(kernel @ shift)

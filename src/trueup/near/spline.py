@@ -1,4 +1,4 @@
-"""Piecewise polynomials on even pieces, as sympy and the kernels see them."""
+"""Piecewise polynomials on even pieces, as values and as cases of sympy."""
 
 from __future__ import annotations
 
