@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import sympy
 
+from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.formula.substitution import at
 from trueup.inverse import spectral
@@ -28,6 +29,7 @@ from trueup.noise.operator import Branch, Operator, Taps, X
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from trueup.formula.linear import Condition
     from trueup.inverse.spectral import Complex, Frequencies
     from trueup.noise.base import Noise
 
@@ -50,6 +52,23 @@ class Coordinate:
 
     symbol: sympy.Symbol
     cells: tuple[Cell, ...]
+
+    @property
+    def is_lattice(self) -> bool:
+        """Whether it takes integer values only."""
+        return all(c.noise.lattice or c.operator.whole for c in self.cells)
+
+    @property
+    def domain(self) -> Interval:
+        """Where it can be: the sum of its cells' domains."""
+        operators = [c.operator for c in self.cells]
+        ends = sympy.Add(*(o.low for o in operators)), sympy.Add(*(o.high for o in operators))
+        return Interval(*ends).integers() if self.is_lattice else Interval(*ends)
+
+    @property
+    def order(self) -> int:
+        """The highest derivative of f along it that an estimator reads."""
+        return sum(c.operator.order for c in self.cells)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +125,20 @@ class Component:
     def main(self) -> Component:
         """The component far from conditions that tie its statistics: itself if none do."""
         return self
+
+    @property
+    def tied(self) -> tuple[Condition, ...]:
+        """The conditions between its statistics."""
+        return ()
+
+    def far_out(self, symbol: sympy.Symbol, direction: int) -> tuple[sympy.Expr, ...]:
+        """Return the cases that f has far out on a side of a variable."""
+        return (self.f,)
+
+    @property
+    def reads_integers(self) -> bool:
+        """Whether g is a sum of values of f at integers: it grows no faster than f."""
+        return not self.waves and all(c.is_lattice for c in self.coordinates)
 
     @property
     def facts(self) -> list[str]:

@@ -15,12 +15,11 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.inverse.additive import TiedLaw
-from trueup.inverse.existence import domain_of, growing, grows_like_f, order_of
+from trueup.inverse.existence import growing
 from trueup.inverse.expectation import Expectation, exactly, too_large
 from trueup.inverse.extended import Extended
 from trueup.inverse.growth import Growth, growth
 from trueup.inverse.on_integers import OnIntegers
-from trueup.inverse.on_values import OnValues
 from trueup.inverse.smooth import breaks
 
 if TYPE_CHECKING:
@@ -141,8 +140,7 @@ class Law:
         """How fast g grows on each side, per cell; beyond a condition f goes on as a line."""
         own, found = self.component, {}
         for home in own.coordinates:
-            reads_values = isinstance(home.cells[0].operator.branches[0], OnValues)
-            g = own.estimand if grows_like_f(own) or reads_values else growing(own, home)
+            g = growing(own, home)
             for cell in home.cells:
                 sides = [growth(g, cell.symbol, direction) for direction in (-1, 1)]
                 below, above = (
@@ -155,9 +153,9 @@ class Law:
     def _breaks(self) -> dict[sympy.Symbol, list[float]]:
         """Points in the domain at which f″ may jump, per cell; for cells of a sum at bounds."""
         coordinates = self.component.coordinates
-        box = {c.symbol: domain_of(c) for c in coordinates}
+        box = {c.symbol: c.domain for c in coordinates}
         return {
             c.cells[0].symbol: [p.point for p in breaks(self.component.f, c.symbol, box)]
             for c in coordinates
-            if order_of(c) and len(c.cells) == 1
+            if c.order and len(c.cells) == 1
         }

@@ -3,54 +3,32 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations, islice, product
+from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import sympy
 
-from trueup.domain import Interval
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.formula.opaque import Opaque
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse import spectral
-from trueup.inverse.extended import Extended
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
 from trueup.inverse.on_values import OnValues
-from trueup.inverse.refusals import refusal, refusal_at, undefined_at
+from trueup.inverse.refusals import no_number_at, refusal, refusal_at
 from trueup.inverse.signs import is_defined_on
-from trueup.inverse.smooth import Kind, Trouble, ends_of, troubles
-from trueup.kernels.blocks import evaluate
+from trueup.inverse.smooth import Kind, Trouble, ends_of, troubles, undefined_near
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from trueup.domain import Interval
     from trueup.formula.linear import Condition
     from trueup.formula.source import Source
     from trueup.inverse.component import Component, Coordinate
-    from trueup.noise.base import Noise
 
     Box = Mapping[sympy.Symbol, Interval]
-
-
-def domain_of(coordinate: Coordinate) -> Interval:
-    """Return where a coordinate can be: the sum of its cells' domains."""
-    low = sympy.Add(*(c.operator.low for c in coordinate.cells))
-    high = sympy.Add(*(c.operator.high for c in coordinate.cells))
-    domain = Interval(low, high)
-    return domain.integers() if is_lattice(coordinate) else domain
-
-
-def is_lattice(coordinate: Coordinate) -> bool:
-    """Whether a coordinate takes integer values only."""
-    return all(c.noise.lattice or c.operator.whole for c in coordinate.cells)
-
-
-def order_of(coordinate: Coordinate) -> int:
-    """Return the highest derivative of f along a coordinate that an estimator reads."""
-    return sum(c.operator.order for c in coordinate.cells)
 
 
 def check(component: Component) -> str | None:
@@ -72,20 +50,20 @@ _WIDEST = math.nextafter(1e3, math.inf)
 def _smooth(component: Component) -> Iterator[str]:
     """Refuse what could not be shown to be smooth; yield what makes the variance infinite."""
     f, coordinates = component.f, component.coordinates
-    box = {c.symbol: domain_of(c) for c in coordinates}
-    orders = {c.symbol: order_of(c) for c in coordinates if order_of(c)}
-    if not orders and not any(map(is_lattice, coordinates)):
+    box = {c.symbol: c.domain for c in coordinates}
+    orders = {c.symbol: c.order for c in coordinates if c.order}
+    if not orders and not any(c.is_lattice for c in coordinates):
         return  # known numbers: f is read where they are
-    left = []
-    for found in troubles(f, box, orders, tied_of(component)):
+    left: list[Trouble] = []
+    for found in troubles(f, box, orders, component.tied):
         if found.kind is Kind.MILD:
             yield from _mild(component, found)
-        else:
-            left.append(found)
-            if found.proved or len(left) == _MOST_TROUBLES:
-                break
+            continue
+        left.append(found)
+        if found.proved or len(left) == _MOST_TROUBLES:
+            break
     if left:
-        raise refusal_at(f, next((found for found in left if found.proved), left[0]), box)
+        raise refusal_at(f, max(left, key=lambda found: found.proved), box)
     for c in coordinates:
         scale = max(float(getattr(cell.noise, "scale", 0)) for cell in c.cells)
         if scale >= widest(f, c):
@@ -94,27 +72,22 @@ def _smooth(component: Component) -> Iterator[str]:
                 f"times {scale**2:.1g}, has too few digits",
                 f"use Laplace({scale:g}): at this scale the two are alike to {scale**-2:.0e}",
             )
-    if f.has(Opaque):
-        _known(component, box)
-
-
-def tied_of(component: Component) -> Sequence[Condition]:
-    """Return the conditions between the statistics of a component."""
-    return component.tied if isinstance(component, Extended) else ()
+    place = undefined_near(f, box) if f.has(Opaque) else None
+    if place:
+        raise no_number_at(f, place)
 
 
 def widest(f: sympy.Expr, coordinate: Coordinate) -> float:
     """Return below which scale of integer noise second differences of f keep their digits."""
-    bounded = is_lattice(coordinate) and not f.is_polynomial(coordinate.symbol)
+    bounded = coordinate.is_lattice and not f.is_polynomial(coordinate.symbol)
     return _WIDEST if bounded else math.inf
 
 
 def _mild(component: Component, found: Trouble) -> Iterator[str]:
     """Say why the variance is infinite, if it is, where the last derivative that matters is."""
     (coordinate,) = (c for c in component.coordinates if c.symbol == found.symbol)
-    order = order_of(coordinate)
     branches = [b for c in coordinate.cells for b in c.operator.branches if b.at is not None]
-    at_bound = order == 2 and found.exact in ends_of(domain_of(coordinate))
+    at_bound = coordinate.order == 2 and found.exact in ends_of(coordinate.domain)
     if at_bound and found.exponent < -_FLAT and any((2, 0) in b.taps for b in branches):
         raise NoUnbiasedEstimator(
             f"infinite curvature of {text(component.f)} at the bound {found.point:g}: no "
@@ -123,30 +96,10 @@ def _mild(component: Component, found: Trouble) -> Iterator[str]:
             proved=False,
         )
     if found.exponent <= -0.5 + _FLAT:
-        what = "curvature" if order == 2 else f"derivative of order {order}"
         yield (
-            f"the {what} of {text(component.f)} is not square-integrable at "
-            f"{text(coordinate.symbol)} = {found.point:g}"
+            f"the derivative of order {coordinate.order} of {text(component.f)} is not "
+            f"square-integrable at {text(coordinate.symbol)} = {found.point:g}"
         )
-
-
-_MOST_POINTS = 10_000  # at which a function without a formula is tried
-_AROUND = 20  # integers on both sides of a bound, and of 0
-
-
-def _known(component: Component, box: Box) -> None:
-    """Refuse a function without a formula that has no value at some integers near a bound."""
-    axes = []
-    for domain in box.values():
-        marks = [0, *(math.floor(b) for b in domain.bounds if b is not None)]
-        near = sorted({m + k for m in marks for k in range(-_AROUND, _AROUND + 1)}, key=abs)
-        axes.append([float(k) for k in near if k in domain])
-    points = list(islice(product(*axes), _MOST_POINTS))
-    columns = {s: np.array([p[i] for p in points]) for i, s in enumerate(box)}
-    undefined = ~np.isfinite(evaluate(component.f, columns))
-    if undefined.any():
-        place = points[int(np.argmax(undefined))]
-        raise undefined_at(component.f, dict(zip(box, place, strict=True)))
 
 
 # -- the formula as it is written ------------------------------------------------------------------
@@ -157,10 +110,8 @@ def check_as_written(f: Source, box: Box, tied: Sequence[Condition]) -> None:
 
     ``sqrt(q)**2`` is q for sympy. A common factor of polynomials is cancelled.
     """
-    names = {name for c in tied for name in c.names}
     for part in f.partial:
-        own = {s: d for s, d in box.items() if s in part.free_symbols or s.name in names}
-        if part.free_symbols <= set(own) and not is_defined_on(part, own, tied):
+        if part.free_symbols <= set(box) and not is_defined_on(part, box, tied):
             raise refusal(
                 text(f.expr),
                 f"as it is written it could not be shown that {text(part)} is a real number "
@@ -174,13 +125,6 @@ def check_as_written(f: Source, box: Box, tied: Sequence[Condition]) -> None:
 # -- growth on unbounded sides ---------------------------------------------------------------------
 
 
-def _tails(component: Component) -> Iterator[str]:
-    ways = [way for c in component.coordinates for way in _ways(c)]
-    for way in ways:
-        yield from _tail(component, way)
-    _check_rays(component, ways)
-
-
 class _Way(NamedTuple):
     """A side on which a coordinate has no bound, and the rate of the noise's tail there."""
 
@@ -190,6 +134,13 @@ class _Way(NamedTuple):
     rate: float
 
 
+def _tails(component: Component) -> Iterator[str]:
+    ways = [way for c in component.coordinates for way in _ways(c)]
+    for way in ways:
+        yield from _tail(component, way)
+    _check_rays(component, ways)
+
+
 def _ways(coordinate: Coordinate) -> Iterator[_Way]:
     """Yield the sides on which a coordinate has no bound, and is not a known number."""
     for direction, end in ((1, "high"), (-1, "low")):
@@ -197,17 +148,6 @@ def _ways(coordinate: Coordinate) -> Iterator[_Way]:
         rate = min((c.noise.mgf_radius for c in cells), default=math.inf)
         if not math.isinf(rate):
             yield _Way(coordinate, coordinate.symbol, direction, rate)
-
-
-def _far_out(component: Component, way: _Way) -> tuple[sympy.Expr, ...]:
-    """Return what f is far out on a side: where a condition ends the domain, what goes on there."""
-    if not isinstance(component, Extended) or component.outer is None:
-        return (component.f,)
-    name, outer = way.symbol.name, component.outer.f
-    ends = any(c * way.direction < 0 for t in component.tied for n, c in t.terms if n == name)
-    if not ends or not isinstance(outer, sympy.Piecewise):
-        return (component.f,)
-    return tuple(expr for expr, _ in outer.args[:-1])
 
 
 _SLOPES = ((1, 1), (1, 2), (2, 1))
@@ -223,7 +163,7 @@ def _check_rays(component: Component, ways: Sequence[_Way]) -> None:
     for (a, b), (i, j) in product(combinations(ways, 2), _SLOPES):
         steps = {a.symbol: a.direction * i, b.symbol: b.direction * j}
         named = {s.name: k for s, k in steps.items()}
-        pulls = [sum(c * named.get(n, 0) for n, c in tie.terms) for tie in tied_of(component)]
+        pulls = [sum(c * named.get(n, 0) for n, c in tie.terms) for tie in component.tied]
         if a.symbol == b.symbol or any(pull < 0 for pull in pulls):  # it leaves the domain
             continue
         size = growth(at(f, {s: k * t for s, k in steps.items()}), t, 1)
@@ -238,26 +178,22 @@ def _check_rays(component: Component, ways: Sequence[_Way]) -> None:
 
 
 def growing(component: Component, coordinate: Coordinate) -> sympy.Expr:
-    """Return what grows like g along a coordinate: sums of neighbouring values grow like f."""
-    if any(isinstance(c.operator.branches[0], OnValues) for c in coordinate.cells):
-        return component.f
+    """Return what grows like g along a coordinate: sums of values of f at integers grow like f."""
+    reads_values = isinstance(coordinate.cells[0].operator.branches[0], OnValues)
+    if reads_values or component.reads_integers:
+        return component.estimand
     return component.main.value(tuple(0 for _ in component.cells))
-
-
-def grows_like_f(component: Component) -> bool:
-    """Whether g is a sum of values of f at neighbouring integers: it grows no faster than f."""
-    return not component.waves and all(map(is_lattice, component.coordinates))
 
 
 def _tail(component: Component, way: _Way) -> Iterator[str]:
     """Refuse what outgrows the noise on a side: f, its slope, or the estimator g."""
     coordinate, symbol, direction, rate = way
     f, statistic = component.f, coordinate.cells[0].symbol
-    orders = (0,) if is_lattice(coordinate) else (0, 1)
-    parts = _far_out(component, way)
+    orders = (0,) if coordinate.is_lattice else (0, 1)
+    parts = component.far_out(symbol, direction)
     sizes = [growth(derivative(e, symbol, n), symbol, direction) for n in orders for e in parts]
     wrong = [size for size in sizes if not size.below(rate, 0)]
-    if not wrong and not grows_like_f(component):
+    if not wrong and not component.reads_integers:
         g = growing(component, coordinate)
         sizes = [growth(g, statistic, direction)]
         if not sizes[0].carried(rate):  # perhaps leading terms cancel
@@ -267,12 +203,11 @@ def _tail(component: Component, way: _Way) -> Iterator[str]:
     if wrong:
         sharp = any(size.sharp for size in wrong)
         how = "it outgrows" if sharp else "it could not be shown not to outgrow"
-        less = ", or use less noise" if all(size.rate < math.inf for size in sizes) else ""
         raise refusal(
             text(f),
             f"{how} the noise on the {side}, whose tail under {noise!r} only carries growth below "
             f"e^({rate:g}·|{text(symbol)}|)",
-            f"bound the domain on the {side}{less}",
+            f"bound the domain on the {side}, or use less noise",
             proved=sharp,
         )
     if not all(size.raised(2).carried(rate) for size in sizes):
@@ -286,9 +221,11 @@ def _tail(component: Component, way: _Way) -> Iterator[str]:
 
 
 def _waves(component: Component) -> Iterator[str]:
+    """Refuse moments that a noise does not have; yield why the square has no expectation."""
     for frequencies, mode in component.modes.items():
         degrees = component.degrees(mode)
         for wave, c, degree in zip(component.waves, frequencies, degrees, strict=True):
+            rate = abs(float(sympy.re(c)))
             for noise in wave.noises:
                 try:
                     noise.tilted(c, degree)
@@ -297,17 +234,11 @@ def _waves(component: Component) -> Iterator[str]:
                         text(component.f), error.message, error.hint, proved=False
                     ) from None
                 spectral.reciprocal(noise, c, degree)
-                reason = _second(noise, c, degree)
-                if reason:
-                    yield reason
-
-
-def _second(noise: Noise, c: sympy.Expr, degree: int) -> str | None:
-    """Return why the square of an estimator has no expectation, if it has none."""
-    rate = float(sympy.re(c))
-    if rate and 2 * abs(rate) >= noise.mgf_radius:
-        return f"the square of e^({c}·q) outgrows {noise!r}"
-    highest = noise.highest_moment
-    if not rate and highest is not None and 2 * degree > highest:
-        return f"it needs the moment of order {2 * degree}, which {noise!r} does not have or know"
-    return None
+                highest = noise.highest_moment
+                if rate and 2 * rate >= noise.mgf_radius:
+                    yield f"the square of e^({c}·q) outgrows {noise!r}"
+                elif not rate and highest is not None and 2 * degree > highest:
+                    yield (
+                        f"it needs the moment of order {2 * degree}, which {noise!r} does not have "
+                        "or know"
+                    )

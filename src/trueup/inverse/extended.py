@@ -17,7 +17,6 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import sympy
 
 from trueup.domain import Interval
@@ -28,7 +27,7 @@ from trueup.formula.linear import Condition
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse.component import Component, Region
-from trueup.kernels.blocks import evaluate
+from trueup.inverse.smooth import undefined_near
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 
 _SHORT = 60  # parts: sympy factors so many in some tenths of a second
-_BESIDE = 41  # integers from each bound on at which an extension is tried
 
 
 class Unextended(TrueupError):
@@ -84,6 +82,13 @@ class Extended(Component):
         """Whether a condition ties statistics of which one at least is a real number."""
         names = set().union(*(c.names for c in self.tied))
         return any(c.symbol.name in names and not c.noise.lattice for c in self.cells)
+
+    def far_out(self, symbol: sympy.Symbol, direction: int) -> tuple[sympy.Expr, ...]:
+        """Return f far out on a side: where a condition ends the domain, what goes on there."""
+        ends = any(c * direction < 0 for t in self.tied for n, c in t.terms if n == symbol.name)
+        goes_on = self.outer.f if ends and self.outer is not None else self.f
+        cases = goes_on.args[:-1] if ends and isinstance(goes_on, sympy.Piecewise) else []
+        return tuple(expr for expr, _ in cases) or (self.f,)
 
     @property
     def facts(self) -> list[str]:
@@ -281,16 +286,6 @@ def _scale(joint: Joint, name: str) -> float:
 
 def _undefined(joint: Joint, outer: sympy.Expr) -> str | None:
     """Return where an extension is not a number at integers near the bounds, None if nowhere."""
-    if not joint.is_whole:
-        return None
-    axes = []
-    for s in joint.statistics.values():
-        low, high = s.domain.bounds
-        start = low if low is not None else (20 if high is None else high) - _BESIDE + 1
-        axes.append(float(start) + np.arange(_BESIDE))
-    mesh = [m.ravel() for m in np.meshgrid(*axes)]
-    columns = dict(zip((s.symbol for s in joint.statistics.values()), mesh, strict=True))
-    finite = np.isfinite(evaluate(outer, columns))
-    if finite.all():
-        return None
-    return ", ".join(f"{s.name} = {c[np.argmin(finite)]:g}" for s, c in columns.items())
+    box = {s.symbol: s.domain for s in joint.statistics.values()}
+    place = undefined_near(outer, box) if joint.is_whole else None
+    return ", ".join(f"{s.name} = {x:g}" for s, x in place.items()) if place else None

@@ -22,7 +22,7 @@ from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque, Table, opaque
 from trueup.formula.substitution import at, stepped
 from trueup.formula.text import text
-from trueup.inverse.refusals import too_large_at, undefined_at
+from trueup.inverse.refusals import no_number_at
 from trueup.kernels.blocks import evaluate
 from trueup.noise.operator import Branch, X
 
@@ -137,8 +137,8 @@ class Tables(OnValues):
             return values
         undefined = np.isnan(values) | (np.isinf(values) & h.has(Opaque))
         wrong = undefined if undefined.any() else np.isinf(values)
-        error = undefined_at if undefined.any() else too_large_at
-        raise error(h, {n: self.truths[np.argmax(wrong)]})
+        place = {n: self.truths[np.argmax(wrong)]}
+        raise no_number_at(h, place, too_large=not undefined.any())
 
     def _shown(self, tables: Mapping[sympy.Expr, Floats], n: sympy.Symbol) -> sympy.Expr:
         """Return the tables, times their shapes, as functions of the published n."""

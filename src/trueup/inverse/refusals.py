@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _REASONS = {
-    Kind.POLE: "pole at {a} inside the domain: {f} is unbounded near {s} = {a}",
-    Kind.JUMP: "jump at {a}: the value of {f} jumps by {g:g} at {s} = {a}, inside the domain",
-    Kind.STEEP: "infinite slope at {a}: the slope of {f} is unbounded near {s} = {a}",
-    Kind.KINK: "kink at {a}: the slope of {f} jumps by {g:g} at {s} = {a}, inside the domain",
-    Kind.ROUGH: "not smooth enough at {a}: under a sum of noises {f} needs more derivatives there",
-    Kind.UNDEFINED: "{f} is not a real number at {s} = {a}, inside the domain",
+    Kind.POLE: "pole at {at}: {f} is unbounded near {s} = {a}",
+    Kind.JUMP: "jump at {at}: the value of {f} jumps by {g:g} at {s} = {a}",
+    Kind.STEEP: "infinite slope at {at}: the slope of {f} is unbounded near {s} = {a}",
+    Kind.KINK: "kink at {at}: the slope of {f} jumps by {g:g} at {s} = {a}",
+    Kind.UNDEFINED: "{f} is not a real number at {s} = {a}",
     Kind.UNDECIDED: "{f} could not be shown to be smooth near {s} = {a}",
 }
 _ONE_SIDE = (
@@ -29,10 +28,12 @@ _ONE_SIDE = (
 )
 _AWAY = "bound the domain away from {a}{e}"
 _HINTS = {
+    Kind.POLE: _AWAY,
+    Kind.STEEP: _AWAY,
     Kind.JUMP: _ONE_SIDE,
     Kind.KINK: _ONE_SIDE,
-    Kind.UNDEFINED: "bound the domain to where the formula is real{e}",
-    Kind.UNDECIDED: "bound the domain further, or write the formula more simply{e}",
+    Kind.UNDEFINED: "bound the domain to where the formula is real",
+    Kind.UNDECIDED: "bound the domain further, or write the formula more simply",
 }
 
 
@@ -56,56 +57,45 @@ def unproved(error: NoUnbiasedEstimator) -> NoUnbiasedEstimator:
     return NoUnbiasedEstimator(f"{what} was found: {reason}", error.hint, proved=False)
 
 
-def undefined_at(f: sympy.Expr, point: Mapping[sympy.Symbol, Any]) -> NoUnbiasedEstimator:
-    """Return the refusal of a formula that has no value at a point."""
-    empty = ", or say what it is in empty cells: empty=value" if denominators(f) else ""
-    reason = (
-        f"it is not a finite number at {_point(point)} (a pole inside the domain, or undefined)"
-    )
-    hint = f"bound the domain to where the formula is finite{empty}"
-    return refusal(text(f), reason, hint, proved=True)
-
-
-def too_large_at(f: sympy.Expr, point: Mapping[sympy.Symbol, Any]) -> NoUnbiasedEstimator:
-    """Return the refusal of a formula whose value at a point is no double."""
-    reason = f"its value at {_point(point)} is beyond 1.8e308, the largest double"
-    return refusal(
-        text(f), reason, "bound the domain to where the formula is a double", proved=False
-    )
-
-
-def _point(point: Mapping[sympy.Symbol, Any]) -> str:
-    """Return a point as messages show it, integers in full."""
+def no_number_at(
+    f: sympy.Expr, point: Mapping[sympy.Symbol, Any], *, too_large: bool = False
+) -> NoUnbiasedEstimator:
+    """Return the refusal of a formula that has no value at a point, or none that is a double."""
     shown = ((text(s), float(v)) for s, v in point.items())
-    return ", ".join(f"{s} = {v:.17g}" if v.is_integer() else f"{s} = {v:g}" for s, v in shown)
+    place = ", ".join(f"{s} = {v:.17g}" if v.is_integer() else f"{s} = {v:g}" for s, v in shown)
+    if too_large:
+        reason = f"its value at {place} is beyond 1.8e308, the largest double"
+    else:
+        reason = f"it is not a finite number at {place} (a pole inside the domain, or undefined)"
+    empty = ", or say what it is in empty cells: empty=value" if denominators(f) else ""
+    hint = f"bound the domain to where the formula is finite{empty}"
+    return refusal(text(f), reason, hint, proved=not too_large)
 
 
 def refusal_at(
     f: sympy.Expr, found: Trouble, box: Mapping[sympy.Symbol, Interval]
 ) -> NoUnbiasedEstimator:
     """Return the refusal for what f does at a point."""
-    symbol, domain = found.symbol, box.get(found.symbol, Interval())
+    domain = box.get(found.symbol, Interval())
     others = {s: x for s, x in found.where.items() if s in f.free_symbols}
     if found.kind is Kind.UNDEFINED and domain.lattice:
-        return undefined_at(f, {symbol: found.point, **others})
-    words = {"a": f"{found.point:.6g}", "f": text(f), "s": text(symbol), "g": found.gap}
-    words["e"] = _example(found, domain)
+        return no_number_at(f, {found.symbol: found.point, **others})
+    a, at_bound = f"{found.point:.6g}", found.exact in ends_of(domain)
+    words = {"a": a, "at": f"the bound {a}" if at_bound else a, "g": found.gap}
+    words |= {"f": text(f), "s": text(found.symbol), "e": _example(found, domain)}
     reason = _REASONS[found.kind].format(**words)
-    if found.exact in ends_of(domain):
-        reason = reason.replace(" inside the domain", ", a bound of the domain", 1)
-        if found.kind in (Kind.POLE, Kind.STEEP):
-            what = reason.split(" at ")[0]
-            reason = f"{what} at the bound {words['a']}: {text(f)} has no finite slope there"
+    if found.proved and not at_bound:
+        reason += ", inside the domain"
     if others:
         shown = ", ".join(f"{text(s)} = {float(x):.6g}" for s, x in others.items())
         reason += f" (e.g. with {shown})"
-    hint = _HINTS.get(found.kind, _AWAY).format(**words)
+    hint = _HINTS[found.kind].format(**words)
     return refusal(f"{text(f)} on {domain}", reason, hint, proved=found.proved)
 
 
 def _example(found: Trouble, domain: Interval) -> str:
     """Return a domain beside a point, at a distance from all but kinks, as the end of a hint."""
-    if not found.proved or found.kind is Kind.UNDEFINED or isinstance(found.symbol, sympy.Dummy):
+    if isinstance(found.symbol, sympy.Dummy):
         return ""
     a, (low, high) = float(f"{found.point:.6g}"), domain.bounds
     above = a if found.kind is Kind.KINK else a + 1 if high is None else (a + float(high)) / 2

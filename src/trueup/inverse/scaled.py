@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.inverse.existence import is_lattice, widest
+from trueup.inverse.existence import widest
 from trueup.inverse.extended import Extended
 from trueup.inverse.grids import grid
 from trueup.inverse.growth import growth
@@ -188,7 +188,7 @@ def _rates(
     """Yield the exponential rates at which f, its slope and its estimator grow on open sides."""
     for direction, end in ((1, "high"), (-1, "low")):
         if math.isinf(float(getattr(cell.operator, end))):
-            for n in (0,) if is_lattice(coordinate) else (0, 1):
+            for n in (0,) if coordinate.is_lattice else (0, 1):
                 slope = derivative(component.f, coordinate.symbol, n)
                 yield growth(slope, coordinate.symbol, direction).rate
             yield growth(g, cell.symbol, direction).rate

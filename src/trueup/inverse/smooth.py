@@ -46,7 +46,6 @@ class Kind(enum.Enum):
     JUMP = "the value jumps"
     STEEP = "the slope is unbounded"
     KINK = "the slope jumps"
-    ROUGH = "a higher derivative that matters jumps or is unbounded"
     UNDEFINED = "f is not a real number"
     UNDECIDED = "nothing could be shown"
     MILD = "harmless for unbiasedness"
@@ -134,11 +133,6 @@ class _Proof:
     orders: Mapping[sympy.Symbol, int]
     tied: tuple[Condition, ...]
 
-    @property
-    def free(self) -> frozenset[sympy.Symbol]:
-        """The statistics along which f may jump."""
-        return frozenset(self.box) - frozenset(self.orders)
-
     def troubles(self) -> Iterator[Trouble]:
         """Yield what is wrong along a line, each place once and near 0 first, or elsewhere."""
         done: set[object] = set()
@@ -154,19 +148,18 @@ class _Proof:
                 inside = self._inside(cell)
                 elsewhere += [inside] if inside else []
         if elsewhere:
-            yield next((found for found in elsewhere if found.proved), elsewhere[0])
+            yield max(elsewhere, key=lambda found: found.proved)
 
     def open_cells(self) -> list[Cell]:
         """Return the cells on which f is not proven to be analytic, those near 0 first."""
         own = {s: d for s, d in self.box.items() if s in self.f.free_symbols or self.tied}
         if not own:
             return []
-        question = Question(
-            lambda w: w.range(self.f).sure, own, self.free, guards(self.f), self.tied, True
+        free, suspects = frozenset(self.box) - frozenset(self.orders), guards(self.f)
+        left = undecided(
+            Question(lambda w: w.range(self.f).sure, own, free, suspects, self.tied, True)
         )
-        return sorted(
-            undecided(question), key=lambda c: sum(max(0.0, a, -b) for a, b in c.values())
-        )
+        return sorted(left, key=lambda c: sum(max(0.0, a, -b) for a, b in c.values()))
 
     def lost(self) -> Iterator[Trouble]:
         """Yield a bound if a denominator comes so near 0 that doubles lose its digits."""
@@ -223,19 +216,32 @@ class _Proof:
 
     def _plain(self, s: sympy.Symbol, ends: tuple[float, float]) -> sympy.Expr:
         """Return a number of a cell at which nothing special happens."""
-        low, high = (float(end) for end in ends)
-        x = 1.7310585786 if math.isinf(high) else high - 7.310585786
-        if math.isfinite(low):
-            part = 0.6180339887 * (1 + sorted(self.box, key=str).index(s)) % 1  # no two alike
-            x = low + (7.310585786 if math.isinf(high) else part * (high - low))
-        if self.box[s].lattice:
-            return sympy.Integer(math.floor(x))
-        return sympy.Rational(min(max(x, low), high))
+        low = ends[0] if math.isfinite(ends[0]) else min(ends[1], 9.0) - 8.6899692
+        high = ends[1] if math.isfinite(ends[1]) else low + 8.6899692
+        part = 0.6180339887 * (1 + sorted(self.box, key=str).index(s)) % 1  # no two alike
+        x = low + part * (high - low)
+        return sympy.Integer(math.floor(x)) if self.box[s].lattice else sympy.Rational(x)
 
 
 def _walk(cell: Cell) -> Walk:
     """Return a walk over one cell."""
     return Walk({s: (np.array([low]), np.array([high])) for s, (low, high) in cell.items()})
+
+
+_AROUND = 20  # integers on both sides of a bound, and of 0
+_MOST_POINTS = 10_000
+
+
+def undefined_near(f: sympy.Expr, box: Box) -> dict[sympy.Symbol, float] | None:
+    """Return integers near bounds and 0 at which f has no finite value, None if there are none."""
+    most, axes = round(_MOST_POINTS ** (1 / len(box))), []
+    for domain in box.values():
+        marks = [0, *(math.floor(b) for b in domain.bounds if b is not None)]
+        near = {m + k for m in marks for k in range(-_AROUND, _AROUND + 1)}
+        axes.append([float(k) for k in sorted(near, key=abs) if k in domain][:most])
+    columns = {s: x.ravel() for s, x in zip(box, np.meshgrid(*axes), strict=True)}
+    wrong = ~np.isfinite(evaluate(f, columns))
+    return {s: float(x[np.argmax(wrong)]) for s, x in columns.items()} if wrong.any() else None
 
 
 # -- one-sided values and slopes -------------------------------------------------------------------
@@ -246,9 +252,9 @@ _ALIKE = 1e-14  # relative to f nearby: a value may be off its limit by what rou
 _ALIKE_EXACT = 1e-28
 AWAY = sympy.Dummy("t", nonnegative=True)
 """The distance from a point: on its left (-q)**1.5 is t**1.5, whose slope is a number at 0."""
-_DIVERGES = (Kind.POLE, Kind.STEEP, Kind.ROUGH)
-_JUMPS = (Kind.JUMP, Kind.KINK, Kind.ROUGH)
-"""What it is called if the value, the slope or a higher derivative diverges, or jumps."""
+_DIVERGES = {0: Kind.POLE, 1: Kind.STEEP}
+_JUMPS = {0: Kind.JUMP, 1: Kind.KINK}
+"""What it is called if the value or the slope diverges, or jumps."""
 
 
 def _tendency(case: sympy.Expr, size: sympy.Expr) -> tuple[sympy.Expr | None, bool, float]:
@@ -288,31 +294,32 @@ class _Line(NamedTuple):
         """
         jets = [(side, self._case(side)) for side in self.sides]
         size = max(sympy.S.One, abs(self.here))
-        found = Trouble(Kind.MILD, self.symbol, self.here)
         proven = self.here.is_Rational and self._turns_once(ends)
         for k in range(self.order + 1):
             parts = [(side, side**k * derivative(case, AWAY, k)) for side, case in jets]
             row = [_tendency(part, size) for _, part in parts]
             lowest = min((exponent for _, _, exponent in row), default=0.0)
             if k == self.order:
-                kind = Kind.MILD if proven else Kind.UNDECIDED
-                return dataclasses.replace(found, kind=kind, exponent=lowest)
+                return self._trouble(Kind.MILD if proven else Kind.UNDECIDED, exponent=lowest)
             limits = [limit for limit, _, _ in row if limit is not None]
             if len(limits) < len(row):
-                kind = Kind.UNDEFINED if not k and lowest == -math.inf else Kind.UNDECIDED
-                kind = _DIVERGES[min(k, 2)] if any(grows for _, grows, _ in row) else kind
-                return dataclasses.replace(found, kind=kind, exponent=lowest)
+                known = _DIVERGES.get(k) if any(grows for _, grows, _ in row) else None
+                undefined = Kind.UNDEFINED if not k and lowest == -math.inf else Kind.UNDECIDED
+                return self._trouble(known or undefined, exponent=lowest)
             gap = _gap(limits, _ALIKE_EXACT)
             if not k and not gap:
                 value = real_at(self.f, {self.symbol: self.here}, _DIGITS, 400)
                 proven &= value is not None
                 gap = 0.0 if value is None else _gap([*limits[:1], value], _ALIKE)
             if gap:
-                return dataclasses.replace(found, kind=_JUMPS[min(k, 2)], gap=gap)
+                return self._trouble(_JUMPS.get(k, Kind.UNDECIDED), gap=gap)
             for side, part in parts:
                 width = max(0.0, (ends[side > 0] - float(self.here)) * side)
                 proven = proven and bool(_walk({AWAY: (0.0, width)}).range(part).sure[0])
-        return found
+        return self._trouble(Kind.MILD)
+
+    def _trouble(self, kind: Kind, gap: float = 0.0, exponent: float = 0.0) -> Trouble:
+        return Trouble(kind, self.symbol, self.here, gap, exponent)
 
     def _case(self, side: int) -> sympy.Expr:
         """Return the case of f that holds on a side, as a function of the distance."""
