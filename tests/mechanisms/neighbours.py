@@ -70,26 +70,28 @@ MEANS = {
 }
 
 
-def beside(bounds: Any) -> list[Any]:
-    """Return records at, beside and beyond the bounds, floats and integers."""
-    found: list[Any] = [0, 1e300, -1e300]
-    for bound in bounds:
-        near = float(bound)
-        found += [near, math.nextafter(near, math.inf), math.nextafter(near, -math.inf)]
-        found += [math.floor(bound), math.ceil(bound), math.floor(bound) + 1, math.ceil(bound) - 1]
-    return [*found, float((Fraction(bounds[0]) + Fraction(bounds[1])) / 2)]
+def added(bounds: Any) -> list[tuple[list[Any], list[Any]]]:
+    """Return data sets and the records that come in addition: floats, and whole numbers.
 
-
-def data_sets(bounds: Any) -> list[list[Any]]:
+    They are at, beside and beyond the bounds.
+    """
     low, high = (Fraction(b) for b in bounds)
     rng = np.random.default_rng(7)
     spread = [float(low + (high - low) * Fraction(u)) for u in rng.random(60).tolist()]
-    return [[], [math.floor(low)], [float(high)] * 80, [float(low)] * 77, spread, beside(bounds)]
+    floats = [0.0, 1e300, -1e300, float((low + high) / 2)]
+    for bound in bounds:
+        near = float(bound)
+        floats += [near, math.nextafter(near, math.inf), math.nextafter(near, -math.inf)]
+    sets: list[list[Any]] = [[], [float(high)] * 80, [float(low)] * 77, spread, floats]
+    found = [(data, floats) for data in sets]
+    near = [x for b in bounds for x in range(math.floor(b) - 1, math.floor(b) + 3)]
+    whole = [x for x in [0, 2**63 - 1, -(2**63), *near] if -(2**63) <= x < 2**63]
+    return [*found, *((data, whole) for data in ([], [math.floor(low)], whole) if len(whole) > 7)]
 
 
 def summed_in_floats(grid: Grid, records: Any) -> int:
     """Return what a sum of floats would put on the grid: n·middle subtracted after summing."""
-    total = math.fsum(records.high) - len(records) * float(grid.origin)
+    total = math.fsum(records) - len(records) * float(grid.origin)
     return round(Fraction(total) / grid.reach * grid.steps)
 
 

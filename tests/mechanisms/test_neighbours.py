@@ -22,9 +22,8 @@ from mechanisms.neighbours import (
     MEANS,
     SIZES,
     TRANSFORMS,
+    added,
     before_noise,
-    beside,
-    data_sets,
     loss,
     summed_in_floats,
 )
@@ -52,9 +51,9 @@ from trueup.mechanisms.whole_numbers import Grid, Whole, exact_sum, exact_total
 def test_one_record_costs_at_most_epsilon(monkeypatch, name, bounds):
     mechanism = MEANS[name](bounds)
     stated, largest = Fraction(mechanism.epsilon), Fraction(0)
-    for data in data_sets(bounds):
+    for data, records in added(bounds):
         without = before_noise(monkeypatch, means, mechanism, data)
-        for record in beside(bounds):
+        for record in records:
             with_it = before_noise(monkeypatch, means, mechanism, [*data, record])
             largest = max(largest, loss(without, with_it))
     assert largest <= stated
@@ -70,9 +69,9 @@ def test_one_record_moves_two_rounded_counts_by_one(monkeypatch, name, bounds, u
     rounded = lambda bound, rng: min(bound - 1, int(uniform * bound))  # noqa: E731
     monkeypatch.setattr(groups, "below", rounded)
     largest = Fraction(0)
-    for data in data_sets(bounds):
+    for data, records in added(bounds):
         without = before_noise(monkeypatch, groups, mechanism, data)
-        for record in beside(bounds):
+        for record in records:
             with_it = before_noise(monkeypatch, groups, mechanism, [*data, record])
             largest = max(largest, loss(without[:2], with_it[:2]))
     assert Fraction(99, 100) * Fraction(mechanism.epsilon) < largest <= Fraction(mechanism.epsilon)
@@ -91,8 +90,7 @@ def test_a_million_records(monkeypatch, name, bounds):
         assert loss(without, with_it) <= Fraction(mechanism.epsilon)
 
 
-def test_a_record_is_read_the_same_in_any_company(monkeypatch):
-    """A float among wide integers must not turn them all into floats."""
+def test_whole_numbers_beyond_doubles_keep_their_digits(monkeypatch):
     mechanism = TwoTotalsMean(1, bounds=(10**17, 10**17 + 10))
     data = [10**17 + 1, 10**17 + 7] * 50
     assert data != [float(x) for x in data]
@@ -100,8 +98,6 @@ def test_a_record_is_read_the_same_in_any_company(monkeypatch):
     assert without == before_noise(monkeypatch, means, mechanism, np.array(data))
     assert without == before_noise(monkeypatch, means, mechanism, np.array(data, np.uint64))
     assert without == before_noise(monkeypatch, means, mechanism, np.array(data, object))
-    with_it = before_noise(monkeypatch, means, mechanism, [*data, 0.5])
-    assert loss(without, with_it) <= 1
     assert without[0][0] == pytest.approx(Fraction(8, 10) * 50, rel=1e-14)
 
 
@@ -109,32 +105,22 @@ ALONE: dict[str, Any] = {
     "an integer": 3,
     "a wide integer": 2**53 + 1,
     "the least integer": -(2**63),
-    "a wider integer": 2**63 + 1025,
-    "a huge integer": 10**40 + 7,
     "a float": 0.1,
     "a large float": 1e300,
     "a bool": True,
-    "a decimal": Decimal("100000000000000001.5"),
-    "a tiny decimal": Decimal("1e-9999"),
-    "a fraction": Fraction(10**20 + 1, 3),
     "np.int8": np.int8(-7),
     "np.int64": np.int64(2**63 - 1),
     "np.uint64": np.uint64(2**60 + 129),
-    "np.uint64, largest": np.uint64(2**64 - 1),
     "np.float16": np.float16(0.1),
     "np.float32": np.float32(0.1),
     "np.float64": np.float64(0.1),
-    "np.longdouble": np.longdouble(1) + np.longdouble(2) ** -60,
     "np.bool": np.True_,
-    "an array of no axis": np.array(2**62 + 1),
 }
-"""A record of every kind, most of them wider than a double."""
+"""A record of every kind, some of them wider than a double."""
 
 
 def exactly(record: Any) -> Fraction:
     """Return the record as numpy and Python say it is, by no code of the library."""
-    if isinstance(record, np.ndarray):
-        return Fraction(int(record))
     if isinstance(record, np.floating):
         return Fraction(*record.as_integer_ratio())
     return Fraction(int(record)) if isinstance(record, (np.integer, np.bool)) else Fraction(record)
@@ -142,39 +128,46 @@ def exactly(record: Any) -> Fraction:
 
 @pytest.mark.parametrize("name", ALONE)
 def test_a_record_is_read_as_what_it_is(name):
-    record = ALONE[name]
-    found, exact = exact_total(read_numbers([record])), exactly(record)
-    assert abs(found - exact) <= max(abs(exact) / 2**105, Fraction(1, 2**1074))
-    assert found == exact or name in ("a huge integer", "a tiny decimal", "a fraction")
+    assert exact_total(read_numbers([ALONE[name]])) == exactly(ALONE[name])
 
 
 @pytest.mark.parametrize("other", ALONE)
 @pytest.mark.parametrize("name", ALONE)
 def test_what_a_record_is_read_as_depends_on_nothing_but_the_record(name, other):
-    """[a] + [b] in a list, and in an array of objects, is what [a] is and what [b] is."""
-    one, two = read_numbers([ALONE[name]]), read_numbers([ALONE[other]])
+    """[a] + [b] in a list, and in an array of objects, is what [a] is and what [b] is, or refused.
+
+    A float among wide integers must not turn them into floats.
+    """
+    pair = [ALONE[name], ALONE[other]]
     objects = np.empty(2, object)
-    objects[:] = [ALONE[name], ALONE[other]]
-    for together in ([ALONE[name], ALONE[other]], objects):
-        both = read_numbers(together)
-        assert both.high.tolist() == [*one.high, *two.high]
-        assert both.low.tolist() == [*one.low, *two.low]
+    objects[:] = pair
+    floats = [isinstance(record, (float, np.floating)) for record in pair]
+    wide = any(abs(exactly(r)) > 2**53 for r, f in zip(pair, floats, strict=True) if not f)
+    for together in (pair, objects):
+        if any(floats) and wide:
+            with pytest.raises(TrueupError, match=r"whole numbers beyond 2\*\*53 stand beside"):
+                read_numbers(together)
+        else:
+            assert list(map(Fraction, read_numbers(together).tolist())) == list(map(exactly, pair))
 
 
 @pytest.mark.parametrize("name", [n for n in ALONE if isinstance(ALONE[n], np.generic)])
 def test_a_list_of_one_kind_is_an_array_of_it(name):
     listed, array = read_numbers([ALONE[name]] * 3), read_numbers(np.array([ALONE[name]] * 3))
-    assert listed.high.tolist() == array.high.tolist()
-    assert listed.low.tolist() == array.low.tolist()
+    assert listed.tolist() == array.tolist()
 
 
-def test_long_doubles_keep_their_digits_beside_a_large_record(monkeypatch):
-    """Read with less digits, 20,000 records would move the sum by more than one may."""
-    fine = np.longdouble(1) + np.longdouble(2) ** -41 + np.longdouble(2) ** -54
-    mechanism = Mean(0.5, 0.5, bounds=(1.0, 1 + 2.0**-40))
-    without = before_noise(monkeypatch, means, mechanism, [fine] * 20_000)
-    with_it = before_noise(monkeypatch, means, mechanism, [*[fine] * 20_000, 2.0**53])
-    assert loss(without, with_it) <= 1
+@pytest.mark.parametrize(
+    "record",
+    [2**63, -(2**63) - 1, 10**400, np.uint64(2**63), Decimal("0.5"), Fraction(1, 3),
+     np.longdouble(1), np.array(3)],
+    ids=lambda r: f"{type(r).__name__} {r!r:.12}",
+)  # fmt: skip
+def test_records_are_floats_or_whole_numbers_of_64_bits(record):
+    for data in ([record], [record, record], [1, record]):
+        with pytest.raises(TrueupError, match="the data must be") as caught:
+            read_numbers(data)
+        assert "nothing was released" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -183,30 +176,17 @@ def test_long_doubles_keep_their_digits_beside_a_large_record(monkeypatch):
     ids=repr,
 )
 def test_what_is_no_number_is_refused_in_any_company(bad):
-    for data in ([bad], [0.5, bad], [bad, 10**40]):
+    for data in ([bad], [0.5, bad], [bad, 7]):
         with pytest.raises(TrueupError, match="the data must be") as caught:
             read_numbers(data)
         assert "nothing was released" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "record", [math.nan, math.inf, Decimal("nan"), Decimal("snan"), Decimal("-inf")], ids=repr
-)
+@pytest.mark.parametrize("record", [math.nan, math.inf, -math.inf], ids=repr)
 def test_what_is_not_finite_is_refused_in_any_company(record):
-    for data in ([record], [0.5, record], [record, np.uint64(3)], [record, 10**400]):
+    for data in ([record], [0.5, record], [record, np.uint64(3)]):
         with pytest.raises(TrueupError, match=f"1 of {len(data)} records are not finite"):
             read_numbers(data)
-
-
-@pytest.mark.parametrize(
-    "record", [10**400, -(10**400), Decimal("1e999999999"), Fraction(10**400, 3)],
-    ids=lambda r: repr(r)[:20],
-)  # fmt: skip
-def test_what_no_double_holds_is_clipped_in_any_company(record):
-    grid = Mean(1, 1, bounds=(0, 1)).grid
-    ends = grid.whole(read_numbers([0.0, 1.0]))
-    for data in ([record], [0.5, record], [np.uint64(3), record]):
-        assert grid.whole(read_numbers(data))[-1] == ends[int(record > 0)]
 
 
 def test_the_policy_of_a_record_is_the_same_in_any_company():
@@ -214,7 +194,9 @@ def test_the_policy_of_a_record_is_the_same_in_any_company():
     for record in (ALONE[n] for n in ALONE if ALONE[n] >= 0):
         alone = mechanism.policy(record)
         assert mechanism.policy([0.5, record, 2**64]).tolist()[1] == alone
-        assert Fraction(alone) >= exactly(record) or record == ALONE["a tiny decimal"]
+        assert Fraction(alone) >= exactly(record)
+    with pytest.raises(TrueupError, match="a record must be a number"):
+        mechanism.policy(Decimal(3))
 
 
 def test_the_grid_changes_no_record_by_more_than_rounding():
@@ -240,7 +222,6 @@ def test_sums_are_exact():
     assert exact_total(read_numbers(integers)) == sum(integers.tolist())
     edges = [2**63 - 1, -(2**63), 2**53 + 1, 0, -1]
     assert exact_total(read_numbers(np.array(edges))) == sum(edges)
-    assert exact_total(read_numbers(np.array([2**64 - 1, 5], np.uint64))) == 2**64 + 4
 
 
 # -- histograms ------------------------------------------------------------------------------------
@@ -262,7 +243,7 @@ def test_one_record_moves_one_count_by_one(monkeypatch, counts):
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_the_policy_bounds_what_a_record_does_to_the_published_number(monkeypatch, name):
     mechanism = PerRecordSum(*TRANSFORMS[name])
-    sets = [[], [1e17], [1e17, 8], [10**17 + 1], [0.1] * 9, [3, 0.7, 1e-9], [2**53, 1.0]]
+    sets = [[], [1e17], [1e17, 8], [0.1] * 9, [3, 0.7, 1e-9], [2**53, 1.0]]
     for data in sets:
         without = before_noise(monkeypatch, per_record, mechanism, data)
         assert before_noise(monkeypatch, per_record, mechanism, [*data, 0.0]) == without
@@ -297,18 +278,6 @@ def test_the_published_root_is_the_nearest_step(monkeypatch):
         assert (found - half) ** 2 <= Fraction(total) <= (found + half) ** 2
 
 
-def test_a_python_function_is_only_simulated():
-    """How it rounds is not known, so nothing bounds what one record does."""
-    mechanism = PerRecordSum(
-        (lambda q: math.sqrt(q + 4) - 2, lambda v: (v + 2) ** 2 - 4, lambda v: 2 * v + 4,
-         lambda v: 2.0), 1,
-    )  # fmt: skip
-    assert mechanism.release([3.0], rng=1).simulated
-    with pytest.raises(TrueupError, match="how the Python function") as caught:
-        mechanism.release([3.0])
-    assert "and its inverse as simple formulas" in str(caught.value)
-
-
 UNPROVEN = {
     "a convex beginning": ("where(q<1e-4,q/10,sqrt(q))", "v**2"),
     "convex far out": ("sqrt(q)+1e-30*q**2", "v**2"),
@@ -322,25 +291,15 @@ UNPROVEN = {
 @pytest.mark.parametrize("name", UNPROVEN)
 def test_a_policy_that_is_not_proven_is_not_stated(name):
     """Each of them moves some total by more than φ(r) − φ(0), at places no grid looks at."""
-    mechanism = PerRecordSum(UNPROVEN[name], 1)
-    assert mechanism.release([3.0], rng=1).simulated
-    for call in (mechanism.policy, mechanism.sensitivity):
-        with pytest.raises(TrueupError, match="no policy is known") as caught:
-            call(1e-5)
-        assert "it is not proven to" in str(caught.value)
-        assert "\nHint: " in str(caught.value)
-    with pytest.raises(TrueupError, match="can only be simulated: it is not proven") as caught:
-        mechanism.release([3.0])
-    assert "nothing was released" in str(caught.value)
+    with pytest.raises(TrueupError, match=r"no policy is known.*it is not proven to") as caught:
+        PerRecordSum(UNPROVEN[name], 1)
+    assert "\nHint: " in str(caught.value)
 
 
-def test_an_inverse_that_is_not_proven_is_only_simulated():
-    """Privacy does not depend on it, and the policy stands; but the total might be biased."""
-    mechanism = PerRecordSum(("sqrt(q)", "v**2 + 1e-9*sin(v)"), 2)
-    assert mechanism.policy(100.0) == pytest.approx(5)
-    assert mechanism.release([3.0], rng=1).simulated
+def test_an_inverse_that_is_not_proven_is_refused():
+    """Privacy does not depend on it, but the total might be biased."""
     with pytest.raises(TrueupError, match="its inverse is not proven to undo it"):
-        mechanism.release([3.0])
+        PerRecordSum(("sqrt(q)", "v**2 + 1e-9*sin(v)"), 2)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +307,7 @@ def test_an_inverse_that_is_not_proven_is_only_simulated():
     [
         (("log(1 + q)", "exp(v) - 1"), 0),
         (("log(1 + q)/log(2)", "2**v - 1"), 0),
-        (("q**0.3", "v**(1/0.3)"), 0),
+        (("q**0.3", "v**(10/3)"), 0),
         (("q**(1/3)", "v**3"), Fraction(5, 3)),
         (("log(q)", "exp(v)"), Fraction(1, 3)),
         (("sqrt(q + 4) - 2", "(v + 2)**2 - 4"), 0),
@@ -363,7 +322,7 @@ def test_an_inverse_that_is_not_proven_is_only_simulated():
     ids=str,
 )
 def test_what_is_smooth_and_concave_is_proven_so(transform, offset):
-    assert read_transform(transform).doubts(offset) == (None, None)
+    assert read_transform(transform, offset).name == transform[0]
 
 
 @pytest.mark.parametrize(
@@ -373,7 +332,7 @@ def test_what_is_smooth_and_concave_is_proven_so(transform, offset):
     ids=lambda t: "functions" if callable(t[0]) else repr(t)[:30],
 )  # fmt: skip
 def test_strange_transforms_are_refused(transform):
-    with pytest.raises(TrueupError, match=r"root|variable|derivatives|function") as caught:
+    with pytest.raises(TrueupError, match=r"root|variable|transform|function") as caught:
         PerRecordSum(transform, 1)
     assert "\nHint: " in str(caught.value)
 

@@ -15,7 +15,6 @@ import numpy as np
 import sympy
 
 from trueup.domain import Interval
-from trueup.exact import symbolic
 from trueup.formula.substitution import at, decimal, real
 from trueup.inverse.ranges import Walk
 from trueup.inverse.signs import sign
@@ -27,7 +26,6 @@ _SMOOTH = (sympy.exp, sympy.log, sympy.atan, sympy.asinh, sympy.sinh, sympy.cosh
 """Functions that are smooth wherever they are defined."""
 _SIMPLE = 60  # operations up to which sympy brings a formula together in well under a second,
 _POWER = 20  # and whole powers up to which it multiplies out
-_NEAR = 10**6  # 3.3333333333333335 was meant as 10/3: denominators of numbers as they are written
 LARGEST = 1e300
 """The largest total that is ever transformed: up to here the proofs reach."""
 _CELLS = np.concatenate([[0.0], np.geomspace(1e-6, LARGEST, 400)])
@@ -56,20 +54,19 @@ def shape_doubt(phi: sympy.Expr, start: Exact) -> str | None:
     return None
 
 
-def inverse_doubt(phi: sympy.Expr, inverse: sympy.Expr, start: Exact) -> str | None:
-    """Return None if sympy finds that the inverse undoes φ, what is in doubt otherwise.
+def inverse_doubt(phi: sympy.Expr, inverse: sympy.Expr) -> str | None:
+    """Return None if sympy finds that the inverse undoes φ above 0, what is in doubt otherwise.
 
     Examples
     --------
     >>> q, v = sympy.symbols("q v", real=True)
-    >>> inverse_doubt(sympy.log(1 + q), sympy.exp(v) - 1, 0)
-    >>> inverse_doubt(sympy.log(1 + q), sympy.exp(v) - 2, 0)
+    >>> inverse_doubt(sympy.log(1 + q), sympy.exp(v) - 1)
+    >>> inverse_doubt(sympy.log(1 + q), sympy.exp(v) - 2)
     'its inverse is not proven to undo it'
     """
-    above = sympy.Symbol("t", positive=True)  # q = start + t
+    above = sympy.Symbol("t", positive=True)
     (q,), (v,) = phi.free_symbols, inverse.free_symbols
-    there = at(_meant(phi), {q: above + _meant(symbolic(Fraction(start)))})
-    back = at(_meant(inverse), {v: there}) - above - _meant(symbolic(Fraction(start)))
+    back = at(decimal(inverse), {v: at(decimal(phi), {q: above})}) - above
     undone = _is_simple(back) and (sympy.expand(back) == 0 or sympy.cancel(back) == 0)
     return None if undone else "its inverse is not proven to undo it"
 
@@ -78,16 +75,6 @@ def _is_simple(expr: sympy.Expr) -> bool:
     """Whether sympy rearranges a formula in well under a second."""
     powers = (abs(p.exp) for p in expr.atoms(sympy.Pow) if p.exp.is_Integer)
     return expr.count_ops() <= _SIMPLE and all(p <= _POWER for p in powers)
-
-
-def _meant(expr: sympy.Expr) -> sympy.Expr:
-    """Return a formula with its floats as the simple rationals that round to them."""
-    meant = {}
-    for f in expr.atoms(sympy.Float):
-        simple = Fraction(float(f)).limit_denominator(_NEAR)
-        near = simple if float(simple) == float(f) else Fraction(float(f))
-        meant[f] = sympy.Rational(near.numerator, near.denominator)
-    return expr.xreplace(meant)
 
 
 def _double_below(value: Exact) -> float:

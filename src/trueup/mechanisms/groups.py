@@ -22,6 +22,7 @@ from trueup.exact import number
 from trueup.limit.table import exp_below
 from trueup.mechanisms.corner import Corner, corner
 from trueup.mechanisms.records import (
+    float_above,
     near_whole,
     read_bounds,
     read_numbers,
@@ -31,7 +32,7 @@ from trueup.mechanisms.records import (
 from trueup.mechanisms.released import MeanRelease, Mechanism, root, rounding, square_of
 from trueup.mechanisms.sampling import below, generator, publish
 from trueup.mechanisms.two_counts import TwoCounts, alpha_of, share, whole_dither
-from trueup.mechanisms.whole_numbers import Grid, float_above
+from trueup.mechanisms.whole_numbers import Grid
 from trueup.noise import DiscreteLaplace
 
 if TYPE_CHECKING:
@@ -333,8 +334,7 @@ class GroupShare(_Group):
     def release(self, values: Any, rng: Any = None) -> MeanRelease:
         """Return a private mean; with an ``rng`` it is only a simulation."""
         records = read_numbers(values)
-        exact = records.low == 0
-        zeros, ones = (int((exact & (records.high == x)).sum()) for x in (0, 1))
+        zeros, ones = (int((records == x).sum()) for x in (0, 1))
         if zeros + ones != len(records):
             raise TrueupError(
                 f"{len(records) - zeros - ones} of {len(records)} records are neither 0 nor 1",

@@ -15,6 +15,7 @@ from trueup.exact import number
 from trueup.mechanisms.inverse_count import inverse_moments
 from trueup.mechanisms.quadrant import Quadrant
 from trueup.mechanisms.records import (
+    float_above,
     read_bounds,
     read_mean,
     read_outside,
@@ -23,7 +24,7 @@ from trueup.mechanisms.records import (
 )
 from trueup.mechanisms.released import MeanRelease, Mechanism, root, rounding, square_of
 from trueup.mechanisms.sampling import generator, publish
-from trueup.mechanisms.whole_numbers import Grid, Whole, float_above
+from trueup.mechanisms.whole_numbers import Grid, Whole
 from trueup.noise import DiscreteLaplace, Laplace
 
 if TYPE_CHECKING:

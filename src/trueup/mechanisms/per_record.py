@@ -29,15 +29,15 @@ from trueup.estimator import unbiased
 from trueup.exact import number, symbolic
 from trueup.kernels.tape import as_float
 from trueup.mechanisms.concavity import LARGEST
-from trueup.mechanisms.records import is_beyond, listed, read_number, read_numbers
+from trueup.mechanisms.records import float_above, is_number, listed, read_numbers
 from trueup.mechanisms.released import TotalRelease, rounding
 from trueup.mechanisms.sampling import generator, publish
-from trueup.mechanisms.transforms import HINT, Transform, inverse_values, read_transform
-from trueup.mechanisms.whole_numbers import Whole, exact_total, float_above, step_under
+from trueup.mechanisms.transforms import Transform, read_transform
+from trueup.mechanisms.whole_numbers import Whole, exact_total, step_under
 from trueup.noise import Gaussian, Laplace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import ArrayLike
 
@@ -48,10 +48,6 @@ _GUARD = 20
 """φ is enclosed to 2⁻²⁰ of a step before it is rounded to a step."""
 _BLUR = 3
 """The lower end of an enclosure that is not sharp is up to 3 below what it encloses."""
-_CONCAVE = (
-    "give φ, smooth, increasing and concave, and its inverse as simple formulas, "
-    "e.g. ('log(1 + q)', 'exp(v) - 1')"
-)
 
 
 class PerRecordSum:
@@ -61,7 +57,7 @@ class PerRecordSum:
     ----------
     transform
         ``"root:k"`` for the k-th root, ``"log"`` (needs offset > 0), or a pair of formulas
-        ``(phi, inverse)``; with Python functions ``(phi, inverse, inverse′, inverse″)``.
+        ``(phi, inverse)`` that is proven to be smooth, increasing and concave.
     scale
         The scale b of Laplace noise, or σ of Gaussian noise, on the transformed sum.
     offset
@@ -89,24 +85,16 @@ class PerRecordSum:
                 f"noise must be 'laplace' or 'gaussian', got {noise!r}", "see the help"
             )
         self.noise: Laplace | Gaussian = Laplace(scale) if noise == "laplace" else Gaussian(scale)
-        self.transform = read_transform(transform)
-        self.low = float(self._phi(0.0))
+        self.transform = read_transform(transform, self.offset)
         _check_log(self.transform, self.noise, self.offset)
-        _check_shape(self)
-        self._shape_doubt, self._inverse_doubt = self.transform.doubts(self.offset)
-        self.estimator = self._estimator()
-
-    def _estimator(self) -> Estimator:
+        self.low = self._phi(0.0)
         bound = (_exact_low(self.transform, self.offset, self.low), None)
         domain = bound if self.noise.by_curvature else None
-        inverse = self.transform.inverse
-        return unbiased(inverse, self.noise, domain, derivatives=self.transform.derivatives)
+        self.estimator: Estimator = unbiased(self.transform.inverse, self.noise, domain)
 
-    def _phi(self, values: ArrayLike) -> Any:
-        """Return φ(values + a)."""
-        x = np.asarray(values, float) + float(self.offset)
-        with np.errstate(all="ignore"):
-            return np.asarray(self.transform.phi(np.atleast_1d(x)), float).reshape(x.shape)
+    def _phi(self, value: float) -> float:
+        """Return φ(value + a)."""
+        return float(self.transform.phi(np.array([value + float(self.offset)]))[0])
 
     # -- privacy --------------------------------------------------------------------------------
 
@@ -135,12 +123,6 @@ class PerRecordSum:
         |round(x) − round(y)| ≤ ⌈|x − y|⌉, and x − y is at most φ(r + a) − φ(a) as φ is concave.
         """
         enclosure = self.transform.enclosure
-        if enclosure is None:
-            return lambda record: Fraction(float(self._phi(float(record))) - self.low)
-        if self._shape_doubt is not None:
-            raise TrueupError(
-                f"no policy is known for {self.transform.name}: {self._shape_doubt}", _CONCAVE
-            )
         step, power, offset = self.step, self._power, Fraction(self.offset)
         start = enclosure(offset, power)[0] - (0 if self.transform.sharp else _BLUR)
 
@@ -160,14 +142,13 @@ class PerRecordSum:
     def release(self, values: Any, rng: Any = None) -> TotalRelease:
         """Return an unbiased total; with an ``rng`` it is only a simulation."""
         records = read_numbers(values)
-        if (records.high < 0).any():
+        if (records < 0).any():
             raise TrueupError(
-                f"{int((records.high < 0).sum())} of {len(records)} records are negative",
+                f"{int((records < 0).sum())} of {len(records)} records are negative",
                 "per-record privacy needs non-negative records; nothing was released",
             )
         rng = generator(rng)
-        transformed = self.transformed(exact_total(records), simulated=rng is not None)
-        published = float(publish(transformed, self.noise, rng)[0])
+        published = float(publish(self.transformed(exact_total(records)), self.noise, rng)[0])
         total = self.estimator(published) - float(self.offset)
         try:
             error = self.estimator.stderr(published)
@@ -176,24 +157,15 @@ class PerRecordSum:
         note = rounding(total, error)
         return TotalRelease(total, error, published, self.noise, rng is not None, note)
 
-    def transformed(self, total: Fraction, *, simulated: bool) -> Sequence[float]:
+    def transformed(self, total: Fraction) -> Whole:
         """Return φ(total + a) as it gets noise."""
         if total > LARGEST:
             raise TrueupError(
                 f"the sum of the records exceeds {LARGEST:g}",
                 "measure the records in another unit; nothing was released",
             )
-        doubt = self._shape_doubt or self._inverse_doubt
-        if doubt is not None and not simulated:
-            raise TrueupError(
-                f"{self.transform.name} can only be simulated: {doubt}",
-                f"{_CONCAVE}, or an rng to simulate; nothing was released",
-            )
-        if self.transform.enclosure is None:
-            return [float(self._phi(float(total)))]
         low, _ = self.transform.enclosure(total + Fraction(self.offset), self._power)
-        nearest = (low + (1 << (_GUARD - 1))) >> _GUARD
-        return Whole((nearest,), self.step)
+        return Whole(((low + (1 << (_GUARD - 1))) >> _GUARD,), self.step)
 
     def sd(self, total: float) -> float:
         """Return the exact standard deviation of the estimate at a true total."""
@@ -203,7 +175,7 @@ class PerRecordSum:
                 f"the total of non-negative records is not negative, got {total!r}",
                 "e.g. sd(1000)",
             )
-        return float(self.estimator.sd(float(self._phi(float(true)))))
+        return float(self.estimator.sd(self._phi(float(true))))
 
     def __repr__(self) -> str:
         return (
@@ -246,20 +218,17 @@ def _each(record: ArrayLike, bound: Callable[[Fraction], Fraction]) -> Any:
     """Return a bound for each record, as the next double above it; NaN for what is no record."""
     if isinstance(record, np.ma.MaskedArray):
         raise TrueupError("records are a masked array", "fill it, or compress it")
-    plain = isinstance(record, (list, tuple))  # an array would bring them all to one kind
-    values = np.array(record, dtype=object) if plain else np.asarray(record)
+    values = np.asarray(record, dtype=object)  # an array of numbers would bring them to one kind
 
     def at(r: Any) -> float:
-        high, low = read_number(r)
-        if not high >= 0:  # also NaN
+        if not is_number(type(r)):
+            raise TrueupError(f"a record must be a number, got {r!r}", "give floats or integers")
+        if not r >= 0:  # also NaN
             return math.nan
-        if high == math.inf or is_beyond(high, low):
-            return math.inf
-        return float_above(bound(Fraction(high) + Fraction(low)))
+        return math.inf if r > LARGEST else float_above(bound(Fraction(r)))
 
-    if values.ndim == 0:
-        return at(values[()])
-    return np.array([at(r) for r in values.ravel().tolist()]).reshape(values.shape)
+    found = [at(r.item() if isinstance(r, np.generic) else r) for r in values.ravel().tolist()]
+    return np.array(found).reshape(values.shape) if values.ndim else found[0]
 
 
 # -- checks -------------------------------------------------------------------------------------
@@ -274,41 +243,18 @@ def _exact_low(transform: Transform, offset: Exact, low: float) -> Any:
 
 
 def _check_log(transform: Transform, noise: Laplace | Gaussian, offset: Exact) -> None:
-    if transform.name != "log" or not noise.by_curvature:
-        if transform.name == "log" and offset <= 0:
-            raise TrueupError("the logarithm needs an offset above 0, got 0", "e.g. offset=1")
+    if transform.name != "log":
         return
     if offset <= 0:
         raise TrueupError(f"the logarithm needs an offset above 0, got {offset}", "e.g. offset=1")
-    if noise.scale >= 1:
+    if noise.by_curvature and noise.scale >= 1:
         raise TrueupError(
             f"under the logarithm the scale must be below 1, got {noise.scale}",
             "at scale 1 and above no unbiased estimator exists; below 1/2 it has a variance",
         )
-    if noise.scale >= 0.5:
+    if noise.by_curvature and noise.scale >= 0.5:
         warnings.warn(
             f"scale {noise.scale} under the logarithm: the estimate is unbiased but its variance "
             "is infinite; it is finite below 1/2",
             stacklevel=3,
         )
-
-
-def _check_shape(mechanism: PerRecordSum) -> None:
-    """Refuse a transform that is not increasing and concave, or whose inverse does not fit."""
-    grid = np.concatenate([[0.0], np.geomspace(1e-3, 1e9, 400)])
-    values = mechanism._phi(grid)
-    name = mechanism.transform.name
-    if not np.isfinite(values).all():
-        raise TrueupError(f"{name} is not finite on [{mechanism.offset}, ∞)", "raise the offset")
-    slopes = np.diff(values) / np.diff(grid)
-    if (np.diff(values) <= 0).any():
-        where = grid[:-1][np.diff(values) <= 0][0]
-        raise TrueupError(f"{name} does not increase at {where:g}", "use an increasing transform")
-    if (np.diff(slopes) > 1e-9 * np.abs(slopes[:-1])).any():
-        raise TrueupError(
-            f"{name} is not concave: its slope grows",
-            "a convex transform would give large records an unbounded privacy loss",
-        )
-    back = inverse_values(mechanism.transform, values)
-    if not np.allclose(back, grid + float(mechanism.offset), rtol=1e-6, atol=1e-6):
-        raise TrueupError(f"the inverse given for {name} does not undo it", HINT)

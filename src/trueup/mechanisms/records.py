@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import sys
 from collections.abc import Mapping, Set
-from decimal import Decimal
 from fractions import Fraction
-from numbers import Rational
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +16,15 @@ from trueup.exact import Exact, number
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Records = NDArray[np.float64] | NDArray[np.int64]
+    """Finite numbers: what one is read as depends on nothing but the record."""
+
 Bounds = tuple[Exact, Exact]
 _HINT = "clean the data first: nothing was released, no privacy was spent"
-_DECADES = 400  # beyond 10^±400 a decimal is no double but infinite, or 0
+_KINDS = "give floats or whole numbers of 64 bits: nothing was released, no privacy was spent"
+_EXACT = 2**53  # up to here a whole number is a double
 _LARGEST = Fraction(sys.float_info.max)
 _NARROWEST = 2.0**-1000  # closer bounds leave too few digits between them
-_BEYOND = (sys.float_info.max, 2.0**969)  # above all doubles, and all bounds: stands for what is
 _NEAR, _HALF_BIT = Fraction(1, 10**9), Fraction(1, 2**53)  # 0.1 is not 1/10
 _COUNTER = (
     "list the records, one entry each: list(counter.elements()) does it for a counter of them; "
@@ -32,43 +32,7 @@ _COUNTER = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class Records:
-    """Finite numbers, each ``high + low``: the nearest double, and what it leaves over as one.
-
-    That is exact for doubles, long doubles and integers of 64 bits.
-
-    What a record is read as depends on nothing but the record, so one record more or less changes
-    nothing about the others.
-    """
-
-    high: NDArray[np.float64]
-    low: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.high)
-
-    def below(self, bound: Exact) -> NDArray[np.bool_]:
-        """Return which records lie below a bound, exactly."""
-        near, rest = split(Fraction(bound))
-        return np.asarray((self.high < near) | ((self.high == near) & (self.low < rest)))
-
-    def above(self, bound: Exact) -> NDArray[np.bool_]:
-        """Return which records lie above a bound, exactly."""
-        near, rest = split(Fraction(bound))
-        return np.asarray((self.high > near) | ((self.high == near) & (self.low > rest)))
-
-
-def split(value: Fraction) -> tuple[float, float]:
-    """Return the double nearest to a number, and what it leaves over.
-
-    Examples
-    --------
-    >>> split(Fraction(10**17 + 5))
-    (1e+17, 5.0)
-    """
-    near = float(value)
-    return near, float(value - Fraction(near))
+# -- parameters ------------------------------------------------------------------------------------
 
 
 def read_bounds(bounds: object) -> Bounds:
@@ -137,6 +101,9 @@ def read_outside(outside: object) -> str:
     return str(outside)
 
 
+# -- records ---------------------------------------------------------------------------------------
+
+
 def read_records(values: Any, bounds: Bounds, outside: str = "clip") -> Records:
     """Return the records; those outside the bounds are refused on request (the grid clips them).
 
@@ -144,67 +111,77 @@ def read_records(values: Any, bounds: Bounds, outside: str = "clip") -> Records:
     """
     records = read_numbers(values)
     if outside == "raise":
-        beyond = records.below(bounds[0]) | records.above(bounds[1])
+        low, high = (Fraction(b) for b in bounds)
+        if records.dtype.kind == "i":
+            beyond = (records < math.ceil(low)) | (records > math.floor(high))
+        else:
+            beyond = (records < float_above(low)) | (records > -float_above(-high))
         if beyond.any():
-            low, high = (float(b) for b in bounds)
             raise TrueupError(
-                f"{int(beyond.sum())} of {len(records)} records lie outside [{low:g}, {high:g}]",
+                f"{int(beyond.sum())} of {len(records)} records lie outside "
+                f"[{float(low):g}, {float(high):g}]",
                 "for the curator's eyes only: a refusal that depends on the data is a disclosure",
             )
     return records
 
 
 def read_numbers(values: Any) -> Records:
-    """Return a vector of finite numbers, or refuse it.
+    """Return a vector of finite numbers, as floats or as whole numbers of 64 bits, or refuse it.
 
     Examples
     --------
-    >>> read_numbers([10**17 + 1, 0.5])
-    Records(high=array([1.e+17, 5.e-01]), low=array([1., 0.]))
+    >>> read_numbers([10**17 + 1, 5]), read_numbers([3, 0.5])
+    (array([100000000000000001,                  5]), array([3. , 0.5]))
     """
-    given = _given(values)
-    records = _split_list(given) if isinstance(given, list) else _split_array(given)
-    broken = ~np.isfinite(records.high)
+    try:
+        given = listed(values)
+        vector = _of_list(given) if isinstance(given, list) else np.asarray(given)
+    except (TypeError, ValueError, OverflowError) as problem:
+        if isinstance(problem, TrueupError):
+            raise
+        raise TrueupError(
+            f"the data must be a list of numbers, got {type(values)}", _HINT
+        ) from None
+    if vector.dtype.kind == "O" and vector.ndim == 1:
+        vector = _of_list(vector.tolist())
+    if vector.ndim != 1 or vector.dtype.kind not in "iufb" or vector.dtype.itemsize > 8:
+        raise TrueupError(
+            f"the data must be a vector of numbers, got {vector.ndim} axes of {vector.dtype}",
+            _KINDS,
+        )
+    if vector.dtype.kind != "f":
+        if vector.dtype == np.uint64 and (vector > np.iinfo(np.int64).max).any():
+            raise TrueupError("the data must be numbers of 64 bits with a sign", _KINDS)
+        return vector.astype(np.int64)
+    broken = ~np.isfinite(vector)
     if broken.any():
-        raise TrueupError(f"{int(broken.sum())} of {len(records)} records are not finite", _HINT)
-    return records
+        raise TrueupError(f"{int(broken.sum())} of {len(vector)} records are not finite", _HINT)
+    return vector.astype(float)
 
 
-def read_number(value: Any) -> tuple[float, float]:
-    """Return one record as ``high + low``; NaN and ∞ are what they are.
-
-    What is finite beyond the doubles is read as a number just above them, as every bound sees it.
-
-    Examples
-    --------
-    >>> read_number(np.uint64(2**60 + 129))
-    (1.1529215046068472e+18, -127.0)
-    """
-    if isinstance(value, np.generic):
-        records = _split_array(np.array([value]))
-        return float(records.high[0]), float(records.low[0])
-    if isinstance(value, Decimal):
-        return _split_decimal(value)
-    if isinstance(value, float):
-        return float(value), 0.0
-    if isinstance(value, Rational):
-        try:
-            return split(Fraction(int(value.numerator), int(value.denominator)))
-        except OverflowError:
-            return _beyond(int(value.numerator) < 0)
-    if hasattr(value, "__array__") and np.ndim(value) == 0:
-        return read_number(np.asarray(value)[()])
-    raise TrueupError(f"the data must be numbers, got {type(value)}", _HINT)
+def _of_list(given: list[Any]) -> NDArray[Any]:
+    """Return a list of floats and whole numbers as an array of one kind, exactly, or refuse it."""
+    strange = [k for k in {type(v) for v in given} if not is_number(k)]
+    if strange:
+        raise TrueupError(f"the data must be numbers, got {strange[0]}", _KINDS)
+    whole = [v for v in given if not isinstance(v, (float, np.floating))]
+    if given and len(whole) == len(given):
+        if any(not -(2**63) <= int(v) < 2**63 for v in whole):
+            raise TrueupError("the data must be numbers of 64 bits with a sign", _KINDS)
+        return np.array(given, dtype=np.int64)
+    if any(abs(int(v)) > _EXACT for v in whole):
+        raise TrueupError(
+            "the data must be numbers of one kind: whole numbers beyond 2**53 stand beside floats",
+            _KINDS,
+        )
+    return np.array(given, dtype=float)
 
 
-def is_beyond(high: float, low: float) -> bool:
-    """Whether this stands for a finite number beyond the doubles."""
-    return (abs(high), abs(low)) == _BEYOND
-
-
-def _beyond(negative: bool) -> tuple[float, float]:
-    high, low = _BEYOND
-    return (-high, -low) if negative else (high, low)
+def is_number(kind: type) -> bool:
+    """Whether values of a type are numbers of 64 bits, or Python's own."""
+    if issubclass(kind, np.generic):
+        return np.dtype(kind).kind in "iufb" and np.dtype(kind).itemsize <= 8
+    return issubclass(kind, (bool, int, float))
 
 
 def listed(values: Any) -> Any:
@@ -230,72 +207,13 @@ def listed(values: Any) -> Any:
     return values
 
 
-def _given(values: Any) -> NDArray[Any] | list[Any]:
-    """Return the data as an array of one kind of numbers or as a list of any."""
-    try:
-        given = listed(values)
-        if isinstance(given, list):
-            return given
-        vector = np.asarray(given)
-    except (TypeError, ValueError) as problem:
-        if isinstance(problem, TrueupError):
-            raise
-        raise TrueupError(
-            f"the data must be a list of numbers, got {type(values)}", _HINT
-        ) from None
-    if vector.ndim != 1:
-        raise TrueupError(f"the data must be a vector of numbers, got {vector.ndim} axes", _HINT)
-    return vector.tolist() if vector.dtype.kind == "O" or not vector.size else vector
+def float_above(value: Fraction) -> float:
+    """Return the smallest double that is not below a number: rounding never costs privacy.
 
-
-def _split_list(given: list[Any]) -> Records:
-    """Read each kind by itself: an array of all would bring them to one kind, digits lost."""
-    places: dict[type, list[int]] = {}
-    for i, value in enumerate(given):
-        places.setdefault(type(value), []).append(i)
-    high, low = np.empty(len(given)), np.empty(len(given))
-    for kind, where in places.items():
-        records = _split_kind(kind, [given[i] for i in where])
-        high[where], low[where] = records.high, records.low
-    return Records(high, low)
-
-
-def _split_kind(kind: type, values: list[Any]) -> Records:
-    if kind in (int, float, bool) or issubclass(kind, np.generic):
-        try:
-            return _split_array(np.array(values, dtype=np.int64 if kind is int else kind))
-        except OverflowError:  # integers of more than 64 bits
-            pass
-    high, low = np.array([read_number(v) for v in values]).T
-    return Records(high, low)
-
-
-def _split_array(vector: NDArray[Any]) -> Records:
-    if vector.dtype.kind not in "iufb":
-        raise TrueupError(f"the data must be a vector of numbers, got {vector.dtype}", _HINT)
-    if vector.dtype.kind in "iu" and vector.dtype.itemsize == 8:
-        # two halves of 32 bits are doubles, and their sum leaves a rest that is one
-        upper = (vector >> 32).astype(float) * 2.0**32
-        lower = (vector & 0xFFFFFFFF).astype(float)
-        high = upper + lower
-        return Records(high, lower - (high - upper))
-    with np.errstate(all="ignore"):  # a long double may exceed a double
-        high = vector.astype(float)
-        low = (vector - high).astype(float) if vector.dtype.itemsize > 8 else np.zeros(len(high))
-    beyond = np.isinf(high) & np.isfinite(vector)
-    if beyond.any():
-        low[beyond] = np.copysign(_BEYOND[1], high[beyond])
-        high[beyond] = np.copysign(_BEYOND[0], high[beyond])
-    return Records(high, low)
-
-
-def _split_decimal(value: Decimal) -> tuple[float, float]:
-    """Return a decimal as ``high + low``, without the digits of 1e999999."""
-    if not value.is_finite():
-        return (math.nan if value.is_nan() else math.copysign(math.inf, value)), 0.0
-    if not value or value.adjusted() < -_DECADES:
-        return 0.0, 0.0
-    try:
-        return _beyond(value < 0) if value.adjusted() > _DECADES else split(Fraction(value))
-    except OverflowError:
-        return _beyond(value < 0)
+    Examples
+    --------
+    >>> float_above(Fraction(1, 2)), float_above(Fraction(1, 10)) > Fraction(1, 10)
+    (0.5, True)
+    """
+    near = float(value)
+    return near if near >= value else math.nextafter(near, math.inf)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.errors import MissingExtra, TrueupError
-from trueup.mechanisms.whole_numbers import Whole, float_above, step_under
+from trueup.mechanisms.records import float_above
+from trueup.mechanisms.whole_numbers import Whole, step_under
 from trueup.noise import DiscreteLaplace, Gaussian, Laplace
 from trueup.noise.base import read_generator
 

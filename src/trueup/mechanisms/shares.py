@@ -13,8 +13,7 @@ from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.mechanisms.many_counts import ManyCounts
 from trueup.mechanisms.records import (
-    Records,
-    is_beyond,
+    float_above,
     listed,
     near_whole,
     read_mean,
@@ -25,7 +24,6 @@ from trueup.mechanisms.released import Mechanism, SharesRelease
 from trueup.mechanisms.sampling import generator, publish
 from trueup.mechanisms.share_law import ShareLaw
 from trueup.mechanisms.two_counts import alpha_of
-from trueup.mechanisms.whole_numbers import exact_total, float_above
 from trueup.noise import DiscreteLaplace
 
 if TYPE_CHECKING:
@@ -117,7 +115,7 @@ class Shares(Mechanism):
 
     def release_counts(self, counts: Sequence[int], rng: Any = None) -> SharesRelease:
         """Return private shares of a histogram given by its counts."""
-        whole, inverse = _read_counts(read_numbers(counts), len(self.categories)), self.inverse
+        whole, inverse = _read_counts(counts, len(self.categories)), self.inverse
         noisy = tuple(int(y) for y in publish(whole, self.noise, generator(rng)))
         return self._of(noisy, inverse, rng is not None)
 
@@ -153,7 +151,7 @@ class Shares(Mechanism):
 
     def sd_counts(self, counts: Sequence[int]) -> dict[Any, float]:
         """Return the exact standard deviations of all shares of a histogram."""
-        whole = _read_counts(read_numbers(counts), len(self.categories))
+        whole = _read_counts(counts, len(self.categories))
         found = {s: self.law.sd(whole, whole.index(s)) for s in set(whole)}
         return {name: found[s] for name, s in zip(self.categories, whole, strict=True)}
 
@@ -172,19 +170,13 @@ def _distinct(categories: list[Any]) -> bool:
         return False
 
 
-def _read_counts(records: Records, categories: int) -> list[int]:
+def _read_counts(given: Sequence[int], categories: int) -> list[int]:
     """Return the counts of a histogram as the whole numbers that they are."""
-    counts = [
-        exact_total(Records(records.high[i : i + 1], records.low[i : i + 1]))
-        for i in range(len(records))
-    ]
-    beyond = any(map(is_beyond, records.high, records.low))
-    whole = not beyond and all(c >= 0 and c.denominator == 1 for c in counts)
-    if len(counts) == categories and whole:
+    counts = read_numbers(given).tolist()
+    if len(counts) == categories and all(c >= 0 and c == int(c) for c in counts):
         return [int(c) for c in counts]
     raise TrueupError(
-        f"{categories} counts are needed, whole numbers, none negative or beyond doubles, "
-        f"got {len(counts)} numbers",
+        f"{categories} counts are needed, whole numbers, none negative, got {len(counts)} numbers",
         "one count for each category, in their order; nothing was released",
     )
 

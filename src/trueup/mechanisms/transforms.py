@@ -40,45 +40,37 @@ _DIGITS = math.log10(2)
 class Transform:
     """A concave increasing φ, and its inverse as the estimator takes it.
 
-    ``enclosure(x, p)`` returns integers around 2ᵖ·φ(x), None for a Python function: how it rounds
-    is not known. If it is ``sharp``, they are the next ones below and above.
+    ``enclosure(x, p)`` returns integers around 2ᵖ·φ(x); if it is ``sharp``, the next ones below and
+    above, else the lower one is up to 3 below what it encloses.
     """
 
     name: str
     phi: Callable[[Floats], Floats]
-    inverse: Any
-    derivatives: tuple[Callable[..., Any], ...] | None = None
-    enclosure: Callable[[Fraction, int], tuple[int, int]] | None = None
+    inverse: sympy.Expr
+    enclosure: Callable[[Fraction, int], tuple[int, int]]
     sharp: bool = False
     root: int | None = None
-    formulas: tuple[sympy.Expr, sympy.Expr] | None = None
-
-    def doubts(self, offset: Exact) -> tuple[str | None, str | None]:
-        """Return what is not proven of φ, from an offset on, and of its inverse.
-
-        Roots and the logarithm are what they are; of a Python function nothing is known.
-        """
-        if self.enclosure is None:
-            return f"how the Python function {self.name} rounds is not known", None
-        if self.formulas is None:
-            return None, None
-        phi, inverse = self.formulas
-        shape = shape_doubt(phi, offset)
-        return shape, None if shape else inverse_doubt(phi, inverse, offset)
 
 
-def read_transform(transform: Any) -> Transform:
-    """Return the transform that a user names, writes or programmes."""
+def read_transform(transform: Any, offset: Exact) -> Transform:
+    """Return the transform that a user names or writes; formulas are proven concave above offset.
+
+    Examples
+    --------
+    >>> read_transform("root:3", 0).inverse, read_transform(("log(1 + q)", "exp(v) - 1"), 0).name
+    (v**3, 'log(1 + q)')
+    """
     if isinstance(transform, str):
         return _named(transform)
-    if isinstance(transform, Sequence) and 2 <= len(transform) <= 4:
-        return _functions(*transform) if callable(transform[0]) else _formulas(*transform)
+    if isinstance(transform, Sequence) and len(transform) == 2:
+        phi, inverse = transform
+        return _formulas(phi, inverse, offset)
     raise TrueupError(f"unknown transform {transform!r}", HINT)
 
 
 def _named(name: str) -> Transform:
     if name == "log":
-        return Transform("log", np.log, sympy.exp(V), None, enclose_log)
+        return Transform("log", np.log, sympy.exp(V), enclose_log)
     if not name.startswith("root:"):
         raise TrueupError(f"unknown transform {name!r}", HINT)
     k = name.removeprefix("root:")
@@ -89,71 +81,38 @@ def _named(name: str) -> Transform:
         f"root:{order}",
         lambda x: x ** (1 / order),
         V**order,
-        None,
         lambda x, power: enclose_root(x, power, order),
-        True,
-        order,
+        sharp=True,
+        root=order,
     )
 
 
-def _functions(phi: Callable[..., Any], inverse: Any, *derivatives: Any) -> Transform:
-    name = getattr(phi, "__name__", "φ")
-    if not derivatives:
+def _formulas(phi: Any, inverse: Any, offset: Exact) -> Transform:
+    """Return a pair of formulas that is proven to fit, φ smooth, increasing and concave."""
+    expr, back = _one_variable(phi, "φ"), _one_variable(inverse, "the inverse")
+    doubt = shape_doubt(expr, offset) or inverse_doubt(expr, back)
+    if doubt:
         raise TrueupError(
-            f"the Python function {name} comes without the derivatives of its inverse",
-            "give (phi, inverse, inverse′, inverse″), four functions, or two formulas",
+            f"no policy is known for {phi}: {doubt}",
+            "give φ, smooth, increasing and concave, and its inverse as simple formulas, "
+            "e.g. ('log(1 + q)', 'exp(v) - 1')",
         )
-    return Transform(name, _elementwise(phi, name), inverse, derivatives)
-
-
-def _formulas(phi: Any, inverse: Any, *more: Any) -> Transform:
-    if more:
-        raise TrueupError(
-            f"derivatives are for Python functions, got {more!r} for the formula {phi!r}", HINT
-        )
-    expr = source.read(phi, None).expr
-    if len(expr.free_symbols) != 1:
-        raise TrueupError(f"φ must have one variable, got {phi!r}", HINT)
     (symbol,), exact = expr.free_symbols, decimal(expr)
     return Transform(
         str(phi),
         lambda x: evaluate(expr, {symbol: x}),
-        inverse,
-        None,
+        back,
         lambda x, power: enclose_formula(exact, x, power),
-        formulas=(expr, _one_variable(inverse)),
     )
 
 
-def _one_variable(inverse: Any) -> sympy.Expr:
-    expr = source.read(inverse, None).expr
+def _one_variable(formula: Any, name: str) -> sympy.Expr:
+    if callable(formula) and not isinstance(formula, sympy.Basic):
+        raise TrueupError(f"{name} must be a formula, got the Python function {formula!r}", HINT)
+    expr = source.read(formula, None).expr
     if len(expr.free_symbols) != 1:
-        raise TrueupError(f"the inverse must have one variable, got {inverse!r}", HINT)
+        raise TrueupError(f"{name} must have one variable, got {formula!r}", HINT)
     return expr
-
-
-def _elementwise(function: Callable[..., Any], name: str) -> Callable[[Floats], Floats]:
-    """Return a Python function of one number as one of arrays; what it refuses is NaN."""
-
-    def at(x: float) -> float:
-        try:
-            return float(function(x))
-        except (ArithmeticError, ValueError):
-            return math.nan
-        except TypeError as problem:
-            raise TrueupError(f"{name} must be a function of one number: {problem}", HINT) from None
-
-    return np.vectorize(at, otypes=[float])
-
-
-def inverse_values(transform: Transform, values: Floats) -> Any:
-    """Return the values of the inverse."""
-    inverse = transform.inverse
-    if callable(inverse) and not isinstance(inverse, sympy.Basic):
-        return _elementwise(inverse, "the inverse")(values)
-    expr = _one_variable(inverse)
-    (symbol,) = expr.free_symbols
-    return evaluate(expr, {symbol: values})
 
 
 # -- in whole numbers ------------------------------------------------------------------------------

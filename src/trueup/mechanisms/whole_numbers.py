@@ -13,11 +13,9 @@ import math
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
-
-from trueup.mechanisms.records import split
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,10 +27,8 @@ FINEST = 50
 """No grid divides its unit further than 2⁵⁰: then a double holds a record's whole number, and the
 rounding of a record, at most 2⁻⁵¹ of the unit, is as small as that of a double."""
 
-_HALF = (
-    25  # whole numbers of at most 51 bits are summed as two halves: no overflow below 2³⁷ records
-)
-_BLOCK = 1 << 24  # that many mantissas of 27 bits have a sum that a double holds
+_FAR = 2**62
+"""Whole numbers of 64 bits that are nearer have a difference that is one, too."""
 
 
 def step_under(scale: Exact) -> Fraction:
@@ -46,18 +42,6 @@ def step_under(scale: Exact) -> Fraction:
     True
     """
     return Fraction(2) ** (math.frexp(float(scale))[1] - FINEST)
-
-
-def float_above(value: Fraction) -> float:
-    """Return the smallest double that is not below a number: rounding never costs privacy.
-
-    Examples
-    --------
-    >>> float_above(Fraction(1, 2)), float_above(Fraction(1, 10)) > Fraction(1, 10)
-    (0.5, True)
-    """
-    near = float(value)
-    return near if near >= value else math.nextafter(near, math.inf)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,9 +96,8 @@ class Grid:
 
     Examples
     --------
-    >>> from trueup.mechanisms.records import read_numbers
     >>> far = Grid.under(1, (10**17, 10**17 + 10), 10**17, 10)
-    >>> far.total(read_numbers([10**17 + 5, 10**17 + 900])) / far.steps
+    >>> far.total(np.array([10**17 + 5, 10**17 + 900])) / far.steps
     1.5
     """
 
@@ -132,11 +115,22 @@ class Grid:
 
     def whole(self, records: Records) -> NDArray[np.int64]:
         """Return each record as a whole number of steps, at most ``steps`` in size."""
-        near, rest = split(self.origin)
         with np.errstate(over="ignore"):  # a record far beyond a bound is clipped all the same
-            distance = (records.high - near) + (records.low - rest)
-            multiples = np.rint(distance / self.unit)
+            multiples = np.rint(self._distances(records) / self.unit)
         return np.clip(multiples, *self.ends).astype(np.int64)
+
+    def _distances(self, records: Records) -> NDArray[np.float64]:
+        """Return the records less the origin, of which no double need hold all digits."""
+        if records.dtype.kind == "i" and self.reach < _FAR:
+            info = np.iinfo(np.int64)
+            low, high, near = (
+                min(max(x, int(info.min)), int(info.max))
+                for x in (math.floor(self.bounds[0]), math.ceil(self.bounds[1]), round(self.origin))
+            )
+            whole = (np.clip(records, low, high) - near).astype(float)
+            return np.asarray(whole - float(self.origin - near))
+        first = float(self.origin)
+        return np.asarray((records - first) - float(self.origin - Fraction(first)))
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -156,42 +150,30 @@ class Grid:
         return exact_sum(self.whole(records))
 
 
-def exact_sum(multiples: NDArray[np.int64]) -> int:
-    """Return the sum of whole numbers of at most 51 bits, without overflow.
+def exact_sum(whole: NDArray[np.int64]) -> int:
+    """Return the sum of whole numbers of 64 bits, without overflow below 2³¹ of them.
 
     Examples
     --------
-    >>> exact_sum(np.full(10**5, 2**50)) == 10**5 * 2**50
+    >>> exact_sum(np.full(10**5, 2**62)) == 10**5 * 2**62
     True
     """
-    upper, lower = multiples >> _HALF, multiples & ((1 << _HALF) - 1)
-    return (int(upper.sum(dtype=np.int64)) << _HALF) + int(lower.sum(dtype=np.int64))
+    upper, lower = whole >> 32, whole & 0xFFFFFFFF
+    return (int(upper.sum(dtype=np.int64)) << 32) + int(lower.sum(dtype=np.int64))
 
 
 def exact_total(records: Records) -> Fraction:
-    """Return the sum of records of any size, exactly.
+    """Return the sum of records of any size, exactly: mantissas are added exponent by exponent.
 
     Examples
     --------
-    >>> from trueup.mechanisms.records import read_numbers
-    >>> exact_total(read_numbers([1e17, 8, 2**-40])) - 10**17
+    >>> exact_total(np.array([1e17, 8, 2**-40])) - 10**17
     Fraction(8796093022209, 1099511627776)
     """
-    return _sum_floats(records.high) + _sum_floats(records.low[records.low != 0])
-
-
-def _sum_floats(values: NDArray[np.float64]) -> Fraction:
-    """Return Σ mantissa·2^exponent: whole mantissas are added exponent by exponent."""
-    total = 0
-    least = -1074 - 53  # so that every exponent below is a natural number
-    for start in range(0, len(values), _BLOCK):
-        fraction, exponent = np.frexp(values[start : start + _BLOCK])
-        scaled = fraction * 2.0**27
-        upper = np.floor(scaled)
-        lower = (scaled - upper) * 2.0**26
-        shift: Any = exponent.astype(np.int64) - 53 - least
-        uppers = np.bincount(shift, upper)
-        lowers = np.bincount(shift, lower)
-        for power in np.flatnonzero(uppers.astype(bool) | lowers.astype(bool)).tolist():
-            total += ((int(uppers[power]) << 26) + int(lowers[power])) << power
-    return Fraction(total) * Fraction(2) ** least
+    if records.dtype.kind == "i":
+        return Fraction(exact_sum(records.astype(np.int64)))
+    fractions, exponents = np.frexp(records)
+    mantissas, total = (fractions * 2.0**53).astype(np.int64), Fraction(0)
+    for power in np.unique(exponents).tolist():
+        total += exact_sum(mantissas[exponents == power]) * Fraction(2) ** (power - 53)
+    return total

@@ -23,7 +23,7 @@ from trueup.errors import TrueupError
 from trueup.estimator import unbiased
 from trueup.exact import number
 from trueup.formula.grammar import parse
-from trueup.mechanisms.whole_numbers import float_above
+from trueup.mechanisms.records import float_above
 from trueup.microdata import noisy_totals
 from trueup.microdata.measures import Count, Mean, Measure, PerRecord, Share, Sum, read_measures
 from trueup.microdata.noisy_totals import MOST_OWN, Estimate, Statistic, Total

@@ -36,7 +36,7 @@ from trueup.exact import number
 from trueup.extras import optional
 from trueup.files.formats import Format
 from trueup.files.targets import Target
-from trueup.mechanisms.whole_numbers import float_above
+from trueup.mechanisms.records import float_above
 from trueup.microdata.measures import PerRecord
 from trueup.microdata.privacy_notice import UNRELEASED, key, text
 

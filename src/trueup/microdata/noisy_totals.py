@@ -109,13 +109,13 @@ class Statistic:
         """The scale of the noise; the width of a uniform one."""
         return float(getattr(self.noise, self.noise.scale_name))
 
-    def whole(self, totals: Sequence[int], *, simulated: bool) -> Whole:
+    def whole(self, totals: Sequence[int]) -> Whole:
         """Return the true numbers of all groups as whole multiples of a step."""
         if self.through is None:
             return Whole(tuple(totals), self.step)
         mechanism = self.through.mechanism
-        values = [mechanism.transformed(Fraction(t, FINE), simulated=simulated) for t in totals]
-        return Whole(tuple(v.multiples[0] for v in values if isinstance(v, Whole)), mechanism.step)
+        values = [mechanism.transformed(Fraction(t, FINE)) for t in totals]
+        return Whole(tuple(v.multiples[0] for v in values), mechanism.step)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +135,7 @@ def truths(
     found = {}
     for s in statistics:
         if s.rounding is None:
-            found[s.name] = s.whole(totals[s.total], simulated=rng is not None)
+            found[s.name] = s.whole(totals[s.total])
         else:
             if s.measure not in split:
                 split[s.measure] = s.rounding.split(totals, rng)

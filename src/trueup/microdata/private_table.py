@@ -73,7 +73,7 @@ def check_noise(design: Design) -> None:
     """Draw nothing from every noise: what cannot be drawn is refused before a budget is spent."""
     for statistic in design.statistics:
         if statistic.part != "rounding":
-            publish(statistic.whole([], simulated=False), statistic.noise)
+            publish(statistic.whole([]), statistic.noise)
 
 
 def noisy(design: Design, wholes: Mapping[str, Whole], rng: Any) -> dict[str, NDArray[Any]]:

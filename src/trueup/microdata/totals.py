@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from trueup.extras import optional
-from trueup.mechanisms.records import Records
 from trueup.microdata.measures import Share, key_text
 from trueup.microdata.noisy_totals import FINE, LARGEST
 
@@ -265,7 +264,7 @@ def _whole(total: Total, values: NDArray[np.float64]) -> Ints:
     """
     if total.grid is None:
         return np.floor(values * FINE).astype(np.int64)
-    return total.grid.whole(Records(values, np.zeros(1)))
+    return total.grid.whole(values)
 
 
 def _numpy(column: Any) -> NDArray[Any]:
