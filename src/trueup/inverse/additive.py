@@ -12,7 +12,6 @@ statistic breaks at a point that depends on the other.
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +24,6 @@ from trueup.inverse.expectation import DEPTH, Rule, integers, panels, too_large
 from trueup.inverse.extended import Extended, Unextended, modes
 from trueup.inverse.grids import grid
 from trueup.inverse.signs import sign
-from trueup.kernels.blocks import value_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,33 +139,26 @@ class TiedLaw:
         self.component = component
         # the integers outside: the sum over them needs no breaks
         self.outer, self.inner = sorted(component.cells, key=lambda c: not c.noise.lattice)
-        self._grid = grid([component], component.cells, "value")
-        self._last: tuple[Truth, tuple[float, float]] = {}, (math.nan, math.nan)
+        self._grid = grid([component], (self.outer, self.inner), "value")
 
     def mean(self, truth: Truth) -> float:
         """Return E g."""
         return self.moments(truth)[0]
 
     def moments(self, truth: Truth) -> tuple[float, float]:
-        """Return E g and E (g − E g)², computed around f; the last ones are kept."""
-        if self._last[0] != truth:
-            f = value_at(self.component.f, truth)
-            self._last = truth, self._moments(truth, f if math.isfinite(f) else 0.0)
-        return self._last[1]
-
-    def _moments(self, truth: Truth, centre: float) -> tuple[float, float]:
-        first = second = 0.0
+        """Return E g and E (g − E g)², by a rule along one statistic for each node of the other."""
         outer, inner = self.outer, self.inner
         marks = [truth[inner.symbol], *map(float, inner.operator.starts)]
         crossings = [y for x in marks for y in self._crossing(outer, inner, x)]
-        for x, weight in zip(*_rule(outer, truth, crossings), strict=True):
-            y, weights = _rule(inner, truth, self._crossing(inner, outer, x))
-            columns = {outer.symbol: np.full(len(y), x), inner.symbol: y}
-            with np.errstate(all="ignore"):
-                g = self._grid.block([columns[c.symbol] for c in self.component.cells]) - centre
-            first += weight * float(weights @ g)
-            second += weight * float(weights @ g**2)
-        return centre + first, second - first**2
+        rule = _rule(outer, truth, crossings)
+        rows = [_rule(inner, truth, self._crossing(inner, outer, x)) for x in rule.nodes]
+        x = np.repeat(rule.nodes, [len(row.nodes) for row in rows])
+        with np.errstate(all="ignore"):
+            g = self._grid.block([x, np.concatenate([row.nodes for row in rows])])
+        parts = zip(rule.weights, rows, strict=True)
+        weights = np.concatenate([weight * row.weights for weight, row in parts])
+        mean = float(weights @ g)
+        return mean, float(weights @ (g - mean) ** 2)
 
     def _crossing(self, unknown: Cell, known: Cell, value: float) -> list[float]:
         """Return where the estimator breaks along one statistic, given the other.

@@ -58,24 +58,19 @@ def modes(f: sympy.Expr) -> dict[Frequencies, Complex]:
 class Extended(Component):
     """A component whose statistics are tied by conditions.
 
-    ``outer`` is the component of the extension, None if that has no formula; ``corners`` are tables
+    ``outer`` is the component of the extension, None if that has no formula; ``corner`` are tables
     of what it makes near holes.
-    ``empty`` is what a count is known to exceed where f is the formula ``far``: in an empty cell
-    f is a convention.
     """
 
     outer: Component | None = None
     tied: tuple[Condition, ...] = ()
-    corners: tuple[Corner, ...] = ()
-    far: sympy.Expr | None = None
-    empty: Condition | None = None
+    corner: Corner | None = None
     theorem: str = ""
 
     @property
     def main(self) -> Component:
         """The component of f as it stands, for true values far from the conditions."""
-        f = self.f if self.far is None else self.far
-        return Component(f, self.coordinates, (), modes(f))
+        return Component(self.f, self.coordinates, (), self.modes)
 
     @property
     def breaks_along_a_line(self) -> bool:
@@ -109,9 +104,9 @@ class Extended(Component):
 
     def _cases(self, region: Region, what: str) -> list[Case]:
         """Return value or variance where the inverse reads more than f itself."""
-        if self.corners:
+        if self.corner is not None:
             place = self.place(region)
-            return [(c.looked_up(what, place), at(c.near, place)) for c in self.corners]
+            return [(self.corner.looked_up(what, place), at(self.corner.near, place))]
         near = self._near(region)
         return [] if near == sympy.false else [(_beyond(self.outer, what, region), near)]
 
@@ -132,7 +127,7 @@ class Extended(Component):
                 step = int(bool(high - low >= 2))
                 box[symbol.name] = Interval(low + step, high - step)
         named, tests = {s.name: value for s, value in place.items()}, []
-        for condition in (*self.tied, *([self.empty] if self.empty else [])):
+        for condition in self.tied:
             reach = sum(abs(c) for name, c in condition.terms if name in whole)
             if condition.least(box) < reach:
                 tests.append(condition.excess(named) < reach)
@@ -182,21 +177,18 @@ class Side(NamedTuple):
 
 def slanted(joint: Joint) -> Extended:
     """Return the estimator with slanted bounds, at most one of the noises being continuous."""
-    far, count = _apart(joint)
-    sides = [_side(joint, far, c) for c in joint.tied]
-    bent = [(_across(joint, far, side, count), side.beyond > 0) for side in sides]
-    pieces, options = list(bent), {}
+    full, count = _apart(joint)
+    sides = [_side(joint, full, c) for c in joint.tied]
+    pieces = [(_across(joint, full, side, count), side.beyond > 0) for side in sides]
     if count is not None:
         none = sympy.Eq(count, 0)
-        pieces = [(_continued(joint, e, count), sympy.And(b, none)) for e, b in bent] + bent
-        empty = Condition(((count.name, sympy.Integer(1)),), sympy.Integer(1))
-        options = {"far": far, "empty": empty}
+        pieces = [(_continued(joint, e, count), sympy.And(b, none)) for e, b in pieces] + pieces
     outer = sympy.Piecewise(*pieces, (joint.f, True), evaluate=False)
     words = f"slanted bound ({', '.join(str(s.condition) for s in sides)}): f goes on beyond it"
     where = _undefined(joint, outer)
     if where is None:
         theorem = f"{words}, bent so that the variance at the bound is small"
-        return joint.extended(outer, theorem, **options)
+        return joint.extended(outer, theorem)
     if count is None and _undefined(joint, joint.f) is None:
         return joint.extended(joint.f, f"{words} as it stands")
     reason = f"{text(joint.f)} is not a finite number at or beside {where}, beyond the condition"
@@ -220,7 +212,7 @@ def _continued(joint: Joint, across: sympy.Expr, count: sympy.Symbol) -> sympy.E
     (1 − S)(1 − αS) f̃ = 0 there is the constant branch below a bound of 1.
     """
     alpha = sympy.Float(math.exp(-1 / _scale(joint, count.name)))
-    return (1 + alpha) * at(across, {count: count + 1}) - alpha * at(across, {count: count + 2})
+    return (1 + alpha) * at(across, {count: 1}) - alpha * at(across, {count: 2})
 
 
 def _side(joint: Joint, f: sympy.Expr, condition: Condition) -> Side:

@@ -15,10 +15,8 @@ many points (:mod:`trueup.inverse.extended`). Under Laplace noise f̃ must be sm
 from __future__ import annotations
 
 import dataclasses
-import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -33,14 +31,16 @@ from trueup.inverse.extended import Extended, Unextended, modes, slanted
 from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
-    from trueup.domain import Interval
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
     from trueup.formula.linear import Condition
     from trueup.inverse.solve import Statistic
 
-Point = tuple[int, ...]
-Values = Callable[[Point], Any]
+    Floats = NDArray[np.float64]
 
-_MOST_HOLES = 500  # points in a corner: L ≤ 31 for two statistics
+_MOST = 2500  # points of a corner: 50 values of each of two statistics
 
 
 def component(
@@ -55,11 +55,14 @@ def component(
         if not (alone or s.noise.allows_conditions(s.domain)):
             reason = f"conditions are for Laplace and DiscreteLaplace noise, not for {s.noise!r}"
             raise Unextended(tied, reason)
+    above = [c for c in tied if all(k < 0 for _, k in c.terms)]
+    below = [c for c in tied if all(k > 0 for _, k in c.terms)]
+    if above and len(above) + len(below) == len(tied) > len(above):
+        raise Unextended(above, f"{below[0]} cuts a corner off already")
     joint = Joint(f, {s.symbol.name: s for s in statistics}, tuple(tied))
     if not any(s.noise.lattice for s in joint.own):
         return additive.component(joint)
-    corners = joint.corners()
-    return slanted(joint) if corners is None else _holed(joint, corners)
+    return _holed(joint) if joint.cuts_corner else slanted(joint)
 
 
 class Joint:
@@ -84,156 +87,101 @@ class Joint:
         """Whether all statistics that are tied are integers under discrete noise."""
         return all(s.noise.lattice for s in self.own)
 
-    def corners(self) -> list[Corner] | None:
-        """Return the corners that the conditions cut off, None if one of them does more."""
-        box = [s.domain for s in self.own]
-        by_side: dict[int, list[Condition]] = {}
-        for condition in self.tied:
-            signs = {int(sympy.sign(c)) for _, c in condition.terms}
-            if len(signs) > 1 or len(condition.terms) < len(box) or not self.is_whole:
-                return None
-            by_side.setdefault(signs.pop(), []).append(condition)
-        if any(domain.bounds[side < 0] is None for side in by_side for domain in box):
-            return None
-        return [Corner(self.symbols, box, *known) for known in by_side.items()]
-
-    def plain(self, f: sympy.Expr) -> Component:
-        """Return the component of a function on the whole box."""
-        return Component(f, self.coordinates, (), modes(f))
+    @property
+    def cuts_corner(self) -> bool:
+        """Whether the conditions cut off the lower corner of a box of integers, and no more."""
+        rising = all(c > 0 for condition in self.tied for _, c in condition.terms)
+        full = all(len(condition.terms) == len(self.own) for condition in self.tied)
+        bounded = all(s.domain.bounds[0] is not None for s in self.own)
+        return self.is_whole and rising and full and bounded
 
     def extended(self, outer: sympy.Expr, theorem: str, **options: Any) -> Extended:
         """Return the component of f with an extension."""
-        own = self.f, self.coordinates, (), modes(self.f), self.plain(outer)
-        return Extended(*own, tied=self.tied, theorem=theorem, **options)
+        box = Component(outer, self.coordinates, (), modes(outer))
+        own = self.f, self.coordinates, (), modes(self.f)
+        return Extended(*own, outer=box, tied=self.tied, theorem=theorem, **options)
 
 
 @dataclasses.dataclass(frozen=True)
 class Corner:
-    """The lower corner of a box of integers, the upper one if ``inward`` is −1, with holes in it.
+    """The lower corner of a box of integers: f̃, T[f̃] and V̂ wherever the inverse reads a hole."""
 
-    ``tables`` are f̃, T[f̃] and V̂ at the integers from which the inverse reads a hole.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> from trueup.domain import Integers
-    >>> from trueup.formula.linear import conditions
-    >>> counts = [Integers(0, None), Integers(0, None)]
-    >>> corner = Corner(sympy.symbols("a b"), counts, 1, conditions("a + b >= 1")[1])
-    >>> share = corner.filled(lambda s: Fraction(s[1], sum(s)), [Fraction(1, 2), Fraction(1, 2)])
-    >>> corner.holes, share((0, 0))
-    ([(0, 0)], Fraction(1, 2))
-    """
-
-    symbols: Sequence[sympy.Symbol]
-    box: Sequence[Interval]
-    inward: int
-    conditions: Sequence[Condition]
-    tables: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
-
-    def moved(self, point: Point, steps: Sequence[int]) -> Point:
-        """Return the point so many steps farther from the corner, not beyond the box."""
-        axes = zip(point, steps, self.box, strict=True)
-        return tuple(int(min(max(k + self.inward * j, d.low), d.high)) for k, j, d in axes)
-
-    @cached_property
-    def holes(self) -> list[Point]:
-        """The points that conditions leave out, farthest first; of too many the nearest ones.
-
-        A corner far beyond the noise hardly matters: a + b ≥ 31 is true where a + b ≥ 40 is.
-        """
-        names = [symbol.name for symbol in self.symbols]
-        steps = np.eye(len(names), dtype=int).tolist()
-
-        def excess(point: Point) -> float:
-            values = dict(zip(names, point, strict=True))
-            return min(float(c.excess(values)) for c in self.conditions)
-
-        start = tuple(int(d.high if self.inward < 0 else d.low) for d in self.box)
-        found, seen, queue = dict[Point, float](), {start}, [(excess(start), start)]
-        while queue and queue[0][0] < 0:
-            least, point = heapq.heappop(queue)
-            if len(found) == _MOST_HOLES:
-                found = {p: e for p, e in found.items() if e < least}
-                break
-            found[point] = least
-            for there in {self.moved(point, step) for step in steps} - seen:
-                seen.add(there)
-                heapq.heappush(queue, (excess(there), there))
-        return sorted(found, reverse=self.inward > 0)
-
-    def filled(self, f: Values, alphas: Sequence[Any]) -> Values:
-        """Return f with values in the holes by the far rule: fractions or floats."""
-        steps = [(1, -(1 + alpha), alpha) for alpha in alphas]
-        known: dict[Point, Any] = {}
-        for hole in self.holes:
-            total = 0
-            for js in product(range(3), repeat=len(steps)):
-                there = self.moved(hole, js)
-                if there != hole:  # else the box is too narrow for the rule: any value is unbiased
-                    weight = math.prod(w[j] for w, j in zip(steps, js, strict=True))
-                    total = total - weight * (known[there] if there in known else f(there))
-            known[hole] = total
-        return lambda point: known[point] if point in known else f(point)
-
-    def along(self, reach: int) -> list[range]:
-        """Return the values along each axis, up to so many steps beyond the holes."""
-        points = {*self.holes, *(self.moved(h, [reach] * len(h)) for h in self.holes)}
-        return [range(min(ks), max(ks) + 1) for ks in zip(*points, strict=True)]
+    low: Mapping[sympy.Symbol, int]
+    tables: Mapping[str, Floats]
 
     @property
     def near(self) -> sympy.Basic:
         """The condition, in the statistics, that a point is in the tables once it is clamped."""
-        inside = zip(self.symbols, self.along(1), strict=True)
-        return sympy.And(*(s <= ks[-1] if self.inward > 0 else s >= ks[0] for s, ks in inside))
+        axes = zip(self.low.items(), self.tables["f"].shape, strict=True)
+        return sympy.And(*(symbol <= low + size - 1 for (symbol, low), size in axes))
 
     def looked_up(self, what: str, place: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Expr:
         """Return a table at a place, where a statistic stands for itself if it is inside."""
-        index: sympy.Expr = sympy.Integer(0)
-        for symbol, ks in zip(self.symbols, self.along(1), strict=True):
-            only = what != "f" and len(ks) == 2 and place[symbol] == symbol  # beside the bound
-            spot = ks[self.inward > 0] if only else place[symbol]
-            index = index * len(ks) + (spot - ks[0])
-        return opaque("table", Table(0, self.tables[what]))(index)
-
-    def tabled(self, f: Values, alphas: Sequence[float]) -> Corner:
-        """Return the corner with tables of f, of T[f] and of T[f]² − T[f²], in differences of f.
-
-        A neighbour beyond a bound is the bound itself: with its weight that is the inverse there.
-        """
-        read = self.along(2)
-        values = np.reshape([f(p) for p in product(*read)], [len(ks) for ks in read])
-        start, alpha = np.array([ks[0] for ks in read]), np.array(alphas)
-        low, high = np.array([(d.low, d.high) for d in self.box], float).T
-        points = np.array([*product(*self.along(1))])
-        own = values[tuple((points - start).T)]
-        weight = -alpha / (1 - alpha) ** (2 - ((points == low) | (points == high)))
-        mean, square = np.zeros_like(own), np.zeros_like(own)
-        for moves in product((-1, 0, 1), repeat=len(alphas)):
-            there = np.clip(points + moves, low, high).astype(int)
-            step = values[tuple((there - start).T)] - own
-            share = np.where(moves, weight, 1 - 2 * weight).prod(axis=1)
-            mean, square = mean + share * step, square + share * step**2
-        found = {"f": own, "value": own + mean, "variance": mean**2 - square}
-        return dataclasses.replace(self, tables={k: tuple(v.tolist()) for k, v in found.items()})
+        table, index = self.tables[what], sympy.Integer(0)
+        for (symbol, low), size in zip(self.low.items(), table.shape, strict=True):
+            only = what != "f" and size == 2 and place[symbol] == symbol  # beside the bound
+            index = index * size + (1 if only else place[symbol] - low)
+        return opaque("table", Table(0, tuple(table.ravel().tolist())))(index)
 
 
-def _holed(joint: Joint, corners: list[Corner]) -> Extended:
-    """Return the estimator with holes at corners of the box, by tables of numbers near them."""
+def _holed(joint: Joint) -> Extended:
+    """Return the estimator with holes at a corner of the box, by tables of numbers near them.
+
+    Holes far from the corner hardly matter: of very many the nearest ones are filled.
+    """
     if not set(joint.symbols) >= joint.f.free_symbols:
         raise Unextended(joint.tied, f"{text(joint.f)} has further statistics")
-    points = [p for corner in corners for p in product(*corner.along(2))]
-    columns = dict(zip(joint.symbols, np.array(points, float).T, strict=True))
-    filled = dict(zip(points, evaluate(joint.f, columns).tolist(), strict=True)).__getitem__
+    low = {s.symbol: int(s.domain.low) for s in joint.own}
+    most = round(_MOST ** (1 / len(low)))
+    sizes = [min(float(s.domain.high - s.domain.low), most + 1.0) + 1 for s in joint.own]
+    axes = [start + np.arange(size) for start, size in zip(low.values(), sizes, strict=True)]
+    columns = dict(zip(low, np.meshgrid(*axes, indexing="ij"), strict=True))
+    named = {symbol.name: column for symbol, column in columns.items()}
+    cut = np.any([np.asarray(c.excess(named) < 0, bool) for c in joint.tied], axis=0)
+    holes = [hole for hole in np.argwhere(cut).tolist() if max(hole) < most]
+    values = evaluate(joint.f, {s: c.ravel() for s, c in columns.items()}).reshape(cut.shape)
     alphas = [math.exp(-1 / float(s.noise.unit)) for s in joint.own]
-    for corner in corners:
-        filled = corner.filled(filled, alphas)
-    corners = [corner.tabled(filled, alphas) for corner in corners]
-    place = {symbol: symbol for symbol in joint.symbols}
-    pieces = [(corner.looked_up("f", place), corner.near) for corner in corners]
+    _fill(values, holes, alphas)
+    last = np.max(holes, axis=0).tolist()
+    tables = _inverted(values[tuple(slice(k + 3) for k in last)], alphas)
+    near = tuple(slice(k + 2) for k in last)
+    corner = Corner(low, {what: table[near] for what, table in tables.items()})
     theorem = (
         f"discrete Laplace noises on a box minus holes ({', '.join(map(str, joint.tied))}): the "
         "far rule extends f to what cannot be, best for true values far from the corner"
     )
-    outer = sympy.Piecewise(*pieces, (joint.f, True), evaluate=False)
-    return joint.extended(outer, theorem, corners=tuple(corners))
+    filled = corner.looked_up("f", {symbol: symbol for symbol in low})
+    outer = sympy.Piecewise((filled, corner.near), (joint.f, True), evaluate=False)
+    return joint.extended(outer, theorem, corner=corner)
+
+
+def _fill(values: Floats, holes: Sequence[list[int]], alphas: Sequence[float]) -> None:
+    """Write values into holes by the far rule, from the farthest on.
+
+    Where the box is too narrow for the rule any value is unbiased.
+    """
+    rule = reduce(np.multiply.outer, [np.array([1, -(1 + a), a]) for a in alphas])
+    for hole in sorted(holes, reverse=True):
+        axes = zip(hole, values.shape, strict=True)
+        window = np.ix_(*(np.minimum(np.arange(k, k + 3), size - 1) for k, size in axes))
+        values[tuple(hole)] = 0.0
+        values[tuple(hole)] = -(rule * values[window]).sum()
+
+
+def _inverted(values: Floats, alphas: Sequence[float]) -> dict[str, Floats]:
+    """Return f, T[f] and T[f]² − T[f²] on a box, in differences of f.
+
+    A neighbour beyond a bound is the bound itself: with its weight that is the inverse there.
+    """
+    weights = []
+    for alpha, size in zip(alphas, values.shape, strict=True):
+        ends = (np.arange(size) == 0) | (np.arange(size) == size - 1)
+        weights.append(-alpha / (1 - alpha) ** (2 - ends))
+    mean, square = np.zeros_like(values), np.zeros_like(values)
+    for moves in product((-1, 0, 1), repeat=len(alphas)):
+        axes = zip(moves, values.shape, strict=True)
+        there = np.ix_(*(np.clip(np.arange(n) + move, 0, n - 1) for move, n in axes))
+        shares = [w if move else 1 - 2 * w for move, w in zip(moves, weights, strict=True)]
+        share, step = reduce(np.multiply.outer, shares), values[there] - values
+        mean, square = mean + share * step, square + share * step**2
+    return {"f": values, "value": values + mean, "variance": mean**2 - square}
