@@ -10,7 +10,7 @@ import trueup as tu
 CONTRACT = [
     "DiscreteGaussian", "DiscreteLaplace", "Gaussian", "Integers", "Laplace", "Mass", "Moments",
     "NoUnbiasedEstimator", "Noise", "RoundedGaussian", "RoundedLaplace", "Staircase", "StudentT",
-    "TrueupError", "Uniform",
+    "SelectionWarning", "TrueupError", "Uniform", "noise", "read_spec",
     "from_census", "from_diffprivlib", "from_opendp", "from_pipelinedp", "from_pydp", "from_tumult",
     "debias", "frontier", "mechanisms", "nearly_unbiased", "noisy", "plugin_bias", "published",
     "ratio", "release", "report", "total", "unbiased", "where",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trueup.errors import InfiniteVariance as InfiniteVariance
     from trueup.errors import MissingExtra as MissingExtra
     from trueup.errors import NoUnbiasedEstimator as NoUnbiasedEstimator
+    from trueup.errors import SelectionWarning as SelectionWarning
     from trueup.errors import TrueupError as TrueupError
     from trueup.estimator import Estimator as Estimator
     from trueup.estimator import unbiased as unbiased
@@ -37,8 +38,10 @@ if TYPE_CHECKING:
     from trueup.near.frontier import Frontier as Frontier
     from trueup.near.frontier import frontier as frontier
     from trueup.noise import *  # noqa: F403
+    from trueup.noise.reading import read_noise as noise  # noqa: F401
     from trueup.plugin import PluginBias as PluginBias
     from trueup.plugin import plugin_bias as plugin_bias
+    from trueup.tables.spec import read_spec as read_spec
     from trueup.values import Noisy as Noisy
     from trueup.values import noisy as noisy
     from trueup.values import where as where
@@ -49,7 +52,7 @@ _HOMES = {
     "from_tumult published",
     "trueup.domain": "Integers Interval",
     "trueup.errors": "BoundWarning FormulaError InfiniteVariance MissingExtra NoUnbiasedEstimator "
-    "TrueupError",
+    "SelectionWarning TrueupError",
     "trueup.estimator": "Estimator unbiased",
     "trueup.near.estimator": "NearlyUnbiased nearly_unbiased",
     "trueup.near.frontier": "Frontier frontier",
@@ -57,17 +60,18 @@ _HOMES = {
     "trueup.frames.ratio": "ratio",
     "trueup.frames.report": "Report report",
     "trueup.frames.total": "total",
+    "trueup.tables.spec": "read_spec",
     "trueup.microdata.release": "release",
     "trueup.values": "Noisy noisy where",
     "trueup.plugin": "PluginBias plugin_bias",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-_HERE = ("Fraction", "__version__", "mechanisms", "plots")
+_HERE = ("Fraction", "__version__", "mechanisms", "noise", "plots")
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its module; classes not listed here are noise families."""
-    if name in ("mechanisms", "plots"):
+    if name in ("mechanisms", "noise", "plots"):
         return importlib.import_module(f"trueup.{name}")
     home = _HOME.get(name, "trueup.noise" if name[0].isupper() or name == "__all__" else None)
     module = importlib.import_module(home) if home else None

@@ -10,7 +10,8 @@
         └── MissingExtra            an optional part is not installed
 
     UserWarning
-    └── BoundWarning                a bound is contradicted by a table, or has no effect
+    ├── BoundWarning                a bound is contradicted by a table, or has no effect
+    └── SelectionWarning            rows were dropped by their published values, or clamped
 """
 
 from __future__ import annotations
@@ -110,3 +111,7 @@ class MissingExtra(TrueupError):
 
 class BoundWarning(UserWarning):
     """A bound, on values or on a bias, is contradicted by a table, or has no effect."""
+
+
+class SelectionWarning(UserWarning):
+    """Rows seem to have been dropped by their published values: what is left is not unbiased."""

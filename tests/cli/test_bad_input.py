@@ -334,7 +334,7 @@ def test_formulas_that_cannot_be(text, refused):
 
 
 def test_estimators_too_long_for_sql(text, refused, monkeypatch):
-    monkeypatch.setattr("trueup.sql.arithmetic.MAX_QUERY", 300)
+    monkeypatch.setattr("trueup.sql.statement.MAX_QUERY", 300)
     message = refused(text("s,n\n1,2\n"), noise=("--noise", "laplace(1)", "--domain", "1<=n<=60"))
     assert "mean, stderr: the estimator is too long for SQL" in message
     assert "add --no-stderr" in message

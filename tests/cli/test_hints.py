@@ -52,7 +52,7 @@ FILES = {
 ON_N, PEOPLE = "--noise laplace(2) --domain n>=1", "release people.csv o.csv --spec keys.toml"
 WRONG = {
     "explain abs(n) --noise uniform(2)": "--max-bias 0.05",
-    "explain 1/n --noise laplace(2) --domain 5<=n<=1": '"low<=n<=high"',
+    "explain 1/n --noise laplace(2) --domain 5<=n<=1": "check the conditions",
     "explain 1/n --noise laplace(2) --domain -1<=n<=9": "--domain",
     "explain s/n --noise discrete_laplace(2) --domain n>=0": "--empty VALUE",
     "explain 1/n --noise laplace(0) --domain n>=1": "1/3",

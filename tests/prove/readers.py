@@ -14,13 +14,14 @@ from typing import Any
 
 import trueup as tu
 from prove import grammar, texts
-from trueup.adapters.notation import Name, names, read_domain, read_noise, read_numbers
+from trueup.adapters.notation import Name, names, read_numbers
 from trueup.cli import build_parser
 from trueup.cli.debias import read_job
-from trueup.cli.sidecar import read_release, read_spec
+from trueup.cli.sidecar import read_release
 from trueup.files.job import Job, run_job
 from trueup.files.sources import opened
 from trueup.formula.grammar import assignment, parse
+from trueup.formula.linear import conditions
 
 _DRAWN = 4000  # seeds of drawn formulas and cases: enough that each is spoilt a hundred times
 
@@ -132,7 +133,7 @@ _BOUND_WORDS = _words("n s ` `` = == <= >= < > in [ ] , - / inf ∞ 1 500 `a` an
 
 
 def _read_option(text: str) -> None:
-    for read in (read_domain, read_numbers, assignment, names, Name):
+    for read in (conditions, read_numbers, assignment, names, Name):
         with contextlib.suppress(tu.TrueupError):
             read(text)
 
@@ -166,8 +167,8 @@ def _file(name: str, text: str) -> Path:
 
 
 def _read_sidecar(text: str) -> None:
-    release = read_spec(_file("release.toml", text))
-    release.check_used(release.estimates.values())
+    release = tu.read_spec(_file("release.toml", text))
+    release.check_used(release.formulas.values())
 
 
 _TABLES = (
@@ -302,7 +303,7 @@ _TRANSFORMS = ("root:2", "root:3", "log", "root:1", "root:10")
 
 READERS = (
     Reader("formula", 350_000, parse, _formula, _FORMULA_WORDS),
-    Reader("noise", 180_000, read_noise, lambda rng: rng.choice(_NOISES), _NOISE_WORDS),
+    Reader("noise", 180_000, tu.noise, lambda rng: rng.choice(_NOISES), _NOISE_WORDS),
     Reader(
         "bounds and names", 262_000, _read_option, lambda rng: rng.choice(_BOUNDS), _BOUND_WORDS
     ),

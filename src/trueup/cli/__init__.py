@@ -28,14 +28,15 @@ import difflib
 import io
 import os
 import sys
+import warnings
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from trueup._version import __version__
-from trueup.errors import TrueupError
+from trueup.errors import BoundWarning, SelectionWarning, TrueupError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 COMMANDS = ("debias", "report", "release", "explain", "explore", "paper", "completion")
 
@@ -92,7 +93,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     _never_fail_to_print()
     try:
-        code = _run(argv)
+        with _warnings_told():
+            code = _run(argv)
         sys.stdout.flush()
     except WrongUsage as error:
         _refuse(str(error))
@@ -194,6 +196,26 @@ def _joined(argv: Sequence[str]) -> list[str]:
         else:
             found.append(text)
     return found
+
+
+@contextlib.contextmanager
+def _warnings_told() -> Iterator[None]:
+    """Print warnings of the library, in the words of the command line."""
+    show = warnings.showwarning
+
+    def tell(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if not issubclass(category, (BoundWarning, SelectionWarning)):
+            return show(message, category, *rest, **more)
+        from trueup.cli.hints import told  # not above: it imports the noise families
+
+        print(f"trueup: warning: {told(str(message))}", file=sys.stderr)
+        return None
+
+    with warnings.catch_warnings():
+        for kind in (BoundWarning, SelectionWarning):
+            warnings.simplefilter("always", kind)
+        warnings.showwarning = tell
+        yield
 
 
 def _refuse(message: str) -> int:

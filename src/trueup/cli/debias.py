@@ -17,8 +17,8 @@ from trueup.cli.options import (
 if TYPE_CHECKING:
     import argparse
 
-    from trueup.cli.sidecar import Release
     from trueup.files.job import Job
+    from trueup.tables.spec import Spec
 
 HELP = "Add unbiased columns, with standard errors, to a table in a file."
 
@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
 
     release = read_release(args, args.formulas)
     release.check_table(args.input)
-    if not release.estimates:
+    if not release.formulas:
         raise WrongUsage("there is no formula", 'give one after OUT, e.g. "mean = s/n"')
     others = ("total", "weights", "average", "variance", "max_bias", "cells")
     if args.ratio and (given := [name for name in others if getattr(args, name)]):
@@ -146,14 +146,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def read_job(args: argparse.Namespace, release: Release) -> Job:
+def read_job(args: argparse.Namespace, release: Spec) -> Job:
     """Return the job that the arguments describe."""
     from trueup.adapters.notation import Name, names
+    from trueup.cli.sidecar import make_job
     from trueup.inverse.projection import ENDS
     from trueup.tables.request import level_of
     from trueup.tables.totals import Totals
 
-    estimators = release.ratios() if args.ratio else release.estimators()
+    estimators = release.ratios() if args.ratio else release.estimators
     totals = None
     if args.total:
         weights = None if args.weights is None else Name(args.weights)
@@ -163,7 +164,8 @@ def read_job(args: argparse.Namespace, release: Release) -> Job:
     level = level_of(args.interval)
     if args.ratio:
         totals = Totals(names(args.by or ""), skip=args.skip_missing, ratio=True, level=level)
-    return release.job(
+    return make_job(
+        release,
         args,
         estimators,
         outputs=(

@@ -10,8 +10,8 @@ from trueup.cli.options import NOISE_HELP, SPEC_HELP, add_columns, add_release, 
 if TYPE_CHECKING:
     import argparse
 
-    from trueup.cli.sidecar import Release
     from trueup.estimator import Estimator
+    from trueup.tables.spec import Spec
 
 HELP = "Show the unbiased estimator of a formula: theorem, error, plug-in bias, SQL."
 
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
     release = read_release(args, [])
     name, formula = assignment(args.formula)
-    formula = release.estimates.get(formula, formula) if name is None else formula
+    formula = release.formulas.get(formula, formula) if name is None else formula
     release.check_used([formula])
     estimator = release.estimator(formula)
     points = _points(estimator, args.at)
@@ -159,13 +159,16 @@ def _number(value: float) -> str:
     return "infinite" if math.isinf(value) else f"{value:.6g}"
 
 
-def _sql(release: Release, estimator: Estimator, dialect: str) -> str:
+def _sql(release: Spec, estimator: Estimator, dialect: str) -> str:
     """Return the SQL of the estimate and its error, or why there is none."""
     from trueup.errors import MissingExtra, TrueupError
     from trueup.sql.dialects import dialect_of
 
     dialect_of(dialect)
-    columns, scales = release.columns(estimator.statistics), release.scales(estimator.statistics)
+    columns, scales = (
+        release.columns_of(estimator.statistics),
+        release.scales_of(estimator.statistics),
+    )
     lines = []
     for output in ("value", "stderr"):
         try:

@@ -20,7 +20,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from trueup.adapters.notation import known_families
+from trueup.noise.reading import known_families
 
 if TYPE_CHECKING:
     from collections.abc import Callable

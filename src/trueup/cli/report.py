@@ -60,15 +60,15 @@ def run(args: argparse.Namespace) -> int:
     """Read, count, print."""
     from trueup.cli import WrongUsage
     from trueup.cli.hints import reworded
-    from trueup.cli.sidecar import read_release
+    from trueup.cli.sidecar import make_job, read_release
     from trueup.files.job import report_job
 
     release = read_release(args, args.formulas)
-    if not release.estimates:
+    if not release.formulas:
         raise WrongUsage("there is no formula", 'give one after IN, e.g. "mean = s/n"')
     _check(args)
     cells = release.cells.pop("", None)  # of the total: the estimator may be any
-    job = release.job(args, release.estimators(), output="-", outputs=("value",))
+    job = make_job(release, args, release.estimators, output="-", outputs=("value",))
     found = report_job(job, None if cells is None else float(cells))
     own_words = [replace(d, notes=tuple(map(reworded, d.notes))) for d in found.decisions]
     found = replace(found, decisions=tuple(own_words))

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 import trueup
-from trueup.adapters.notation import read_noise, read_number
+from trueup.adapters.notation import read_number
 from trueup.errors import TrueupError
 from trueup.formula.grammar import parse
 from trueup.formula.linear import conditions
+from trueup.noise.reading import read_noise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

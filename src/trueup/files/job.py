@@ -6,12 +6,11 @@ import dataclasses
 import os
 import sys
 import tempfile
-import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from trueup.errors import BoundWarning, InfiniteVariance, TrueupError
+from trueup.errors import InfiniteVariance, TrueupError
 from trueup.files import formats, targets
 from trueup.files.duck import Duck, enough, installed
 from trueup.files.faults import FULL, translated
@@ -135,25 +134,21 @@ def report_job(job: Job, cells: float | None = None) -> Report:
             return _Run(job, requests, source, csv, None, Path(folder) / "spill").report(cells)
 
 
-def ratios(cells: Any, statement: Statement, job: Job) -> tuple[Any, list[str]]:
-    """Return ratios of sums over the cells of a statement, and what to warn of."""
+def ratios(cells: Any, statement: Statement, job: Job) -> Any:
+    """Return ratios of sums over the cells of a statement."""
     from trueup.frames.ratio import ratio  # with narwhals, only where ratios are asked for
 
     totals = job.totals or Totals()
     estimators: dict[str, Any] = {r.name: r.estimator for r in statement.requests}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BoundWarning)
-        made = ratio(
-            cells,
-            list(totals.by),
-            *statement.named,
-            missing="skip",
-            stderr="stderr" in job.outputs,
-            interval=totals.level,
-            **estimators,
-        )
-    told = [w.message for w in caught if issubclass(w.category, BoundWarning)]
-    return made, [f"trueup: warning: {message}" for message in told]
+    return ratio(
+        cells,
+        list(totals.by),
+        *statement.named,
+        missing="skip",
+        stderr="stderr" in job.outputs,
+        interval=totals.level,
+        **estimators,
+    )
 
 
 def counted(rows: int, groups: int) -> str:
@@ -254,7 +249,7 @@ class _Run:
         count = f"COUNT(*), COUNT(*) FILTER (WHERE {statement.incomplete()})"
         rows, missing = (int(n) for n in duck.ask(f"SELECT {count} FROM (\n{query}\n)")[0])
         job.check_missing(missing, rows - missing)
-        made, told = ratios(duck.connection.sql(query), statement, job)
+        made = ratios(duck.connection.sql(query), statement, job)
         duck.connection.register(_TOTALS, made.to_arrow_table())
         order = f" ORDER BY {', '.join(map(quote, totals.by))}" if totals.by else ""
         results = f"SELECT * FROM {_TOTALS}{order}"
@@ -264,7 +259,7 @@ class _Run:
             self.target.commit()
         else:
             groups = duck.stream(results, sys.stdout.buffer, self.form, job.compression, kinds)
-        return [] if job.quiet else [counted(rows, groups), *told]
+        return [] if job.quiet else [counted(rows, groups)]
 
     def _report(self, count: float | None, statement: Statement) -> Report:
         from trueup.frames.report import report  # likewise

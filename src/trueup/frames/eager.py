@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.errors import BoundWarning, TrueupError
+from trueup.errors import TrueupError
 from trueup.formula.text import text
 from trueup.frames.columns import Column, Piece, either
 from trueup.inverse.projection import ENDS
 from trueup.kernels.grid import columns
-from trueup.tables.bounds import SAMPLE, bounds_of
+from trueup.tables.bounds import SAMPLE, bounds_of, warn
 from trueup.tables.empty import empties_of
 from trueup.tables.request import needs_variance
 
@@ -205,16 +202,6 @@ def _indicated(
     inputs = [x[known] for x in sampled]
     (found,) = columns(indicator.value, None, inputs, ("value",))
     return found, inputs
-
-
-def warn(text: str | None) -> None:
-    """Warn at the line of the user's that called us, of nothing if there is no text."""
-    if text is None:
-        return
-    here, frame, calls = str(Path(__file__).parents[1]), sys._getframe(), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
-        frame, calls = frame.f_back, calls + 1
-    warnings.warn(text, BoundWarning, stacklevel=calls)
 
 
 def _sample(pieces: Sequence[Piece], column: Any) -> NDArray[np.float64]:

@@ -16,8 +16,9 @@ from trueup.extras import optional
 from trueup.frames import of_narwhals
 from trueup.frames.columns import Column
 from trueup.frames.debias import eager_backend, engine_of, names_of
-from trueup.frames.eager import WHOLE, check_whole, not_positive, warn
+from trueup.frames.eager import WHOLE, check_whole, not_positive
 from trueup.frames.total import Cells, engine_sums, keys_of, new_name, present_cells, within
+from trueup.tables.bounds import warn
 from trueup.tables.ratios import SHOWN, RatioOfSums, RatioRequest, computed, too_small
 from trueup.tables.request import level_of, outputs_of, read_requests
 from trueup.tables.totals import ROWS, Totals

@@ -11,10 +11,13 @@
     operator, deconvolution         the inverse as data · of Laplace and discrete Laplace noise
     extension                       of degree k beyond a bound
     budget                          scales from privacy budgets
+    reading                         as text, which calling this package reads: noise("laplace(2)")
     record, elementwise             as JSON · numbers and arrays, quantiles of integers
     ratio_regions                   two noises for ratios
 """
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from trueup.noise.base import Noise as Noise
@@ -45,6 +48,18 @@ def families() -> dict[str, type[Noise]]:
     classes = {n: c for n, c in globals().items() if isinstance(c, type) and issubclass(c, Noise)}
     return {name: classes[name] for name in sorted(classes) if name != "Noise"}
 
+
+class _Package(ModuleType):
+    """The families, and what reads one from text."""
+
+    def __call__(self, text: str) -> Noise:
+        """Return the noise that a text describes (:func:`trueup.noise.reading.read_noise`)."""
+        from trueup.noise.reading import read_noise  # which knows all families
+
+        return read_noise(text)
+
+
+sys.modules[__name__].__class__ = _Package
 
 if not TYPE_CHECKING:  # type checkers read the imports
     __all__ = sorted(["Noise", *families()])

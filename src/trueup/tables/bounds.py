@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
+import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy
 
-from trueup.errors import TrueupError
+from trueup.errors import BoundWarning, TrueupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -171,6 +174,16 @@ def bounds_of(requests: Iterable[Request]) -> list[Bound]:
         if end is not None and math.isfinite(end)
     ]
     return list(dict.fromkeys(found))
+
+
+def warn(text: str | None, kind: type[Warning] = BoundWarning) -> None:
+    """Warn at the line of the user's that called us, of nothing if there is no text."""
+    if text is None:
+        return
+    here, frame, calls = str(Path(__file__).parents[1]), sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        frame, calls = frame.f_back, calls + 1
+    warnings.warn(text, kind, stacklevel=calls)
 
 
 # -- rows that are draws of their own --------------------------------------------------------------
