@@ -556,7 +556,9 @@ class TestContinuous:
         ids=["pole", "pole at a bound", "undefined"],
     )
     def test_a_pole_far_along_a_real_statistic_is_found(self, f, noise, domain):
-        with pytest.raises(tu.NoUnbiasedEstimator, match=r"not a finite number at [ns] = |smooth near n = "):
+        with pytest.raises(
+            tu.NoUnbiasedEstimator, match=r"not a finite number at [ns] = |smooth near n = "
+        ):
             tu.unbiased(f, noise, domain)
 
     def test_a_corner_has_the_closed_form(self):

@@ -29,7 +29,7 @@ import numpy as np
 import sympy
 
 from trueup.exact import symbolic
-from trueup.inverse.on_values import ONE, Rows, Stencil
+from trueup.inverse.on_values import ONE, STEEPEST, Rows, Stencil
 from trueup.noise.operator import Branch, Operator, Side, X
 from trueup.noise.series import digits_of
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 NEGLIGIBLE = 1e-18
 """The weight of a neighbour that is left out: the next ones add up to less than a rounding."""
 _DIGITS = 80  # sinh z − gd z loses twelve at scale 1e4
-_MARGIN = 0.1  # by which f has to grow more slowly than the weights fall
 
 _THEOREM = (
     "Laplace noise on an integer statistic: on every unit cell a mixture of two numbers with "
@@ -62,17 +61,13 @@ class Constants(NamedTuple):
     kappa: float
 
     @property
-    def fall(self) -> float:
-        """How fast the weights of neighbours fall, −log|r|."""
+    def depth(self) -> int:
+        """How many neighbours matter on either side: their weights fall by r each."""
         root = math.sqrt(self.beta)
         ratio = abs(self.kappa - root) / (self.kappa + root)
-        return -math.log(ratio) if ratio else 700.0
-
-    def depth(self, rate: float) -> int:
-        """Return how many neighbours matter on either side for f that grows like e^{rate·|x|}."""
-        first = self.beta * (self.beta - 1) * self.kappa / (self.kappa + math.sqrt(self.beta)) ** 2
+        first = self.beta * (self.beta - 1) * self.kappa / (self.kappa + root) ** 2
         size = math.log(max(first, 1.0)) - math.log(NEGLIGIBLE)
-        return max(2, 1 + math.ceil(size / (self.fall - rate)))
+        return max(2, 1 + math.ceil(size / -math.log(ratio))) if ratio else 2
 
     def rows(self, size: int) -> tuple[Floats, Floats]:
         """Return the weights of ½s and ½βt: the constant below, the cells, the constant above."""
@@ -104,27 +99,14 @@ def constants(b: Exact) -> Constants:
         return Constants(float(beta), float(mpmath.coth(z)))
 
 
-def settles(noise: Noise, domain: Interval, rate: float) -> bool:
-    """Whether the sum over neighbours of f ~ e^{rate·|x|} converges, or the domain is short."""
-    c = constants(noise.unit)
-    return _is_short(domain, c) or rate < c.fall - _MARGIN
-
-
-def _is_short(domain: Interval, c: Constants) -> bool:
-    return None not in domain.bounds and domain.high - domain.low < 3 * c.depth(0.0)
-
-
-def operator(noise: Noise, domain: Interval, rate: float = 0.0) -> Operator:
-    """Return the inverse on the integers, for f that grows like e^{rate·|x|} at most."""
+def operator(noise: Noise, domain: Interval, rate: float) -> Operator | None:
+    """Return the inverse on the integers for f that grows like e^{rate·|x|}, None if too fast."""
     c, b = constants(noise.unit), symbolic(noise.unit)
     low, high = domain.bounds
     ends = symbolic(domain.low), symbolic(domain.high)
     floor = sympy.floor(X)
-    squares = 2 * rate < c.fall - _MARGIN
-    depth = c.depth(2 * rate if squares else rate)
-    size = 4 * depth  # neither end matters in the middle, nor the far end near the bound
-    width = math.inf if low is None or high is None else high - low + 1
-    if low is not None and high is not None and (width < size or _is_short(domain, c)):
+    size = 4 * c.depth  # neither end matters in the middle, nor the far end near the bound
+    if low is not None and high is not None and high - low + 1 < size:
         first, last, rows = int(low), int(high), c.rows(int(high - low) + 1)
         short = (
             _table("inside", floor, b, first, first - 1, rows),
@@ -132,8 +114,10 @@ def operator(noise: Noise, domain: Interval, rate: float = 0.0) -> Operator:
             _table("above", None, b, first, last, (rows[0][-1:],)),
         )
         return Operator(short, _THEOREM, *ends, edges=ends, jumps=0.0)
+    if 2 * rate * c.depth > STEEPEST:
+        return None
     mean, slope = c.rows(size)
-    middle = 2 * depth  # the row of the cell behind f(middle − 1)
+    depth, middle = c.depth, 2 * c.depth  # the row of the cell behind f(middle − 1)
     weights = {
         j: (mean[middle, middle - 1 + j], slope[middle, middle - 1 + j])
         for j in range(-depth, depth + 2)
@@ -141,7 +125,7 @@ def operator(noise: Noise, domain: Interval, rate: float = 0.0) -> Operator:
     }
     edges = [-sympy.oo, sympy.oo]
     branches: list[Branch] = [
-        Stencil("inside", floor, {}, shapes=_shapes(floor, b), weights=weights, squares=squares)
+        Stencil("inside", floor, {}, shapes=_shapes(floor, b), weights=weights)
     ]
     if low is not None:  # x = L, where clamped releases have an atom, counts as below
         near = mean[: depth + 1], slope[: depth + 1]

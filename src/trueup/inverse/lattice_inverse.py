@@ -33,7 +33,7 @@ from trueup.domain import Integers
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.exact import symbolic
 from trueup.formula.text import text
-from trueup.inverse.on_values import ONE, Stencil, Tables
+from trueup.inverse.on_values import ONE, STEEPEST, Stencil, Tables
 from trueup.noise.mass import NEGLIGIBLE, Mass, support
 from trueup.noise.operator import Branch, Operator, Side, X
 
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 _POINTS = 2**12  # of the transform: the weights of noise that is of any use fall faster
 _LARGEST = 1e9  # weight: the doubles of f have seven digits to spare then
-_STEEPEST = 10.0  # power of e by which f may grow over the weights: rounding grows as much
 _ROUNDING = 3e-16  # of the transform: 1/φ is off by that much times 1/φ²
 _EXACT = 1e-9  # of the largest weight: what rounding may take
 
@@ -108,7 +107,8 @@ def rounded(noise: Noise) -> Mass:
 
 def rounding(noise: Noise, domain: Interval) -> Operator | None:
     """Return the inverse of continuous noise on an integer, which is rounded first."""
-    found = operator(rounded(noise), domain, stated=noise)
+    law = rounded(noise)
+    found = None if weights(law) is None else operator(law, domain, stated=noise)
     if found is None:
         return None
     half = sympy.Rational(1, 2)
@@ -147,7 +147,7 @@ def operator(
 
     found = weights(noise)
     reach = max(map(abs, found), default=1) if found else 1
-    usable = found is not None and rate * reach <= _STEEPEST and rate < noise.mgf_radius
+    usable = found is not None and 2 * rate * reach <= STEEPEST
     if finite and (not usable or domain.high - domain.low < 4 * reach):
         theorem = (
             f"{stated!r} on {domain}: the unbiased estimator of least variance {prior}, by "
@@ -157,8 +157,8 @@ def operator(
         return Operator((branch,), theorem, *ends, edges=(-sympy.oo, sympy.oo))
     if found is None or not usable:
         return None
-    inside, squares = {j: (v,) for j, v in found.items()}, 2 * rate * reach <= _STEEPEST
-    branches: list[Branch] = [Stencil("inside", None, {}, weights=inside, squares=squares)]
+    inside = {j: (v,) for j, v in found.items()}
+    branches: list[Branch] = [Stencil("inside", None, {}, weights=inside)]
     edges = [-sympy.oo, sympy.oo]
     theorem = f"{stated!r}: g = f + Σ vⱼ·(f(x+j) − f(x)), |j| ≤ {reach}, inverts its masses"
     if domain.bounds != (None, None):

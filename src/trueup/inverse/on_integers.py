@@ -18,7 +18,7 @@ from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.formula.opaque import Opaque
 from trueup.formula.text import text
 from trueup.inverse import laplace_on_integers, lattice_inverse, spectral
-from trueup.inverse.component import Cell, Component, Coordinate
+from trueup.inverse.component import Cell, Component
 from trueup.inverse.growth import growth
 from trueup.inverse.on_values import OnValues, Tables
 from trueup.inverse.separation import Products, separated
@@ -119,9 +119,7 @@ class OnIntegers(Component):
         return self._made[key]
 
 
-def chosen(
-    f: sympy.Expr, used: list[Statistic], extension: object
-) -> tuple[Statistic, Products] | None:
+def chosen(f: sympy.Expr, used: list[Statistic], extension: object) -> tuple[Cell, Products] | None:
     """Return a statistic that is to be read at integers, and f as a sum of products around it.
 
     Laplace noise on an integer has an inverse of its own, unless f does not separate: then the
@@ -130,66 +128,52 @@ def chosen(
     statistic; under rounded Laplace noise, bounds are worth it for those too.
     """
     for s in used:
-        products, plain = None, s.noise.inverse(s.domain, extension)
-        if s.noise.lattice:
-            bounded = s.noise.many_points == "echoes" and s.domain.bounds != (None, None)
-            exponential = not bounded and spectral.decompose(f, [s.symbol]) is not None
-            if plain is not None or exponential:
-                continue
+        plain, products = s.noise.inverse(s.domain, extension), None
+        needed = s.noise.lattice and plain is None
+        exponential = needed and spectral.decompose(f, [s.symbol]) is not None
+        bounded = s.noise.many_points == "echoes" and s.domain.bounds != (None, None)
+        better = plain is not None and s.domain.lattice > s.noise.lattice and extension == "optimal"
+        if better or (needed and (bounded or not exponential)):
             products = separated(f, s.symbol)
-            if products is None:
-                raise _inseparable(f, s)
-            return s, products
-        if s.domain.lattice and extension == "optimal" and plain is not None:
-            products = separated(f, s.symbol)
-        if products is not None and _is_read_at_integers(f, s, products):
-            return s, products
+            operator = None if products is None else _operator(s, products)
+            if products is not None and operator is not None:
+                return Cell(s.symbol, operator, s.noise), products
+        if needed and not exponential:
+            raise _inseparable(f, s) if products is None else _not_found(s, products)
         if s.noise.many_points == "cells":
             _check_slopes(f, s)
     return None
 
 
-def _is_read_at_integers(f: sympy.Expr, s: Statistic, products: Products) -> bool:
-    """Whether continuous noise on an integer has an inverse that reads f at integers."""
+def _operator(s: Statistic, products: Products) -> Operator | None:
+    """Return the inverse for a statistic that is read at integers, None if none is known."""
     rate = _rate(products, s)
+    if s.noise.lattice:
+        return lattice_inverse.operator(s.noise, s.domain, rate)
     if s.noise.many_points == "cells":
         within = _LEAST <= s.noise.unit <= _MOST
-        return within and laplace_on_integers.settles(s.noise, s.domain, rate)
-    usable = not f.is_polynomial(s.symbol) and rate == 0  # the table of masses has an end
-    return usable and lattice_inverse.weights(lattice_inverse.rounded(s.noise)) is not None
+        return laplace_on_integers.operator(s.noise, s.domain, rate) if within else None
+    if rate > 0 or all(h.is_polynomial(s.symbol) for _, h in products):
+        return None  # the table of masses has an end
+    return lattice_inverse.rounding(s.noise, s.domain)
 
 
-def operator(s: Statistic, products: Products) -> Operator:
-    """Return the inverse for a statistic that is read at integers."""
-    rate = _rate(products, s)
-    if s.noise.many_points == "cells":
-        return laplace_on_integers.operator(s.noise, s.domain, rate)
-    if not s.noise.lattice:
-        found = lattice_inverse.rounding(s.noise, s.domain)
-    else:
-        found = lattice_inverse.operator(s.noise, s.domain, rate)
-    if found is not None:
-        return found
+def _not_found(s: Statistic, products: Products) -> NoUnbiasedEstimator:
     worst = max((h for _, h in products), key=lambda h: len(str(h)))
     name = s.symbol.name
     reason = (
-        f"it grows like e^({rate:.3g}·|{name}|), too fast for the noise"
+        f"it grows like e^({_rate(products, s):.3g}·|{name}|), too fast for the noise"
         if lattice_inverse.weights(s.noise) is not None
         else f"it is not a sum of terms {name}^k·e^(c·{name}), the noise is too wide for the "
         "inverse of its masses, and the domain has no end"
     )
-    raise NoUnbiasedEstimator(
+    return NoUnbiasedEstimator(
         f"no unbiased estimator of {text(worst)} under {s.noise!r} on {s.domain} was found: "
         f"{reason}",
         "bound the domain on both sides, or accept a small bias: "
         "nearly_unbiased(f, noise, domain, max_bias=...)",
         proved=False,
     )
-
-
-def coordinate(s: Statistic, products: Products) -> Coordinate:
-    """Return the statistic as a coordinate with that inverse."""
-    return Coordinate(s.symbol, (Cell(s.symbol, operator(s, products), s.noise),))
 
 
 def _rate(products: Products, s: Statistic) -> float:

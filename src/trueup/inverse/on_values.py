@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy
 
-from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque, Table, opaque
 from trueup.formula.substitution import at, stepped
-from trueup.formula.text import text
 from trueup.inverse.refusals import no_number_at
 from trueup.kernels.blocks import evaluate
 from trueup.noise.operator import Branch, X
@@ -35,6 +33,8 @@ if TYPE_CHECKING:
     Steps = Mapping[int, sympy.Expr]
 
 ONE = sympy.Integer(1)
+STEEPEST = 10.0
+"""Power of e by which f² may grow over the weights: rounding grows as much."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -61,8 +61,6 @@ class Stencil(OnValues):
     """Weights that depend on the distance only: {j: (w₀ⱼ, w₁ⱼ, …)} for f(k + j), j ≠ 0."""
 
     weights: Mapping[int, tuple[float, ...]]
-    squares: bool = True
-    """Whether the sum over neighbours converges for products too."""
 
     def value(self, h: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return h(k) + Σᵢ φᵢ Σⱼ wᵢⱼ (h(k+j) − h(k))."""
@@ -70,12 +68,6 @@ class Stencil(OnValues):
 
     def covariance(self, h: sympy.Expr, other: sympy.Expr, n: sympy.Symbol) -> sympy.Expr:
         """Return (Σ wⱼ δⱼh)(Σ wⱼ δⱼl) − Σ wⱼ δⱼh δⱼl."""
-        if not self.squares:
-            raise TrueupError(
-                f"no unbiased estimate of the variance is known: the square of {text(h)} grows too "
-                "fast for the noise",
-                "use sd(q) at plausible true values, which is exact, or bound the domain",
-            )
         left, right = self._steps(h, n), self._steps(other, n)
         both = {j: left[j] * right[j] for j in left}
         totals = [self._total(steps) for steps in (left, right, both)]

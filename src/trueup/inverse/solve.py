@@ -239,7 +239,7 @@ def _component(
 
 def _tensor(
     f: sympy.Expr,
-    statistic: Statistic,
+    own: Cell,
     products: Products,
     known: Mapping[sympy.Symbol, Statistic],
     extension: object,
@@ -248,17 +248,17 @@ def _tensor(
 
     The factors aᵢ become components of the same cells: one for Σ aᵢ·ηᵢ, with 0 or 1 for each ηᵢ.
     """
-    own = on_integers.coordinate(statistic, products)
     marks = [sympy.Dummy("η", real=True) for _ in products]
     mixed = sympy.Add(*(a * mark for (a, _), mark in zip(products, marks, strict=True)))
-    others = {symbol: s for symbol, s in known.items() if symbol != statistic.symbol}
+    others = {symbol: s for symbol, s in known.items() if symbol != own.symbol}
     rest = _component(mixed, others, extension)
     factors = tuple(
         rest.with_parameters({m: sympy.Integer(i == j) for j, m in enumerate(marks)})
         for i in range(len(marks))
     )
     functions = tuple(h for _, h in products)
-    return OnIntegers(f, (*rest.coordinates, own), rest.waves, rest.modes, factors, functions)
+    last = Coordinate(own.symbol, (own,))
+    return OnIntegers(f, (*rest.coordinates, last), rest.waves, rest.modes, factors, functions)
 
 
 def _cancelled(f: sympy.Expr) -> sympy.Expr:
