@@ -1,4 +1,4 @@
-"""Parameters from 10⁻¹⁵⁰ to 10¹⁵⁰: finite or refused, never a warning or another exception."""
+"""Parameters from 10⁻¹⁵⁰ to 10¹⁵: finite or refused, never a warning or another exception."""
 
 import contextlib
 import math
@@ -37,7 +37,7 @@ FAMILIES = [
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: getattr(f, "__name__", "lambda"))
-@pytest.mark.parametrize("size", depth.few([1e-20, 1e150, 1e15, 1e-150, 1e-3, 1e20], 3))
+@pytest.mark.parametrize("size", depth.few([1e-20, 1e15, 1e-150, 1e-3], 3))
 def test_extreme_parameters(family, size):
     noise = family(size)
     x = np.array([-math.inf, -1e300, -size, -1, 0, size / 3, 5, 1e200, math.inf])
@@ -57,8 +57,8 @@ def test_extreme_parameters(family, size):
             method()
 
 
-def test_draws_that_do_not_fit_are_refused():
+def test_scales_whose_draws_would_not_fit_into_64_bits_are_refused():
     for family in (DiscreteLaplace, DiscreteGaussian, RoundedLaplace, RoundedGaussian):
-        with pytest.raises(TrueupError, match="64-bit"):
-            family(1e16).sample(3)
+        with pytest.raises(TrueupError, match="scale is too large, got 1e"):
+            family(1e16)
         assert family(1e15).sample(3).dtype == np.int64

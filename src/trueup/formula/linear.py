@@ -24,7 +24,7 @@ from trueup.formula.substitution import decimal
 from trueup.formula.text import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _HINT = 'e.g. "0 <= s <= n, n >= 1" or "a + b >= 1": sums of statistics times numbers, <= or >='
 _SIGN = re.compile(r"(<=|>=|≤|≥|<|>)")
@@ -32,7 +32,6 @@ _OTHER = re.compile(r"[=!]=|=|^\s*$")
 _COMMA = re.compile(r",|\band\b")
 _DECIMAL = re.compile(r"(?<![\w.])(?:\d{1,30}\.\d{0,30}|\.\d{1,30})(?![\w.])")
 _ROUNDS = 8  # of tightening: bounds rounded to integers may narrow the others
-_DENOMINATOR = 10_000  # of a multiplier: any is sound, and conditions have short coefficients
 _LARGEST = 1_000_000  # number in a condition for a solver with tolerances of 1e-7
 _NODES = 1_000  # of its search among integers, which may be endless without bounds
 _INFEASIBLE = 2  # its answer
@@ -106,6 +105,21 @@ class Condition:
         ends = {name: box[name].low if c > 0 else box[name].high for name, c in self.terms}
         found = sum(c * symbolic(ends[name]) for name, c in self.terms) - self.low
         return -sympy.oo if found is sympy.nan else found
+
+    def implied(self, box: Mapping[str, Interval]) -> Iterator[tuple[str, Interval]]:
+        """Yield what the condition says of each statistic, given bounds of the others.
+
+        Examples
+        --------
+        >>> box, (tied,) = conditions("0 <= s <= 9, 2*s <= n")
+        >>> [*tied.implied(box | {"n": Interval(None, 6)})]
+        [('n', Interval(0, None)), ('s', Interval(None, 3))]
+        """
+        for name, c in self.terms:
+            others = tuple((n, -k) for n, k in self.terms if n != name)
+            end = Condition(others, -self.low).least(box) / c
+            if end.is_finite:
+                yield name, Interval(*((end, None) if c > 0 else (None, end)))
 
     def __str__(self) -> str:
         more, less = self._sum(lambda c: max(c, 0)), self._sum(lambda c: max(-c, 0))
@@ -212,42 +226,15 @@ def tightened(
     tied = tuple(dict.fromkeys(c.on_integers() if c.names <= integers else c for c in tied))
     for _ in range(_ROUNDS):
         before = dict(known)
-        for name in known:
-            ends = _least(name, 1, known, tied), -_least(name, -1, known, tied)
-            bounds = Interval(*(end if end.is_Rational else None for end in ends))
-            known[name] = both(name, known[name], bounds)
+        for condition in tied:
+            for name, bounds in condition.implied(known):
+                known[name] = both(name, known[name], bounds)
         if known == before:
             break
     if not possible(known, tied):
         shown = ", ".join(map(str, tied))
         raise TrueupError(f"no true value meets {shown} and the bounds", "check the conditions")
     return known, tuple(c for c in tied if not c.least(known) >= 0)
-
-
-def _least(name: str, sign: int, box: Box, tied: Sequence[Condition]) -> sympy.Expr:
-    """Return a lower bound of sign·q that follows from bounds and conditions Aq ≥ b, exactly.
-
-    Whatever the y ≥ 0, sign·q = yᵀAq + (sign·q − yᵀAq) is at least yᵀb + the least of the rest on
-    the box. The solver's duals, made fractions, are the y for which that is most.
-    """
-    found = scipy.optimize.linprog(
-        [float(sign * (n == name)) for n in box],
-        A_ub=-_matrix(box, tied),
-        b_ub=[-float(c.low) for c in tied],
-        bounds=[(float(b.low), float(b.high)) for b in box.values()],
-    )
-    rest, total = dict.fromkeys(box, sympy.S.Zero) | {name: sympy.Integer(sign)}, sympy.S.Zero
-    duals = found.ineqlin.marginals if found.status == 0 else np.zeros(len(tied))
-    for condition, dual in zip(tied, duals, strict=True):
-        y = sympy.Rational(Fraction(max(0.0, -float(dual))).limit_denominator(_DENOMINATOR))
-        total += y * condition.low
-        for n, c in condition.terms:
-            rest[n] -= y * c
-    return total + Condition(tuple((n, c) for n, c in rest.items() if c), sympy.S.Zero).least(box)
-
-
-def _matrix(box: Mapping[str, Interval], tied: Sequence[Condition]) -> Any:
-    return np.array([[float(dict(c.terms).get(name, 0)) for name in box] for c in tied])
 
 
 def possible(box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
@@ -272,7 +259,8 @@ def possible(box: Mapping[str, Interval], tied: Sequence[Condition]) -> bool:
             [float(b.low) for b in box.values()], [float(b.high) for b in box.values()]
         ),
         constraints=scipy.optimize.LinearConstraint(
-            _matrix(box, tied), [float(c.low) for c in tied]
+            [[float(dict(c.terms).get(name, 0)) for name in box] for c in tied],
+            [float(c.low) for c in tied],
         ),
         options={"node_limit": _NODES},
     )

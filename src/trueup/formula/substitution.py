@@ -88,26 +88,11 @@ def _short(exponent: sympy.Float) -> sympy.Expr:
     return sympy.Rational(short) if float(short) == float(exponent) else exponent
 
 
-def real_at(
-    expr: sympy.Expr, values: Values, digits: int = 15, most: int = 100
-) -> sympy.Expr | None:
-    """Return a value to so many digits, None unless it is a finite real number.
-
-    ``most`` are the digits that sympy may work with to get there.
-
-    Examples
-    --------
-    >>> q = sympy.Symbol("q", real=True)
-    >>> real_at(sympy.log(q), {q: sympy.Integer(2)}), real_at(sympy.log(q), {q: sympy.Integer(0)})
-    (0.693147180559945, None)
-    """
-    return real(at(expr, values), digits, most)
-
-
 def real(expr: sympy.Expr, digits: int = 15, most: int = 100) -> sympy.Expr | None:
     """Return a constant to so many digits, None unless it is a finite real number.
 
-    An exponential of an exponential, or a wave of one, is not computed.
+    ``most`` are the digits that sympy may work with to get there. An exponential of an
+    exponential, or a wave of one, is not computed.
 
     Examples
     --------

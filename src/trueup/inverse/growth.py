@@ -14,7 +14,7 @@ from typing import NamedTuple
 import sympy
 from sympy.core.relational import Relational
 
-from trueup.formula.substitution import at, real_at
+from trueup.formula.substitution import at, real
 from trueup.inverse.signs import chosen
 from trueup.noise.extension import LaguerreExtension
 
@@ -131,7 +131,7 @@ def _exponential(h: sympy.Expr, x: sympy.Symbol) -> Growth:
         return Growth(float(slope) if line.degree() == 1 else math.copysign(math.inf, slope))
     if size.size < (0.0, 1.0):
         return Growth(0.0, math.inf, sharp=False)
-    slopes = [real_at(h / x, {x: far}, 20) for far in _PROBES] if size.rate <= 0 else [None]
+    slopes = [real(at(h / x, {x: far}), 20) for far in _PROBES] if size.rate <= 0 else [None]
     known = [float(slope) for slope in slopes if slope]
     if len(known) < len(_PROBES):
         return _UNKNOWN

@@ -34,7 +34,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.build import is_long, parts_of
-from trueup.formula.substitution import at, decimal, real_at, stepped
+from trueup.formula.substitution import at, decimal, real, stepped
 from trueup.formula.text import text
 from trueup.kernels.tape import MAX_OPERATIONS
 from trueup.noise.operator import IDENTITY, Key, Taps
@@ -190,7 +190,7 @@ class Jet:
         placed = at(expr, self.place)
         if placed.is_Float:  # some of its digits may have cancelled
             exact = {symbol: decimal(value) for symbol, value in self.place.items()}
-            return real_at(decimal(expr), exact) or placed
+            return real(at(decimal(expr), exact)) or placed
         return sympy.nan if placed.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo) else placed
 
 

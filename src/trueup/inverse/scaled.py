@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from trueup.errors import TrueupError
+from trueup.exact import symbolic
 from trueup.inverse.existence import widest
 from trueup.inverse.extended import Extended
 from trueup.inverse.grids import grid
@@ -61,16 +62,18 @@ class Rescaled:
 
     def tilted(self, c: sympy.Expr, order: int) -> list[sympy.Expr]:
         """Return E[Zʲ e^{cZ}], j = 0..order, as formulas in the scale."""
-        values = self.family.tilted_at(self.scale, c, order)
-        if values is None and c.is_zero:
+        if c.is_zero and self.family.unit and not self.family.lattice:
+            moments = self.family.at_scale(1).moments(order)
+            return [symbolic(m) * self.scale**j for j, m in enumerate(moments)]
+        if c.is_zero:
             raise _no_formula(self.family)
-        if values is None:
-            raise TrueupError(
-                f"under {self.family!r} with a scale per row only polynomials can be debiased, not "
-                f"waves or exponentials such as e^({c}·q)",
-                _HINT,
-            )
-        return values
+        if self.family.rational and self.family.unit and c.is_real:
+            return self.family.series(c, order, symbolic, self.scale).moments
+        raise TrueupError(
+            f"under {self.family!r} with a scale per row e^({c}·q) cannot be debiased: polynomials "
+            "can, and exponentials under Laplace, Gaussian and uniform noise, but no waves",
+            _HINT,
+        )
 
     def __repr__(self) -> str:
         return f"{type(self.family).__name__}({self.scale.name})"

@@ -14,7 +14,7 @@ from sympy.core.relational import Relational
 from trueup.domain import Interval
 from trueup.errors import FormulaError
 from trueup.formula.build import UnfitError, is_long, stable
-from trueup.formula.substitution import at, decimal, real, real_at
+from trueup.formula.substitution import at, decimal, real
 from trueup.formula.text import text
 from trueup.inverse.jets import derivative
 from trueup.inverse.ranges import (
@@ -280,5 +280,5 @@ def chosen(f: sympy.Expr, near: Mapping[sympy.Symbol, sympy.Expr]) -> sympy.Expr
     """
     smooth = without_kinks(f)
     tests = [t for t in smooth.atoms(Relational) if t.free_symbols <= set(near)]
-    signs = {t: real_at(difference(t), near, _DIGITS, 400) for t in tests}
+    signs = {t: real(at(difference(t), near), _DIGITS, 400) for t in tests}
     return at(smooth, {t: t.func(value, 0) for t, value in signs.items() if value is not None})

@@ -19,7 +19,7 @@ from sympy.core.relational import Relational
 
 from trueup.domain import Interval
 from trueup.exact import symbolic
-from trueup.formula.substitution import at, decimal, denominators, real_at
+from trueup.formula.substitution import at, decimal, denominators, real
 from trueup.inverse.jets import derivative
 from trueup.inverse.ranges import (
     FAR,
@@ -189,13 +189,13 @@ class _Proof:
         held = {s: x for s, x in own.items() if cell[s][0] == cell[s][1]}
         if at(self.f, held).has(sympy.nan, sympy.zoo):
             own = held  # whatever the others are
-        real = real_at(decimal(self.f), own, most=400) is not None
+        defined = real(at(decimal(self.f), own), most=400) is not None
         columns = {s: np.array([float(x)]) for s, x in own.items()}
-        if real and held == own and np.isfinite(evaluate(self.f, columns)).all():
+        if defined and held == own and np.isfinite(evaluate(self.f, columns)).all():
             return None
         named = {s.name: x for s, x in point.items()}
         allowed = all(c.excess(named) >= 0 for c in self.tied)
-        kind = Kind.UNDEFINED if allowed and not real else Kind.UNDECIDED
+        kind = Kind.UNDEFINED if allowed and not defined else Kind.UNDECIDED
         (s, x), *others = own.items()
         return Trouble(kind, s, x, where=dict(others))
 
@@ -262,7 +262,7 @@ def _tendency(case: sympy.Expr, size: sympy.Expr) -> tuple[sympy.Expr | None, bo
 
     That is its limit, None if none is known, whether it diverges, and its order as a power.
     """
-    values = [real_at(case, {AWAY: h * size}, _DIGITS, 400) for h in _STEPS]
+    values = [real(at(case, {AWAY: h * size}), _DIGITS, 400) for h in _STEPS]
     known = [v for v in values if v is not None]
     if len(known) < len(values):
         return None, False, -math.inf
@@ -270,7 +270,7 @@ def _tendency(case: sympy.Expr, size: sympy.Expr) -> tuple[sympy.Expr | None, bo
     exponent = math.inf
     if first and third:
         exponent = float(sympy.log(first / third) / sympy.log(_STEPS[0] / _STEPS[2]))
-    limit = real_at(case, {AWAY: sympy.S.Zero}, _DIGITS, 400)
+    limit = real(at(case, {AWAY: sympy.S.Zero}), _DIGITS, 400)
     if limit is not None and 2 * abs(known[2] - limit) <= abs(known[0] - limit):
         return limit, False, exponent  # a change may halve: |q − a|^(1/33)
     grows = third > second > first > 0 and third - second > (second - first) / 2
@@ -308,7 +308,7 @@ class _Line(NamedTuple):
                 return self._trouble(known or undefined, exponent=lowest)
             gap = _gap(limits, _ALIKE_EXACT)
             if not k and not gap:
-                value = real_at(self.f, {self.symbol: self.here}, _DIGITS, 400)
+                value = real(at(self.f, {self.symbol: self.here}), _DIGITS, 400)
                 proven &= value is not None
                 gap = 0.0 if value is None else _gap([*limits[:1], value], _ALIKE)
             if gap:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -28,11 +27,8 @@ if TYPE_CHECKING:
 MAX_ORDER = 200
 """Moments of a higher order are refused: nothing in the library needs them."""
 
-SMALLEST, LARGEST = 1e-150, 1e150
-"""Parameters beyond are refused: their squares and products would leave the range of floats."""
-
-LARGEST_DRAWN = 1e15
-"""Draws of wider noise on the integers may not fit into 64 bits."""
+SMALLEST, LARGEST = 1e-150, 1e15
+"""Parameters beyond are refused: products would leave the range of floats, draws 64 bits."""
 
 ROUNDING = 1e-15
 """What a tail may miss by rounding, as a share of it."""
@@ -42,7 +38,7 @@ DIGITS = 20
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Noise(ABC):
+class Noise:
     """The law of Z in a published x = q + Z.
 
     A family is a frozen value that states its formulas; ``repr`` evaluates back with the names of
@@ -156,11 +152,6 @@ class Noise(ABC):
         dtype('int64')
         """
         shape, generator = _shape(size), read_generator(rng)
-        if self.lattice and self.unit > LARGEST_DRAWN:
-            raise TrueupError(
-                f"draws of {self!r} do not fit into 64-bit integers",
-                f"draw from a scale of at most {LARGEST_DRAWN:g}, or from the continuous family",
-            )
         values = self._sample(shape, generator)
         values = values.astype(np.int64 if self.lattice else np.float64, copy=False)
         return values if size is not None else values.item()
@@ -265,20 +256,6 @@ class Noise(ABC):
         self._check_strip(c)
         return _plain(self.series(c, order, symbolic).moments, c)
 
-    def tilted_at(self, scale: sympy.Expr, c: sympy.Expr, order: int) -> list[sympy.Expr] | None:
-        """Return E[Zʲ e^{cZ}], j = 0..order, at another scale, a number or a symbol.
-
-        None where there is no closed form in the scale.
-        """
-        if not self.unit or self.lattice:
-            return None
-        if c.is_zero:
-            unit = self.at_scale(1)
-            return [symbolic(m) * scale**j for j, m in enumerate(unit.moments(order))]
-        if not self.rational:
-            return None
-        return _plain(self.series(c, order, symbolic, scale).moments, c)
-
     def _digits(self, c: sympy.Expr, order: int) -> list[Any]:
         """Return E[Zʲ e^{cZ}], j = 0..order, as mpmath numbers of more than 20 digits."""
         self._check_strip(c)
@@ -361,9 +338,9 @@ class Noise(ABC):
 
     # -- what a family states ----------------------------------------------------------------------
 
-    @abstractmethod
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density, or of the mass at integers."""
+        self._refuse("the density")
 
     def _density(self, x: Floats) -> Floats:
         return np.exp(self.log_density(x))

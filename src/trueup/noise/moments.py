@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from trueup.noise.base import Noise
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
-    from trueup.noise.elementwise import Floats
 
 CHECKED = 40
 """So many moments are checked against each other."""
@@ -67,10 +66,6 @@ class Moments(Noise):
 
     def _moments(self, order: int) -> list[Exact]:
         return [1, *self.values[:order]]
-
-    def log_density(self, x: Floats) -> NoReturn:
-        """Refuse: no more than moments are known."""
-        self._refuse("the density")
 
 
 def _check_hankel(moments: tuple[Exact, ...]) -> None:

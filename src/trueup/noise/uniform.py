@@ -12,8 +12,6 @@ from trueup.noise.base import Noise
 from trueup.noise.series import exp, mean_exp
 
 if TYPE_CHECKING:
-    import sympy
-
     from trueup.exact import Exact
     from trueup.noise.elementwise import Floats
 
@@ -43,10 +41,6 @@ class Uniform(Noise):
     def breaks(self, reach: float) -> list[float]:
         """Return the ends of the support."""
         return [-float(self.width) / 2, float(self.width) / 2]
-
-    def tilted_at(self, scale: sympy.Expr, c: sympy.Expr, order: int) -> list[sympy.Expr] | None:
-        """Return E Zʲ at another width; None for waves, which some widths average to zero."""
-        return None if c else super().tilted_at(scale, c, order)
 
     @staticmethod
     def generating(t: Any, width: Any) -> Any:
