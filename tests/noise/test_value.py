@@ -147,9 +147,10 @@ def test_exactness():
     assert type(DiscreteGaussian(2).variance) is float
 
 
-def test_noise_itself_is_abstract():
-    with pytest.raises(TypeError):
-        Noise()
+def test_of_noise_itself_nothing_is_known():
+    for ask in (Noise().pdf, Noise().cdf, Noise().moment):
+        with pytest.raises(TrueupError, match=r"of Noise\(\) is not known"):
+            ask(2)
 
 
 def test_all_is_sorted():
