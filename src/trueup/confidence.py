@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from trueup.formula.linear import Condition
     from trueup.inverse.solve import Statistic
 
+    Floats = NDArray[np.float64]
+
 NORMAL = "normal approximation"
 
 MOST_LEVELS = 2000
@@ -42,7 +44,6 @@ class Intervals:
         self, f: sympy.Expr, statistics: Sequence[Statistic], tied: Sequence[Condition]
     ) -> None:
         self.f, self.statistics, self.tied = f, tuple(statistics), tied
-        self._by_level: dict[tuple[object, ...], tuple[Grid, Grid]] = {}
 
     @cached_property
     def method(self) -> str:
@@ -69,48 +70,50 @@ class Intervals:
         return (low, high) if low.shape else (float(low), float(high))
 
     def in_rows(
-        self, x: Sequence[NDArray[Any]], level: float, scales: Mapping[str, NDArray[Any]]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        self, x: Sequence[Floats], level: float, scales: Mapping[str, Floats]
+    ) -> tuple[Floats, Floats]:
         """Return the ends at columns of one length, with noise scales that may differ by row.
 
         They are NaN where a published value is missing, or a scale is not positive.
         """
-        columns, sizes = np.stack(x), np.stack([*scales.values(), np.ones(len(x[0]))])
+        columns = np.stack(x)
+        sizes = np.array([*scales.values(), np.ones(len(x[0]))])
         known = ~np.isnan(columns).any(axis=0) & (sizes > 0).all(axis=0)
-        symbols = {s.symbol.name: s.symbol for s in self.statistics}
-        given = {symbols[name]: np.asarray(v, float) for name, v in scales.items()}
-        ends = np.full((2, len(known)), np.nan)
-        for rows, statistics, factors in self._levels(np.flatnonzero(known), given):
+        ends = np.full((2, columns.shape[1]), np.nan)
+        for rows, statistics, factors in self._levels(np.flatnonzero(known), scales):
             for part in np.array_split(rows, 1 + len(rows) // _ROWS):
-                here = {q: v[part] for q, v in factors.items()}
+                here = {name: v[part] for name, v in factors.items()}
                 with np.errstate(all="ignore"):
-                    low, high = self._ends([*columns[:, part]], level, statistics, here)
-                ends[0, part], ends[1, part] = low, high
+                    found = self._ends([*columns[:, part]], level, statistics, here)
+                ends[0, part], ends[1, part] = found
         return ends[0], ends[1]
 
     def _levels(
-        self, rows: NDArray[np.intp], scales: Mapping[sympy.Symbol, NDArray[Any]]
-    ) -> Iterator[tuple[NDArray[np.intp], Sequence[Statistic], Mapping[sympy.Symbol, Any]]]:
+        self, rows: NDArray[np.intp], scales: Mapping[str, Floats]
+    ) -> Iterator[tuple[NDArray[np.intp], Sequence[Statistic], Mapping[str, Floats]]]:
         """Yield rows with what is known there, and the scales that are factors of the noise."""
         several = self._quotient is not None and len(self.statistics) > 2
-        free = {s.symbol for s in self.statistics if has_unit(s.noise) and not several}
-        factors = {q: v for q, v in scales.items() if q in free}
-        others = {q: v[rows] for q, v in scales.items() if q not in free}
+        free = {s.symbol.name for s in self.statistics if has_unit(s.noise) and not several}
+        factors = {name: v for name, v in scales.items() if name in free}
+        others = {name: v[rows] for name, v in scales.items() if name not in free}
         if not others:
             yield rows, self.statistics, factors
             return
-        levels = np.stack([*others.values()], axis=1)
-        distinct, which = np.unique(levels, axis=0, return_inverse=True)
-        if len(distinct) > MOST_LEVELS:
+        distinct, which = np.unique([*others.values()], axis=1, return_inverse=True)
+        if distinct.shape[1] > MOST_LEVELS:
             raise TrueupError(
-                f"{len(distinct)} different noise levels, intervals are made for {MOST_LEVELS} at "
-                "most",
+                f"{distinct.shape[1]} different noise levels, intervals are made for {MOST_LEVELS} "
+                "at most",
                 "round the scales up to fewer levels, or leave interval= out",
             )
-        for i, level in enumerate(distinct.tolist()):
-            own = {s.symbol: s.noise for s in self.statistics}
-            own |= {q: own[q].at_scale(x) for q, x in zip(others, level, strict=True)}
-            at_level = [dataclasses.replace(s, noise=own[s.symbol]) for s in self.statistics]
+        for i, level in enumerate(distinct.T.tolist()):
+            own = dict(zip(others, level, strict=True))
+            at_level = [
+                dataclasses.replace(s, noise=s.noise.at_scale(own[s.symbol.name]))
+                if s.symbol.name in own
+                else s
+                for s in self.statistics
+            ]
             yield rows[which.ravel() == i], at_level, factors
 
     def _ends(
@@ -118,34 +121,25 @@ class Intervals:
         x: Sequence[Any],
         level: float,
         statistics: Sequence[Statistic],
-        scales: Mapping[sympy.Symbol, Any],
+        scales: Mapping[str, Any],
     ) -> tuple[Any, Any]:
         """Return the ends at published values, computed or as formulas."""
         if self._quotient is not None:
-            noises = [(s.noise, scales.get(s.symbol)) for s in statistics]
+            noises = [(s.noise, scales.get(s.symbol.name)) for s in statistics]
             return self._quotient.interval(x, level, noises)
         return image(self.f, box(statistics, x, level, scales), self.statistics, self.tied)
 
-    def closed(self, level: float, names: tuple[str, ...] = ()) -> tuple[Grid, Grid] | None:
-        """Return the ends as formulas in the statistics, then the scales of ``names``, if any.
-
-        None stands for a normal approximation; ends without a formula are refused.
-        """
-        if self.method == NORMAL:
-            return None
-        key = (level, *names)
-        if key not in self._by_level:
-            symbols = {s.symbol.name: s.symbol for s in self.statistics}
-            scales = {symbols[n]: sympy.Symbol(f"scale of {n}", positive=True) for n in names}
-            x = list(symbols.values())
-            if self._quotient is not None and self._quotient.endless:
-                raise TrueupError(
-                    "the interval may be without end, which is no number in SQL", HINT
-                )
-            ends = map(sympy.sympify, self._ends(x, level, self.statistics, scales))
-            inputs = (*x, *scales.values())
-            whole = frozenset(i for i, s in enumerate(self.statistics) if s.noise.lattice)
-            every = tuple(range(len(inputs)))
-            low, high = (Grid(inputs, [([], every, lambda _, e=e: e)], whole) for e in ends)
-            self._by_level[key] = low, high
-        return self._by_level[key]
+    def closed(self, level: float, names: Sequence[str] = ()) -> tuple[Grid, Grid]:
+        """Return the ends as formulas in the statistics, then the scales of ``names``, if any."""
+        endless = self._quotient is not None and self._quotient.endless
+        if endless or self.method == NORMAL:
+            why = "may be without end, which is no number in SQL" if endless else f"is a {NORMAL}"
+            raise TrueupError(f"the interval {why}", HINT)
+        x = [s.symbol for s in self.statistics]
+        scales = {n: sympy.Symbol(f"scale of {n}", positive=True) for n in names}
+        ends = map(sympy.sympify, self._ends(x, level, self.statistics, scales))
+        inputs = (*x, *scales.values())
+        whole = frozenset(i for i, s in enumerate(self.statistics) if s.noise.lattice)
+        every = tuple(range(len(inputs)))
+        low, high = (Grid(inputs, [([], every, lambda _, e=e: e)], whole) for e in ends)
+        return low, high

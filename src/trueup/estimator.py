@@ -238,13 +238,8 @@ class Estimator:
 
     def _around(self, center: Any, error: Any, level: float) -> tuple[Any, Any]:
         """Return the ends of a normal approximation."""
-        z, fixed, share = self._spread(level)
-        spread = z * error + fixed + share * abs(center)
+        spread = NormalDist().inv_cdf((1 + level) / 2) * error
         return center - spread, center + spread
-
-    def _spread(self, level: float) -> tuple[float, float, float]:
-        """Return z, c and r of a normal approximation: estimate ± (z·stderr + c + r·|estimate|)."""
-        return NormalDist().inv_cdf((1 + level) / 2), 0.0, 0.0
 
     @property
     def interval_method(self) -> str:

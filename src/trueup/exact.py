@@ -6,6 +6,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
+from typing import Any
 
 import sympy
 
@@ -14,6 +15,7 @@ from trueup.errors import TrueupError
 Exact = int | Fraction | float
 """A parameter: exact where it was given exactly."""
 
+_KINDS: tuple[Any, ...] = (Real, Decimal, sympy.Expr)
 _DIGITS = 1_000  # of an exact number: doubles need 310, and nothing is gained by more
 
 
@@ -28,9 +30,6 @@ def number(value: object, name: str, *, positive: bool = False, infinite: bool =
     >>> number(2.0, "scale"), number(Fraction(4, 6), "scale"), number(0.1, "scale")
     (2, Fraction(2, 3), 0.1)
     """
-    hint = (
-        f"give {name} as a {'positive ' if positive else ''}number, e.g. 2, 0.5 or Fraction(1, 3)"
-    )
     try:
         exact = _read(value)
     except OverflowError:
@@ -38,13 +37,17 @@ def number(value: object, name: str, *, positive: bool = False, infinite: bool =
             f"{name} is beyond double precision, or has too many digits: {_start(value)}",
             f"give {name} with at most 1,000 digits, in size between 1e-300 and 1e300",
         ) from None
+    wanted = "positive" if positive else ""
     if exact is None:
-        raise TrueupError(f"{name} must be a number, got {value!r}", hint)
-    if isinstance(exact, float) and (math.isnan(exact) or (math.isinf(exact) and not infinite)):
-        raise TrueupError(f"{name} must be finite, got {value!r}", hint)
-    if positive and exact <= 0:
-        raise TrueupError(f"{name} must be positive, got {value!r}", hint)
-    return exact
+        wanted = "a number"
+    elif math.isnan(exact) or (math.isinf(exact) and not infinite):
+        wanted = "finite"
+    elif not positive or exact > 0:
+        return exact
+    raise TrueupError(
+        f"{name} must be {wanted}, got {value!r}",
+        f"give {name} as a {'positive ' * positive}number, e.g. 2, 0.5 or Fraction(1, 3)",
+    )
 
 
 def read_exact(text: str) -> Exact:
@@ -74,32 +77,23 @@ def _start(value: object) -> str:
         return "a number of thousands of digits"
 
 
-def _read(value: object) -> Exact | None:
+def _read(value: Any) -> Exact | None:
     """Return the exact form of a number, None for anything else; overflow beyond doubles."""
-    if isinstance(value, sympy.Rational):
-        value = Fraction(int(value.p), int(value.q))
-    if isinstance(value, bool) or not isinstance(value, (Real, Decimal, sympy.Expr)):
+    if isinstance(value, bool) or not isinstance(value, _KINDS):
         return None
     try:
         real = float(value)
     except (TypeError, ValueError):
         return None
-    if isinstance(value, Decimal) and value.is_finite():
-        if math.isinf(real) or len(value.as_tuple().digits) > _DIGITS:
-            raise OverflowError
-    elif not isinstance(value, Rational):
+    finite = isinstance(value, Decimal) and value.is_finite()
+    if not finite and not isinstance(value, Rational):  # those of sympy are too
         return int(real) if real.is_integer() and abs(real) < 2**53 else real
-    if value and not real:
+    if math.isinf(real) or (value and not real):
         raise OverflowError
-    exact = Fraction(value) if isinstance(value, Decimal) else _fraction(value)
+    exact = Fraction(*map(int, Fraction(value).as_integer_ratio()))
+    if exact.denominator.bit_length() > 4 * _DIGITS:
+        raise OverflowError
     return exact.numerator if exact.denominator == 1 else exact
-
-
-def _fraction(value: Rational) -> Fraction:
-    found = Fraction(int(value.numerator), int(value.denominator))
-    if found.denominator.bit_length() > 4 * _DIGITS:
-        raise OverflowError
-    return found
 
 
 def symbolic(value: Exact) -> sympy.Expr:
@@ -110,10 +104,4 @@ def symbolic(value: Exact) -> sympy.Expr:
     >>> symbolic(Fraction(1, 3)) + symbolic(1)
     4/3
     """
-    if isinstance(value, int):
-        return sympy.Integer(value)
-    if isinstance(value, Fraction):
-        return sympy.Rational(value.numerator, value.denominator)
-    if math.isinf(value):
-        return sympy.oo if value > 0 else -sympy.oo
-    return sympy.Float(value)
+    return sympy.sympify(value)

@@ -116,7 +116,7 @@ def box(
     statistics: Sequence[Statistic],
     x: Sequence[Any],
     level: float,
-    scales: Mapping[sympy.Symbol, Any],
+    scales: Mapping[str, Any],
 ) -> Box:
     """Return where the true values are, all of them at once with probability ``level`` or more.
 
@@ -132,10 +132,10 @@ def box(
     tail = float(-np.expm1(np.log(level) / len(statistics)) / 2)  # of each end of each statistic
     found = {}
     for statistic, value in zip(statistics, x, strict=True):
-        noise, factor = unit(statistic.noise, scales.get(statistic.symbol))
-        low, high = (value - number(end) * factor for end in reversed(reach(noise, tail)))
-        domain = statistic.domain
-        if domain.lattice:  # the integers in between, and the nearest one
+        domain, noise = statistic.domain, statistic.noise
+        law, factor = unit(noise, scales.get(statistic.symbol.name))
+        low, high = (value - number(end) * factor for end in reversed(reach(law, tail)))
+        if domain.lattice and not noise.lattice:  # the integers in between, and the nearest one
             nearest = _floor(value + 0.5)
             low, high = least(-_floor(-low), nearest), most(_floor(high), nearest)
         ends = float(domain.low), float(domain.high)
@@ -298,10 +298,11 @@ def _between(
         return None
     ((symbol, (start, stop)),) = ranges.items()
     ends = [_read(f, {symbol: end}) for end in (start, stop)]
-    met = [(start <= number(t.high)) & (stop >= number(t.low)) for t in turned]
-    inner = list(zip(met, turned, strict=True))
-    low = least(*ends, *(case(m, number(t.least), ends[0]) for m, t in inner))
-    high = most(*ends, *(case(m, number(t.most), ends[0]) for m, t in inner))
+    low, high = least(*ends), most(*ends)
+    met = [(t, (start <= number(t.high)) & (stop >= number(t.low))) for t in turned]
+    if met:
+        low = least(low, least(*(case(m, number(t.least), math.inf) for t, m in met)))
+        high = most(high, most(*(case(m, number(t.most), -math.inf) for t, m in met)))
     return low, high
 
 

@@ -218,9 +218,10 @@ class NearlyUnbiased(Estimator):
         self._inverse.check_variance()
         return self._answer.variance_grid(self._statistics)
 
-    def _spread(self, level: float) -> tuple[float, float, float]:
-        z, bound = super()._spread(level)[0], self.bias_bound
-        return (z, 0.0, bound) if self.relative else (z, bound, 0.0)
+    def _around(self, center: Any, error: Any, level: float) -> tuple[Any, Any]:
+        low, high = super()._around(center, error, level)
+        bias = self.bias_bound * (abs(center) if self.relative else 1)
+        return low - bias, high + bias
 
     @cached_property
     def _law(self) -> Any:

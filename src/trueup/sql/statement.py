@@ -84,10 +84,7 @@ def statement(
     largest: Mapping[str, float] = {}
     try:
         if output in ENDS:
-            ends = est._intervals.closed(level, tuple(scaled))
-            if ends is None:
-                return _around(est, dialect_of(dialect), output, named, scaled, level)
-            grid = ends[ENDS.index(output)]
+            grid = est._intervals.closed(level, tuple(scaled))[ENDS.index(output)]
         elif scaled:
             form = est._scaled(tuple(scaled))
             grid, largest = form.grid(what), form.largest(what)
@@ -99,26 +96,6 @@ def statement(
         return expression(grid, named, dialect, root=output == "stderr", largest=limits)
     except RecursionError:
         raise too_long(MAX_LENGTH) from None
-
-
-def _around(
-    est: Estimator,
-    dialect: Dialect,
-    output: str,
-    columns: Mapping[str, Any],
-    scales: Mapping[str, Any],
-    level: float,
-) -> Sql:
-    """Return an end of an interval around the estimate."""
-    value, error = (
-        Number(statement(est, dialect, what, columns, scales)) for what in ("value", "stderr")
-    )
-    on = Arithmetic(dialect)
-    z, fixed, share = map(on.constant, est._spread(level))
-    spread = on.sum(1.0, on.mul(z, error), fixed)
-    if share.low:
-        spread = on.sum(1.0, spread, on.mul(share, on.function("abs", value)))
-    return exp.Paren(this=on.sum(-1.0 if output == "low" else 1.0, value, spread).tree)
 
 
 def comment(est: Estimator, output: str, scales: Mapping[str, Any] | None, level: float) -> str:

@@ -159,11 +159,6 @@ class Request:
         scales = dict(zip(self.scales, given[count:], strict=True))
         return intervals.in_rows(given[:count], self.level, scales)
 
-    @property
-    def closed_ends(self) -> tuple[Grid, Grid] | None:
-        """The ends of the interval as functions of the inputs, None for a normal approximation."""
-        return self.estimator._intervals.closed(self.level, self.scaled)
-
     def sql(self, dialect: str, output: str) -> str:
         """Return an output as an SQL expression."""
         if needs_variance((output,)):
