@@ -21,7 +21,7 @@ from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.formula.substitution import at
 from trueup.inverse import spectral
-from trueup.inverse.jets import Jet, Keys, OnLattice, Weights, compose, on_product, tensor
+from trueup.inverse.jets import Jet, Keys, OnLattice, Weights, compose, form, tensor
 from trueup.inverse.separation import apart, factors_of
 from trueup.inverse.signs import beside, without_kinks
 from trueup.noise.operator import Branch, Operator, Taps, X
@@ -178,7 +178,7 @@ class Component:
         modes: dict[Frequencies, Complex] = {}
         for c, mode in self.modes.items():
             re, im = self._jets(mode, region)
-            weights = self._weights(region, c, self.degrees(mode))
+            weights = self.weights(region, c, self.degrees(mode))
             modes[c] = _total(
                 spectral.times(_parts(w), (re[keys], im[keys])) for keys, w in weights.items()
             )
@@ -277,14 +277,10 @@ class Component:
             c = tuple(a + b for a, b in zip(c1, c2, strict=True))
             degrees = self.degrees(p1), self.degrees(p2)
             both = tuple(a + b for a, b in zip(*degrees, strict=True))
-            form: dict[tuple[Keys, Keys], sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
-            left, right = (self._weights(region, *m) for m in ((c1, degrees[0]), (c2, degrees[1])))
+            left, right = (self.weights(region, *m) for m in ((c1, degrees[0]), (c2, degrees[1])))
             _check_work(len(left) * len(right), _MOST_PAIRS, "derivatives and differences")
-            for (k1, w1), (k2, w2) in product(left.items(), right.items()):
-                form[k1, k2] += w1 * w2
-            for pair, weight in on_product(self._weights(region, c, both)).items():
-                form[pair] -= weight
-            term = _quadratic(form, self._jets(p1, region), self._jets(p2, region))
+            pairs = form(left, right, self.weights(region, c, both))
+            term = _quadratic(pairs, self._jets(p1, region), self._jets(p2, region))
             modes[c] = (modes[c][0] + term[0], modes[c][1] + term[1])
         return self._realise(modes)
 
@@ -292,7 +288,10 @@ class Component:
         """Return the degree of a polynomial factor in each wave."""
         return tuple(max(spectral.degree(p, s) for p in mode) for s in self._spectral)
 
-    def _weights(self, region: Region, c: Frequencies, degrees: tuple[int, ...]) -> Weights:
+    def weights(
+        self, region: Region, c: Frequencies = (), degrees: tuple[int, ...] = ()
+    ) -> Weights:
+        """Return T where x lies in the region, for a mode of some degree in each wave."""
         waves = zip(self.waves, c, degrees, strict=True)
         taps = self._taps(region).values()
         return tensor([*taps, *(w.taps(frequency, n) for w, frequency, n in waves)])
@@ -361,7 +360,7 @@ def _parts(weight: sympy.Expr) -> Complex:
 
 
 def _quadratic(
-    form: dict[tuple[Keys, Keys], sympy.Expr], left: tuple[Jet, Jet], right: tuple[Jet, Jet]
+    pairs: dict[tuple[Keys, Keys], sympy.Expr], left: tuple[Jet, Jet], right: tuple[Jet, Jet]
 ) -> Complex:
     """Return Σ K[k₁,k₂] · J₁[k₁] · J₂[k₂]."""
     return _total(
@@ -369,7 +368,7 @@ def _quadratic(
             _parts(weight),
             spectral.times((left[0][k1], left[1][k1]), (right[0][k2], right[1][k2])),
         )
-        for (k1, k2), weight in form.items()
+        for (k1, k2), weight in pairs.items()
         if not weight.is_zero
     )
 

@@ -137,6 +137,17 @@ def on_product(weights: Weights) -> dict[tuple[Keys, Keys], sympy.Expr]:
     return result
 
 
+def form(left: Weights, right: Weights, both: Weights) -> dict[tuple[Keys, Keys], sympy.Expr]:
+    """Return T[u]·T[v] − T[u·v] as weights of pairs of functionals, of u and of v.
+
+    ``left``, ``right`` and ``both`` are T as it acts on u, on v and on u·v.
+    """
+    result = defaultdict(lambda: sympy.Integer(0), {k: -w for k, w in on_product(both).items()})
+    for (k1, w1), (k2, w2) in product(left.items(), right.items()):
+        result[k1, k2] += w1 * w2
+    return result
+
+
 class Jet:
     """The derivatives and differences of one function at one place, each computed once.
 

@@ -14,7 +14,6 @@ the sum over all pairs of a group is Σ K(a, b) (Σᵢ a[φᵢ] · Σⱼ b[φⱼ
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -26,20 +25,19 @@ from trueup.inverse import spectral
 from trueup.inverse.component import Cell, Component, Coordinate
 from trueup.inverse.extended import Extended
 from trueup.inverse.grids import bounds_of, reads_of
-from trueup.inverse.jets import compose, derivative, on_product, tensor
+from trueup.inverse.jets import Keys, derivative, form
 from trueup.inverse.on_integers import OnIntegers
 from trueup.kernels.grid import Grid
-from trueup.noise.operator import IDENTITY, Branch, Operator, X
+from trueup.noise.operator import IDENTITY, Branch, Operator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trueup.inverse.component import Region, Wave
-    from trueup.inverse.jets import Keys
     from trueup.inverse.solve import Statistic
-    from trueup.noise.operator import Key, Taps
+    from trueup.noise.operator import Key
 
-Pair = tuple["Keys", "Keys"]
+Pair = tuple[Keys, Keys]
 _ONE = sympy.Integer(1)
 
 
@@ -66,26 +64,28 @@ class Sharing:
         component: Component,
         shared: frozenset[sympy.Symbol],
         statistics: Sequence[Statistic],
-        scales: Mapping[sympy.Symbol, sympy.Symbol] | None = None,
+        scales: Mapping[sympy.Symbol, sympy.Symbol],
     ) -> None:
         self.shared = shared & set(component.statistics)
         self.component = component = _with_cells(component, self.shared)
-        self.statistics, self.scales = statistics, dict(scales or {})
-        self._cells = tuple(c for c in component.cells if c.symbol in self.shared)
-        self._coordinates = [c for c in component.coordinates if self._of(c)]
+        self.statistics, self.scales = statistics, scales
+        own = [
+            dataclasses.replace(c, cells=tuple(k for k in c.cells if k.symbol in self.shared))
+            for c in component.coordinates
+        ]
+        self._common = Component(component.f, tuple(c for c in own if c.cells), (), {})
         self._forms: dict[Region, dict[Pair, sympy.Expr]] = {}
 
     @property
     def pairs(self) -> list[Pair]:
         """The pairs (a, b) of functionals that occur in some region."""
-        branches = [range(len(cell.operator.branches)) for cell in self._cells]
-        found = (pair for region in product(*branches) for pair in self._form(region))
+        found = (pair for region in self._common.regions() for pair in self._form(region))
         return list(dict.fromkeys(found))
 
     def weight(self, pair: Pair) -> Grid:
         """Return K(a, b) as a function of the inputs; only the shared ones are read."""
         zero = sympy.Integer(0)
-        return self._grid(self._cells, self.shared, lambda r: self._form(r).get(pair, zero))
+        return self._grid(self._common.cells, self.shared, lambda r: self._form(r).get(pair, zero))
 
     def functional(self, keys: Keys) -> Grid:
         """Return a[φ] as a function of a row's inputs."""
@@ -93,8 +93,8 @@ class Sharing:
         places = [i for i, cell in enumerate(self.component.cells) if cell.symbol in self.shared]
 
         def expression(region: Region) -> sympy.Expr:
-            form = self._form(tuple(region[i] for i in places))
-            used = any(keys in pair for pair in form)
+            pairs = self._form(tuple(region[i] for i in places))
+            used = any(keys in pair for pair in pairs)
             return applied.value(region) if used else sympy.Integer(0)
 
         own = frozenset(self.component.statistics)
@@ -102,75 +102,52 @@ class Sharing:
 
     # -- the form ------------------------------------------------------------------------------
 
-    def _of(self, coordinate: Coordinate) -> list[Cell]:
-        return [cell for cell in coordinate.cells if cell.symbol in self.shared]
-
     def _form(self, region: Region) -> dict[Pair, sympy.Expr]:
         """Return T⊗T − T∘(product) where the shared numbers lie in a region."""
         if region not in self._forms:
-            weights = tensor(self._taps(region))
-            form: dict[Pair, sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
-            for (k1, w1), (k2, w2) in product(weights.items(), repeat=2):
-                form[k1, k2] += w1 * w2
-            for pair, weight in on_product(weights).items():
-                form[pair] -= weight
-            exact = {pair: sympy.expand_mul(weight) for pair, weight in form.items()}
-            self._forms[region] = {
-                pair: w for pair, w in exact.items() if w != 0 and self._matters(pair)
-            }
+            weights = self._common.weights(region)
+            exact = {k: sympy.expand_mul(w) for k, w in form(weights, weights, weights).items()}
+            self._forms[region] = {k: w for k, w in exact.items() if w != 0 and self._matters(k)}
         return self._forms[region]
-
-    def _taps(self, region: Region) -> list[Taps]:
-        branches = iter(region)
-        return [
-            compose(
-                {k: w.xreplace({X: cell.symbol}) for k, w in branch.taps.items()}
-                for cell in self._of(coordinate)
-                for branch in [cell.operator.branches[next(branches)]]
-            )
-            for coordinate in self._coordinates
-        ]
 
     def _matters(self, pair: Pair) -> bool:
         """Whether both functionals leave something of f: derivatives beyond its degree do not."""
         return all(
             derivative(self.component.f, c.symbol, order) != 0
             for keys in pair
-            for c, (order, _) in zip(self._coordinates, keys, strict=True)
+            for c, (order, _) in zip(self._common.coordinates, keys, strict=True)
         )
 
     # -- one functional ------------------------------------------------------------------------
 
     def _applied(self, keys: Keys) -> Component:
         """Return the component with T along the shared statistics replaced by one functional."""
-        of = dict(zip((c.symbol for c in self._coordinates), keys, strict=True))
-        coordinates = tuple(
-            self._replaced(c, of[c.symbol]) if c.symbol in of else c
+        left = {c.symbol: key for c, key in zip(self._common.coordinates, keys, strict=True)}
+        coordinates = [
+            dataclasses.replace(
+                c,
+                cells=tuple(
+                    _replaced(k, left.pop(c.symbol, IDENTITY)) if k.symbol in self.shared else k
+                    for k in c.cells
+                ),
+            )
             for c in self.component.coordinates
-        )
-        return dataclasses.replace(self.component, coordinates=coordinates)
-
-    def _replaced(self, coordinate: Coordinate, key: Key) -> Coordinate:
-        cells, waiting = [], [key]
-        for cell in coordinate.cells:
-            if cell.symbol in self.shared:
-                taps = {waiting.pop() if waiting else IDENTITY: _ONE}
-                branches = tuple(dataclasses.replace(b, taps=taps) for b in cell.operator.branches)
-                operator = dataclasses.replace(cell.operator, branches=branches)
-                cell = dataclasses.replace(cell, operator=operator)
-            cells.append(cell)
-        return dataclasses.replace(coordinate, cells=tuple(cells))
+        ]
+        return dataclasses.replace(self.component, coordinates=tuple(coordinates))
 
     def _grid(self, cells: Sequence[Cell], reads: frozenset[sympy.Symbol], expression: Any) -> Grid:
         inputs = (*(s.symbol for s in self.statistics), *self.scales.values())
         own = [s for s in self.component.statistics if s in reads]
-        part = (
-            bounds_of(cells, inputs),
-            reads_of(own, inputs, self.scales),
-            expression,
-        )
+        part = bounds_of(cells, inputs), reads_of(own, inputs, self.scales), expression
         whole = frozenset(i for i, s in enumerate(self.statistics) if s.noise.lattice)
         return Grid(inputs, [part], whole)
+
+
+def _replaced(cell: Cell, key: Key) -> Cell:
+    """Return a statistic with its operator replaced by one functional."""
+    branches = (dataclasses.replace(b, taps={key: _ONE}) for b in cell.operator.branches)
+    operator = dataclasses.replace(cell.operator, branches=tuple(branches))
+    return dataclasses.replace(cell, operator=operator)
 
 
 def _with_cells(component: Component, shared: frozenset[sympy.Symbol]) -> Component:
@@ -223,7 +200,7 @@ class SharingOnIntegers(Sharing):
     def weight(self, pair: Any) -> Grid:
         """Return K(i, j) as a function of n."""
         first, second = (self.component.own[i] for i in pair)
-        return self._grid(self._cells, self.shared, lambda r: first.covariance(second, r))
+        return self._grid(self._common.cells, self.shared, lambda r: first.covariance(second, r))
 
     def functional(self, keys: Any) -> Grid:
         """Return T[aᵢ] as a function of a row's other statistics."""
@@ -235,7 +212,7 @@ def sharing(
     component: Component,
     shared: frozenset[sympy.Symbol],
     statistics: Sequence[Statistic],
-    scales: Mapping[sympy.Symbol, sympy.Symbol] | None = None,
+    scales: Mapping[sympy.Symbol, sympy.Symbol],
 ) -> Sharing:
     """Return the covariance of two rows that share these statistics, or refuse it."""
     if isinstance(component, Extended) and component.outer is not None:
