@@ -93,20 +93,13 @@ class Scaled:
         names: Sequence[str],
         extension: object = "optimal",
     ) -> None:
-        self.names, self.statistics = tuple(names), tuple(statistics)
-        self.f, self.extension = inverse.f, extension
-        known = {s.symbol.name: s for s in statistics}
-        if unknown := [name for name in names if name not in known]:
-            raise TrueupError(
-                f"scales are given for {', '.join(map(repr, unknown))}, which is no statistic",
-                f"the statistics are {', '.join(known)}",
-            )
+        self.statistics, self.extension = tuple(statistics), extension
+        known = {s.symbol.name: s.symbol for s in statistics}
         self.scales = {
-            known[name].symbol: sympy.Symbol(f"scale of {name}", positive=True) for name in names
+            known[name]: sympy.Symbol(f"scale of {name}", positive=True) for name in names
         }
         self.inverse = on_the_line(inverse, statistics, names, extension)
         self.components = [self._rescaled(component) for component in self.inverse.components]
-        self._inside = [c.value(tuple(0 for _ in c.cells)) for c in self.components]
         self._grids: dict[str, Grid] = {}
 
     def grid(self, what: str) -> Grid:
@@ -124,7 +117,7 @@ class Scaled:
         has a variance for b < 1/(2|c|); other functions have no such limit.
         """
         power = 2.0 if what == "variance" else 1.0
-        limits = dict.fromkeys(self.names, math.inf)
+        limits = {symbol.name: math.inf for symbol in self.scales}
         for name, rate, widest_scale in self._growth:
             steepest = 1 / (power * rate) if rate > 0 else math.inf
             limits[name] = min(limits[name], steepest, widest_scale)
@@ -133,17 +126,16 @@ class Scaled:
     @cached_property
     def _growth(self) -> list[tuple[str, float, float]]:
         """How fast the estimator grows along statistics, and the widest noise that keeps digits."""
-        return [
-            (
-                cell.symbol.name,
-                max(_rates(component, coordinate, cell, inside), default=0.0),
-                widest(component.f, coordinate),
-            )
-            for component, inside in zip(self.components, self._inside, strict=True)
-            for coordinate in component.coordinates
-            for cell in coordinate.cells
-            if cell.symbol in self.scales
-        ]
+        found = []
+        for component in self.components:
+            inside = component.value(tuple(0 for _ in component.cells))
+            for coordinate in component.coordinates:
+                most = widest(component.f, coordinate)
+                for cell in coordinate.cells:
+                    if cell.symbol in self.scales:
+                        rates = _rates(component, coordinate, cell, inside)
+                        found.append((cell.symbol.name, max(rates, default=0.0), most))
+        return found
 
     def _rescaled(self, component: Component) -> Component:
         """Return a component with the scales of its noises as symbols."""
