@@ -10,7 +10,7 @@ import sympy
 from trueup.inputs import at_truth, read_arguments
 from trueup.inverse.component import Cell
 from trueup.inverse.expectation import Expectation
-from trueup.inverse.growth import growth
+from trueup.inverse.growth import Growth, growth
 from trueup.inverse.smooth import Kind, Trouble, breaks
 from trueup.kernels.blocks import value_at
 from trueup.noise.operator import IDENTITY, Branch, Operator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from trueup.inverse.solve import Statistic
     from trueup.noise.base import Noise
 
     Truth = Mapping[sympy.Symbol, float]
@@ -74,7 +73,11 @@ class PluginBias:
             found = [] if s.noise.lattice else breaks(f, s.symbol, box)
             points[s.symbol] = [t.point for t in found]
             self._fatal[s.symbol] = [t for t in found if _is_fatal(t)]
-        self._carried = all(_carried(f, s) for s in statistics)
+        self._carried = all(
+            _carried(size, s.noise, end)
+            for s in statistics
+            for end, size in enumerate(growths[s.symbol])
+        )
 
     def __call__(self, *q: ArrayLike, **statistics: ArrayLike) -> Any:
         """Return E f(q + Z) − f(q)."""
@@ -105,19 +108,14 @@ class PluginBias:
         return True
 
 
-def _carried(f: sympy.Expr, s: Statistic) -> bool:
-    """Whether the tails of the noise carry the growth of f."""
-    highest, rate = s.noise.highest_moment, s.noise.mgf_radius
-    for direction in (-1, 1):
-        if math.isfinite(s.noise.quantile(float(direction > 0))):  # the noise ends
-            continue
-        size = growth(f, s.symbol, direction)
-        if rate == 0:
-            if size.rate > 0 or (highest is not None and size.power > highest):
-                return False
-        elif not size.carried(rate):
-            return False
-    return True
+def _carried(size: Growth, noise: Noise, end: float) -> bool:
+    """Whether the lower tail of the noise, or the upper one, carries the growth of f."""
+    highest, rate = noise.highest_moment, noise.mgf_radius
+    if math.isfinite(noise.quantile(end)):  # the noise ends
+        return True
+    if rate:
+        return size.carried(rate)
+    return size.rate <= 0 and (highest is None or size.power <= highest)
 
 
 def _is_fatal(t: Trouble) -> bool:

@@ -45,12 +45,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "multiply": operator.mul,
     "divide": operator.truediv,
     "power": operator.pow,
-    "float_power": operator.pow,
     "square": lambda a: a**2,
     "reciprocal": lambda a: 1 / a,
     "negative": operator.neg,
     "positive": operator.pos,
-    "fabs": sympy.Abs,
     "log1p": lambda a: sympy.log(1 + a),
     "log2": lambda a: sympy.log(a) / sympy.log(2),
     "log10": lambda a: sympy.log(a) / sympy.log(10),
@@ -205,9 +203,7 @@ class Noisy(_Formula):
     @cached_property
     def stderr(self) -> Any:
         """The root of the variance, NaN where that is negative."""
-        with np.errstate(invalid="ignore"):
-            root = np.sqrt(self.variance)
-        return root if self.shape else float(root)
+        return self._each(lambda est, x: est.stderr(**x))
 
     def interval(self, level: float = 0.95) -> Any:
         """Return a confidence interval (low, high)."""
@@ -248,7 +244,8 @@ class Noisy(_Formula):
             values, index = (
                 np.asarray(np.broadcast_to(part, shape)[key]) for part in (leaf.values, leaf.index)
             )
-            twin = _twin(leaf, index)
+            entries = ",".join(map(str, index.ravel().tolist()))  # equal ones have equal symbols
+            twin = sympy.Symbol(f"{leaf.name}[{entries}]{index.shape}#{leaf.origin}", real=True)
             replaced[symbol] = twin
             leaves[twin] = dataclasses.replace(leaf, values=values, index=index)
         return Noisy(self.expr.xreplace(replaced), leaves, np.empty(shape)[key].shape)
@@ -270,17 +267,14 @@ class Noisy(_Formula):
         >>> noisy([3.0, 4.5], Laplace(1)).sum().estimate
         7.5
         """
-        if axis is not None or dtype is not None or out is not None:
-            raise TrueupError(f"a sum along axis {axis} is not a formula", "index it, then sum")
-        if not self.shape:
-            return self
         size = math.prod(self.shape)
-        if size > MAX_SUM:
+        if size > MAX_SUM or not (axis is dtype is out is None):
             raise TrueupError(
-                f"a sum of {size} noisy cells is too long as a formula, at most {MAX_SUM}",
-                "sum the estimates, and the variances of independent cells, as plain arrays",
+                f"a sum of {size} noisy cells along axis {axis} is no formula, of all up to "
+                f"{MAX_SUM} cells it is",
+                "index it, or sum the estimates, and the variances of independent cells",
             )
-        flat = [self[i] for i in np.ndindex(self.shape)]
+        flat = [self[i] for i in np.ndindex(self.shape)] if self.shape else [self]
         total: Noisy = _combine(flat, sympy.Add(*(cell.expr for cell in flat)), ())
         return total
 
@@ -339,9 +333,7 @@ def _combine(parts: Sequence[_Formula], expr: Any, shape: tuple[int, ...] | None
             f"this has no finite value, whatever the noise: of {shown}",
             "check for a division by 0, or a logarithm of it",
         )
-    truth = isinstance(expr, sympy.logic.boolalg.Boolean) and not isinstance(expr, sympy.Symbol)
-    kind = Condition if truth else Noisy
-    return kind(expr, leaves, shape)
+    return (Noisy if isinstance(expr, sympy.Expr) else Condition)(expr, leaves, shape)
 
 
 def _lift(operand: Any, kind: type[_Formula]) -> _Formula:
@@ -359,7 +351,7 @@ def _known(operand: Any) -> _Formula:
     """Return a known number, array, or truth values, as a formula."""
     operand = operand[()] if isinstance(operand, np.ndarray) and not operand.ndim else operand
     if isinstance(operand, (bool, np.bool_)):
-        return Condition(sympy.true if operand else sympy.false, {})
+        return Condition(sympy.sympify(bool(operand)), {})
     if not np.ndim(operand):
         return Noisy(symbolic(number(operand, "an operand")), {})
     array = np.asanyarray(operand)
@@ -368,13 +360,6 @@ def _known(operand: Any) -> _Formula:
     domain = (finite.min(), finite.max()) if finite.size else None
     known = noisy(values, Noiseless(), domain, "w")
     return known != 0 if array.dtype == bool else known
-
-
-def _twin(leaf: _Leaf, index: NDArray[np.intp]) -> sympy.Symbol:
-    """Return the symbol of some entries of an object: equal for equal entries."""
-    entries = ",".join(map(str, index.ravel().tolist()))
-    name = f"{leaf.name}[{entries}]{index.shape}#{leaf.origin}"
-    return sympy.Symbol(name, real=True)
 
 
 @lru_cache(maxsize=256)  # entries of an array mostly have the same formula
