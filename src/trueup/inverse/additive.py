@@ -112,7 +112,7 @@ class Additive(Extended):
 
     sums: tuple[sympy.Expr, ...] = ()
 
-    def _cases(self, region: Region, what: str) -> list[Case]:
+    def _near(self, region: Region, what: str) -> Case:
         """Return g or V̂ where the published point does not fulfil the condition."""
         place, condition = self.place(region), self.tied[0]
         beyond = condition.excess({symbol.name: value for symbol, value in place.items()}) < 0
@@ -120,14 +120,14 @@ class Additive(Extended):
         steps = [(cell, branch, _step(cell, condition)) for cell, branch in branches]
         away = any(branch.side == ("above" if step > 0 else "below") for _, branch, step in steps)
         if away or beyond == sympy.false:
-            return []
+            return self.f, sympy.false
         values = []
         for total in self.sums:
             for cell, branch, step in steps:
                 total += step * total.diff(cell.symbol) if branch.at is None else 0
             values.append(at(total, place))
         value, square = values
-        return [(value if what == "value" else value**2 - square, beyond)]
+        return value if what == "value" else value**2 - square, beyond
 
 
 class TiedLaw:

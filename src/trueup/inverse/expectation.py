@@ -24,7 +24,7 @@ from trueup.inverse.growth import Growth
 from trueup.inverse.jets import Jet
 from trueup.inverse.spectral import Complex, Frequencies
 from trueup.kernels.blocks import evaluate
-from trueup.noise.extension import LaguerreExtension, orthogonal
+from trueup.noise.extension import LaguerreExtension
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -205,8 +205,7 @@ class Expectation:
             for branch in range(len(cell.operator.branches))
         }
         total = np.zeros(3)
-        for region, raw in self.exprs.items():
-            expr = self._orthogonal(region, raw, truth)
+        for region, expr in self.exprs.items():
             own = {cell.symbol: rules[i, region[i]] for i, cell in self.left}
             for symbol in own.keys() - expr.free_symbols:
                 own[symbol] = Rule(np.zeros(1), own[symbol].weights.sum(keepdims=True))
@@ -218,17 +217,6 @@ class Expectation:
     def _whole(self) -> list[sympy.Symbol]:
         """The statistics that are summed over integers."""
         return [cell.symbol for _, cell in self.left if cell.noise.lattice]
-
-    def _orthogonal(self, region: Region, expr: sympy.Expr, truth: Truth) -> sympy.Expr:
-        """Integrate Laguerre series beyond the bounds by their orthogonality.
-
-        For a true value inside the bounds, x beyond one of them is exponential whatever q is.
-        """
-        for i, cell in self.left:
-            side, q = cell.operator.branches[region[i]].side, truth[cell.symbol]
-            if side != "inside" and cell.operator.low <= q <= cell.operator.high:
-                expr = orthogonal(expr, cell.symbol)
-        return expr
 
     def _rule(self, cell: Cell, branch: int, q: float, level: int) -> Rule:
         """Return a rule for x = q + Z restricted to one branch, as far as the noise matters."""

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import sympy
 
-from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.exact import symbolic
 from trueup.formula.build import is_long
@@ -30,7 +29,7 @@ from trueup.inverse.component import Component, Region
 from trueup.inverse.smooth import undefined_near
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from trueup.inverse.joint import Corner, Joint
     from trueup.inverse.spectral import Complex, Frequencies
@@ -75,8 +74,12 @@ class Extended(Component):
     @property
     def breaks_along_a_line(self) -> bool:
         """Whether a condition ties statistics of which one at least is a real number."""
-        names = set().union(*(c.names for c in self.tied))
-        return any(c.symbol.name in names and not c.noise.lattice for c in self.cells)
+        return not set().union(*(c.names for c in self.tied)) <= self._whole
+
+    @property
+    def _whole(self) -> set[str]:
+        """The integers under discrete noise."""
+        return {c.symbol.name for c in self.cells if c.noise.lattice}
 
     def far_out(self, symbol: sympy.Symbol, direction: int) -> tuple[sympy.Expr, ...]:
         """Return f far out on a side: where a condition ends the domain, what goes on there."""
@@ -99,63 +102,31 @@ class Extended(Component):
         return self._chosen(region, "variance")
 
     def _chosen(self, region: Region, what: str) -> sympy.Expr:
-        cases = self._cases(region, what)
-        return first_that_holds(cases, lambda: self.main.worked_out(what, region))
-
-    def _cases(self, region: Region, what: str) -> list[Case]:
-        """Return value or variance where the inverse reads more than f itself."""
-        if self.corner is not None:
-            place = self.place(region)
-            return [(self.corner.looked_up(what, place), at(self.corner.near, place))]
-        near = self._near(region)
-        return [] if near == sympy.false else [(_beyond(self.outer, what, region), near)]
-
-    def _near(self, region: Region) -> sympy.Basic:
-        """Return whether the inverse reads what differs from f, false where the region excludes it.
-
-        That is so if a step along each integer leads beyond a condition.
-        """
-        place = self.place(region)
-        if self.outer is None or self.outer.f == self.f:
-            return sympy.false
-        whole = {c.symbol.name: c.operator for c in self.cells if c.noise.lattice}
-        box = {}
-        for symbol, value in place.items():
-            box[symbol.name] = Interval() if value == symbol else Interval(value, value)
-            if value == symbol and symbol.name in whole:  # beside its bounds, if anything is
-                low, high = whole[symbol.name].low, whole[symbol.name].high
-                step = int(bool(high - low >= 2))
-                box[symbol.name] = Interval(low + step, high - step)
-        named, tests = {s.name: value for s, value in place.items()}, []
-        for condition in self.tied:
-            reach = sum(abs(c) for name, c in condition.terms if name in whole)
-            if condition.least(box) < reach:
-                tests.append(condition.excess(named) < reach)
-        return sympy.Or(*tests)
-
-
-def _beyond(component: Component | None, what: str, region: Region) -> sympy.Expr:
-    """Return the value or the variance of an extension, which is long: read as seldom as can be."""
-    assert component is not None  # noqa: S101
-    if what == "variance" and all(c.noise.lattice for c in component.cells):
-        return component.on_lattice(region).short_variance
-    return component.worked_out(what, region)
-
-
-def first_that_holds(cases: Sequence[Case], otherwise: Callable[[], sympy.Expr]) -> sympy.Expr:
-    """Return the cases that can hold; the last one is worked out only if it can occur."""
-    left: list[Case] = []
-    for value, test in cases:
-        if test == sympy.false:
-            continue
-        left.append((value, test))
+        near, test = self._near(region, what)
         if test == sympy.true:
-            break
-    else:
-        left.append((otherwise(), sympy.true))
-    if left[0][1] == sympy.true:
-        return left[0][0]
-    return sympy.Piecewise(*left, evaluate=False)
+            return near
+        plain = self.main.worked_out(what, region)
+        if test == sympy.false:
+            return plain
+        return sympy.Piecewise((near, test), (plain, True), evaluate=False)
+
+    def _near(self, region: Region, what: str) -> Case:
+        """Return value or variance where the inverse reads more than f itself, and where that is.
+
+        It does if a step along each integer leads beyond a condition.
+        """
+        place, outer = self.place(region), self.outer
+        if self.corner is not None:
+            return self.corner.looked_up(what, place), at(self.corner.near, place)
+        named, whole = {s.name: value for s, value in place.items()}, self._whole
+        reaches = [sum(abs(c) for name, c in t.terms if name in whole) for t in self.tied]
+        tests = (t.excess(named) < reach for t, reach in zip(self.tied, reaches, strict=True))
+        test = sympy.Or(*tests)
+        if outer is None or outer.f == self.f or test == sympy.false:
+            return self.f, sympy.false
+        if what == "variance" and all(c.noise.lattice for c in outer.cells):
+            return outer.on_lattice(region).short_variance, test  # long: f is read seldom
+        return outer.worked_out(what, region), test
 
 
 # -- slanted bounds --------------------------------------------------------------------------------
