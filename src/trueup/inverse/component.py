@@ -27,7 +27,7 @@ from trueup.inverse.signs import beside, without_kinks
 from trueup.noise.operator import Branch, Operator, Taps, X
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from trueup.formula.linear import Condition
     from trueup.inverse.spectral import Complex, Frequencies
@@ -179,7 +179,7 @@ class Component:
         for c, mode in self.modes.items():
             re, im = self._jets(mode, region)
             weights = self.weights(region, c, self.degrees(mode))
-            modes[c] = _total(
+            modes[c] = spectral.total(
                 spectral.times(_parts(w), (re[keys], im[keys])) for keys, w in weights.items()
             )
         return self._realise(modes)
@@ -363,7 +363,7 @@ def _quadratic(
     pairs: dict[tuple[Keys, Keys], sympy.Expr], left: tuple[Jet, Jet], right: tuple[Jet, Jet]
 ) -> Complex:
     """Return Σ K[k₁,k₂] · J₁[k₁] · J₂[k₂]."""
-    return _total(
+    return spectral.total(
         spectral.times(
             _parts(weight),
             spectral.times((left[0][k1], left[1][k1]), (right[0][k2], right[1][k2])),
@@ -371,9 +371,3 @@ def _quadratic(
         for (k1, k2), weight in pairs.items()
         if not weight.is_zero
     )
-
-
-def _total(terms: Iterable[Complex]) -> Complex:
-    """Return a sum of complex expressions, added up in one go."""
-    parts = list(terms)
-    return sympy.Add(*(re for re, _ in parts)), sympy.Add(*(im for _, im in parts))

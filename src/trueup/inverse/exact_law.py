@@ -102,13 +102,10 @@ class Law:
 
     def __init__(self, component: Component) -> None:
         self.component = component
-        self._last: tuple[Truth, float] = {}, math.nan
 
     def mean(self, truth: Truth) -> float:
-        """Return E g; the last one is kept, since ``moments`` asks for it again."""
-        if self._last[0] != truth:
-            self._last = truth, self._mean.at(truth)
-        return self._last[1]
+        """Return E g."""
+        return self._mean.at(truth)
 
     def moments(self, truth: Truth) -> Moments:
         """Return E g and E (g − E g)², from one formula if there is one: no digits are lost."""

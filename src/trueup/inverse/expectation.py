@@ -21,7 +21,7 @@ from trueup.formula.build import is_long, parts_of
 from trueup.formula.substitution import at, decimal
 from trueup.inverse import spectral
 from trueup.inverse.growth import Growth
-from trueup.inverse.jets import Jet
+from trueup.inverse.jets import derivative
 from trueup.inverse.spectral import Complex, Frequencies
 from trueup.kernels.blocks import evaluate
 from trueup.noise.extension import LaguerreExtension
@@ -57,8 +57,7 @@ _SHALLOW = 30.0
 """What e^−30 leaves out of sums over three statistics and more is 1e-13 of them."""
 _LOWEST = -700.0  # the logarithm of the density at which doubles end, nearly
 _STEEPEST = 4000.0  # power that stands for larger ones
-_GAUSS = {n: np.polynomial.legendre.leggauss(n) for n in (4, 16)}
-_WIDE = 8.0  # panels per unit cell: under noise as wide, four nodes are as good as sixteen
+_GAUSS = np.polynomial.legendre.leggauss(16)
 _DEEPEST = 96  # 5⁻⁹⁶ of a panel is next to nothing of any integrable pole
 
 
@@ -84,14 +83,12 @@ def push_forward(expr: sympy.Expr, symbol: sympy.Symbol, noise: Noise) -> sympy.
             moments = noise.tilted(frequency[0], degree)
         except TrueupError:
             return None
-        jets = [Jet(p, [symbol], {symbol: symbol}) for p in mode]
-        re, im = sympy.Integer(0), sympy.Integer(0)
+        terms = []
         for j, moment in enumerate(moments):
-            values = (jets[0][((j, 0),)], jets[1][((j, 0),)])
             weight = (decimal(_exact(moment)) / factorial(j)).as_real_imag()
-            term = spectral.times(weight, values)
-            re, im = re + term[0], im + term[1]
-        result[frequency] = (re, im)
+            re, im = (derivative(p, symbol, j) for p in mode)
+            terms.append(spectral.times(weight, (re, im)))
+        result[frequency] = spectral.total(terms)
     return spectral.realise(result, [symbol])
 
 
@@ -396,12 +393,12 @@ def panels(
     inner = [start, *(float(m) for m in (*marks, *breaks) if start < m < stop), stop]
     width = unit(noise) * 0.5**level
     steps = width * 0.2 ** np.arange(min(6 << level, _DEEPEST) + 1.0)
-    flat, order = np.array(ends), 16
+    flat = np.array(ends)
     if jumps is not None:
         parts = math.ceil(2 / width)
         first, last = math.floor(start - jumps), math.ceil(stop - jumps)
         flat = np.arange(first * parts, last * parts + 1) / parts + jumps
-        steps, order = np.zeros(1), 4 if width > 2 * _WIDE else 16
+        steps = np.zeros(1)
     elif noise.mgf_radius:
         flat = np.linspace(start, stop, 1 + math.ceil((stop - start) / width))
     else:
@@ -409,15 +406,15 @@ def panels(
         steps = np.concatenate([steps, width * 1.5**growth])
     beside = np.add.outer(inner, np.concatenate([-steps, [0.0], steps])).ravel()
     edges = np.unique(np.clip(np.concatenate([flat, beside]), start, stop))
-    return _gauss(noise, q, edges, inner, order)
+    return _gauss(noise, q, edges, inner)
 
 
-def _gauss(noise: Noise, q: float, edges: Floats, marks: Sequence[float], order: int) -> Rule:
+def _gauss(noise: Noise, q: float, edges: Floats, marks: Sequence[float]) -> Rule:
     """Return nodes on panels, with the density of x = q + Z in their weights.
 
     Nodes that rounding has put on a mark, where φ may be 0/0, are moved beside it.
     """
-    points, weights = _GAUSS[order]
+    points, weights = _GAUSS
     half = np.diff(edges)[:, None] / 2
     into, left = half * (1 + points), edges[:-1, None]
     nodes = left + into

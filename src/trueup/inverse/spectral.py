@@ -196,3 +196,9 @@ def times(a: Complex, b: Complex) -> Complex:
     if a[1].is_zero and b[1].is_zero:
         return (a[0] * b[0], sympy.Integer(0))
     return (a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0])
+
+
+def total(terms: Iterable[Complex]) -> Complex:
+    """Return a sum of complex expressions, added up in one go."""
+    parts = list(terms)
+    return sympy.Add(*(re for re, _ in parts)), sympy.Add(*(im for _, im in parts))
