@@ -133,7 +133,14 @@ class Expectation:
     ) -> None:
         self.growths, self.breaks = growths, breaks
         regions = product(*(range(len(c.operator.branches)) for c in cells))
-        self.exprs = {region: _over(pieces(region), others) for region in regions}
+        self.exprs = {region: pieces(region) for region in regions}
+        for symbol, noise in others.items():
+            if not self._integrated(symbol, noise):
+                raise TrueupError(
+                    f"the expectation over {symbol.name} needs moments of {noise!r} that do not "
+                    "exist or are not known",
+                    "give more moments, or ask at a noise with lighter tails",
+                )
         self._long = any(is_long(e, _LONG) for e in self.exprs.values())
         self.left = [(i, cell) for i, cell in enumerate(cells) if not self._close(cell)]
         series = {e for expr in self.exprs.values() for e in expr.atoms(LaguerreExtension)}
@@ -149,7 +156,11 @@ class Expectation:
             return True
         if len(cell.operator.branches) > 1 or self._long:
             return False
-        moved = {r: push_forward(e, cell.symbol, cell.noise) for r, e in self.exprs.items()}
+        return self._integrated(cell.symbol, cell.noise)
+
+    def _integrated(self, symbol: sympy.Symbol, noise: Noise) -> bool:
+        """Integrate a statistic symbolically, or tell that there is no closed form."""
+        moved = {region: push_forward(e, symbol, noise) for region, e in self.exprs.items()}
         if any(e is None for e in moved.values()):
             return False
         self.exprs = moved
@@ -182,8 +193,8 @@ class Expectation:
         for level in range(1, _LEVELS):
             last, found = found, self._summed(truth, level)
             gap = abs(found.value - last.value) / max(found.size, _NOTHING)
-            sure = level >= _SURE or len(self.left) > 1
-            if not math.isfinite(found.value) or (sure and gap <= _TOLERANCE):
+            settled = gap <= _TOLERANCE and (level >= _SURE or len(self.left) > 1)
+            if settled or not math.isfinite(found.value):
                 return found
         if not gap <= _ACCEPTED:
             raise TrueupError(
@@ -201,19 +212,15 @@ class Expectation:
             for i, cell in self.left
             for branch in range(len(cell.operator.branches))
         }
+        whole = [cell.symbol for _, cell in self.left if cell.noise.lattice]
         total = np.zeros(3)
         for region, expr in self.exprs.items():
             own = {cell.symbol: rules[i, region[i]] for i, cell in self.left}
             for symbol in own.keys() - expr.free_symbols:
                 own[symbol] = Rule(np.zeros(1), own[symbol].weights.sum(keepdims=True))
-            total += _sums(*_merged(expr, own, self._whole), truth)
+            total += _sums(*_merged(expr, own, whole), truth)
         value, size, root = map(float, total)
         return Sums(value, size, root * root)
-
-    @property
-    def _whole(self) -> list[sympy.Symbol]:
-        """The statistics that are summed over integers."""
-        return [cell.symbol for _, cell in self.left if cell.noise.lattice]
 
     def _rule(self, cell: Cell, branch: int, q: float, level: int) -> Rule:
         """Return a rule for x = q + Z restricted to one branch, as far as the noise matters."""
@@ -234,19 +241,6 @@ class Expectation:
             return integers(noise, q, first, last)
         marks = (q, low, high, *self.breaks.get(cell.symbol, ()))
         return panels(noise, q, (start, stop), marks, level, operator.jumps)
-
-
-def _over(expr: sympy.Expr, others: Mapping[sympy.Symbol, Noise]) -> sympy.Expr:
-    for symbol, noise in others.items():
-        moved = push_forward(expr, symbol, noise)
-        if moved is None:
-            raise TrueupError(
-                f"the expectation over {symbol.name} needs moments of {noise!r} that do not exist "
-                "or are not known",
-                "give more moments, or ask at a noise with lighter tails",
-            )
-        expr = moved
-    return expr
 
 
 def exactly(expr: sympy.Expr, truth: Truth) -> float:
