@@ -51,8 +51,8 @@ def component(
     """Return the estimator of f under conditions that tie its statistics."""
     names = set().union(*(c.names for c in tied))
     for s in statistics:
-        alone = s.symbol.name not in names and s.noise.inverse(s.domain, "optimal")
-        if not (alone or s.noise.allows_conditions(s.domain)):
+        own = s.noise.unit and s.domain.lattice <= s.noise.lattice  # cells are read at many points
+        if not (s.noise.inverse(s.domain) and (own or s.symbol.name not in names)):
             reason = f"conditions are for Laplace and DiscreteLaplace noise, not for {s.noise!r}"
             raise Unextended(tied, reason)
     above = [c for c in tied if all(k < 0 for _, k in c.terms)]

@@ -305,11 +305,6 @@ class Noise:
         """
         return self.inverse_at(symbolic(self.unit), domain, extension)
 
-    def allows_conditions(self, domain: Interval) -> bool:
-        """Tell whether conditions between a statistic under this noise and others can be used."""
-        invertible = self.inverse_at(symbolic(self.unit), domain) is not None
-        return invertible and domain.lattice <= self.lattice  # cells are read at many points
-
     # -- another scale -----------------------------------------------------------------------------
 
     @property

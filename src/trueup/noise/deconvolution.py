@@ -10,7 +10,7 @@ minimum-variance unbiased one.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sympy
 from sympy.polys.matrices import DomainMatrix
@@ -21,7 +21,7 @@ from trueup.noise.extension import LaguerreExtension, check_degree
 from trueup.noise.operator import IDENTITY, Branch, Operator, Side, Taps, X
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from trueup.domain import Interval
     from trueup.exact import Exact
@@ -88,36 +88,6 @@ def _operator(
     return Operator(tuple(branches), theorem, symbolic(domain.low), symbolic(domain.high))
 
 
-EQUAL = 1 + 1e-6
-"""Scales of Laplace noises up to this ratio count as equal."""
-
-
-def alike(scales: list[Exact]) -> list[Exact]:
-    """Return scales with one value, of the same variance, for those that count as equal.
-
-    Examples
-    --------
-    >>> alike([2, 2, 1]), len(set(alike([1, 1.0000001])))
-    ([2, 2, 1], 1)
-    """
-    groups = _grouped(scales, EQUAL)
-    means = [math.sqrt(sum(float(b) ** 2 for b in g) / len(g)) for g in groups]
-    return [
-        g[0] if g[0] == g[-1] else mean for g, mean in zip(groups, means, strict=True) for _ in g
-    ]
-
-
-def _grouped(scales: Iterable[Any], ratio: Any) -> list[list[Any]]:
-    """Return groups of scales, the largest first, each within a ratio of the largest of its own."""
-    groups: list[list[Any]] = []
-    for scale in sorted(scales, reverse=True):
-        if groups and groups[-1][0] <= scale * ratio:
-            groups[-1].append(scale)
-        else:
-            groups.append([scale])
-    return groups
-
-
 MAX_SCALES = 8
 """Different scales in a sum under a bound: with ten a thousand rows take ten seconds."""
 
@@ -164,6 +134,17 @@ def _inside(scales: list[sympy.Expr]) -> sympy.Poly:
     return sympy.Poly(sympy.Mul(*(1 - b**2 * _D**2 for b in scales)), _D)
 
 
+def _grouped(scales: list[sympy.Rational]) -> list[list[sympy.Rational]]:
+    """Return groups of scales that share a shape, the largest first."""
+    groups: list[list[sympy.Rational]] = []
+    for scale in sorted(scales, reverse=True):
+        if groups and groups[-1][0] <= scale * ALIKE:
+            groups[-1].append(scale)
+        else:
+            groups.append([scale])
+    return groups
+
+
 def _least_norm(scales: list[sympy.Rational], outward: int, t: sympy.Expr) -> Taps:
     """Return the weights of Dᵏf at a bound for x at distance t beyond it.
 
@@ -173,7 +154,7 @@ def _least_norm(scales: list[sympy.Rational], outward: int, t: sympy.Expr) -> Ta
     top = max(scales)
     poles = [(b, r) for b in dict.fromkeys(scales) for r in range(scales.count(b))]
     # the shapes tʳ·e^{−t/b}, b the largest of its like
-    groups = _grouped(scales, ALIKE)
+    groups = _grouped(scales)
     shapes = [(1 / g[0] - 1 / top, r) for g in groups for r in range(len(g))]
     rows = [
         [sympy.factorial(r + j) / (1 / b + rate) ** (r + j + 1) for rate, j in shapes]

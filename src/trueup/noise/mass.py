@@ -169,10 +169,10 @@ def _of_sum_one(masses: dict[int, Exact]) -> dict[int, Exact]:
     return {k: float(p / total) for k, p in masses.items()}
 
 
-def support(noise: Noise, rate: float = 0.0) -> tuple[int, Floats]:
-    """Return the first integer that matters and the masses p(k) from it on, of sums too.
+def support(noise: Noise) -> tuple[int, Floats]:
+    """Return the first integer that matters and the masses from it on, of sums too.
 
-    What is left out has p(k)·e^{rate·|k|} below 1e-20 of the largest.
+    What is left out is below 1e-20 of the largest.
 
     Examples
     --------
@@ -183,14 +183,13 @@ def support(noise: Noise, rate: float = 0.0) -> tuple[int, Floats]:
     if isinstance(noise, Mass):
         return noise._table.first, noise._table.masses
     if summands := getattr(noise, "parts", ()):
-        tables = [support(part, rate) for part in summands]
+        tables = [support(part) for part in summands]
         return sum(k for k, _ in tables), reduce(np.convolve, (p for _, p in tables))
     middle, reach = noise._middle, 8
     while reach <= MAX_MASSES:
         k = np.arange(middle - reach, middle + reach + 1.0)
         masses = np.asarray(noise.pmf(k))
-        weighed = masses * np.exp(rate * np.abs(k - middle))
-        kept = np.flatnonzero(weighed >= NEGLIGIBLE * weighed.max())
+        kept = np.flatnonzero(masses >= NEGLIGIBLE * masses.max())
         if not len(kept):  # a mass is not a number
             break
         if kept[0] > 0 and kept[-1] < len(k) - 1:

@@ -15,7 +15,6 @@ from trueup.errors import TrueupError
 from trueup.exact import symbolic
 from trueup.noise import deconvolution
 from trueup.noise.base import Noise
-from trueup.noise.deconvolution import alike
 from trueup.noise.gaussian import Gaussian
 from trueup.noise.laplace import Laplace
 from trueup.noise.mass import Table, support
@@ -44,7 +43,7 @@ class SumNoise(Noise):
 
     Sums of Laplace noises have a closed density (:func:`log_of_laplace_sum`), sums on the integers
     a table of masses (:class:`~.mass.Table`). Other sums are known by their moments and generating
-    function. Laplace noises whose scales differ by less than 1e-6 count as equal.
+    function.
 
     Examples
     --------
@@ -61,16 +60,14 @@ class SumNoise(Noise):
                 f"a sum of {len(self.parts)} noises, at most {MAX_PARTS} are possible",
                 "publish the total with a noise of its own",
             )
-
-    @property
-    def lattice(self) -> bool:  # type: ignore[override]
-        """Whether all summands take integer values only."""
-        return all(part.lattice for part in self.parts)
-
-    @property
-    def symmetric(self) -> bool:  # type: ignore[override]
-        """Whether all summands are."""
-        return all(part.symmetric for part in self.parts)
+        shared = {
+            "lattice": all(part.lattice for part in self.parts),
+            "symmetric": all(part.symmetric for part in self.parts),
+            "rational": all(part.rational for part in self.parts),
+            "knows_few_moments": any(part.knows_few_moments for part in self.parts),
+        }
+        for name, value in shared.items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))
@@ -79,7 +76,7 @@ class SumNoise(Noise):
         """Return Π(1 − bᵢ²D²) inside the domain, least-norm beyond, for a sum of Laplace noises."""
         if self._scales is None:
             return None
-        return deconvolution.laplace_sum([symbolic(b) for b in alike(self._scales)], domain)
+        return deconvolution.laplace_sum([symbolic(b) for b in self._scales], domain)
 
     @property
     def _scales(self) -> list[Exact] | None:
@@ -98,11 +95,6 @@ class SumNoise(Noise):
         known = [p.highest_moment for p in self.parts if p.highest_moment is not None]
         return min(known, default=None)
 
-    @property
-    def knows_few_moments(self) -> bool:  # type: ignore[override]
-        """Whether one of the summands does."""
-        return any(p.knows_few_moments for p in self.parts)
-
     def _moments(self, order: int) -> list[Exact]:
         """Return the moments of the sum in fractions, floats where one of the summands has them."""
         rows = [part.moments(order) for part in self.parts]
@@ -115,11 +107,6 @@ class SumNoise(Noise):
         """Return t ↦ Π Mᵢ(t)."""
         factors = [part._generating(number) for part in self.parts]
         return lambda t: math.prod(factor(t) for factor in factors)
-
-    @property
-    def rational(self) -> bool:  # type: ignore[override]
-        """Whether all summands are."""
-        return all(part.rational for part in self.parts)
 
     @property
     def _is_exact(self) -> bool:
