@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trueup as tu
+from trueup.adapters.notation import assignment
 from trueup.errors import TrueupError
-from trueup.formula.grammar import assignment
 from trueup.noise.reading import known_families
 
 

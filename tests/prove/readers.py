@@ -14,13 +14,13 @@ from typing import Any
 
 import trueup as tu
 from prove import grammar, texts
-from trueup.adapters.notation import Name, names, read_numbers
+from trueup.adapters.notation import Name, assignment, names, read_numbers
 from trueup.cli import build_parser
 from trueup.cli.debias import read_job
 from trueup.cli.sidecar import read_release
 from trueup.files.job import Job, run_job
 from trueup.files.sources import opened
-from trueup.formula.grammar import assignment, parse
+from trueup.formula.grammar import parse
 from trueup.formula.linear import conditions
 
 _DRAWN = 4000  # seeds of drawn formulas and cases: enough that each is spoilt a hundred times

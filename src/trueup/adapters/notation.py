@@ -1,4 +1,4 @@
-"""What options say beside formulas and noise: names of columns, numbers. Nothing is evaluated."""
+"""What options say beside formulas and noise: names, numbers. Nothing is evaluated."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from trueup.errors import TrueupError, quoted
 from trueup.noise.reading import Number, number_of, parsed
 
+_ASSIGNMENT = re.compile(r"(?:`((?:[^`]|``)+)`\s*|([^=`<>!]*))=(?!=)(.*)", re.DOTALL)
 _BACKTICKED = re.compile(r"`((?:[^`]|``)+)`", re.DOTALL)
 _LISTED = re.compile(r"\s*`(?:[^`]|``)+`\s*(?=,|$)|[^,]+", re.DOTALL)
 
@@ -42,6 +43,26 @@ def names(text: str) -> tuple[Name, ...]:
     ('state', 'a, b')
     """
     return tuple(Name(part[0]) for part in _LISTED.finditer(text) if part[0].strip())
+
+
+def assignment(text: str) -> tuple[str | None, str]:
+    """Return the name and what it is given, None for a text without a name.
+
+    Examples
+    --------
+    >>> assignment("mean = s/n"), assignment("s/n"), assignment("`a b`=where(n == 1, 0, 1)")
+    (('mean', 's/n'), (None, 's/n'), ('a b', 'where(n == 1, 0, 1)'))
+    """
+    name, value = split(text)
+    return name, value.strip()
+
+
+def split(text: str) -> tuple[str | None, str]:
+    """Return the name and what it is given, with the blanks around that."""
+    match = _ASSIGNMENT.fullmatch(text.lstrip())
+    if match is None:
+        return None, text
+    return match[1].replace("``", "`") if match[1] else match[2].rstrip(), match[3]
 
 
 def read_numbers(text: str) -> list[Number]:

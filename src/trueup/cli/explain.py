@@ -46,8 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print everything about one estimator."""
+    from trueup.adapters.notation import assignment
     from trueup.cli.sidecar import read_release
-    from trueup.formula.grammar import assignment
 
     release = read_release(args, [])
     name, formula = assignment(args.formula)
@@ -65,9 +65,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _points(estimator: Estimator, texts: list[str]) -> list[dict[str, float]]:
     """Return the true values to look at: those given, else steps away from the bounds."""
-    from trueup.adapters.notation import read_numbers
+    from trueup.adapters.notation import assignment, read_numbers
     from trueup.errors import TrueupError
-    from trueup.formula.grammar import assignment
 
     given: dict[str, list[float]] = {}
     for text in texts:

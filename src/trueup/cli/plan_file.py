@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trueup.adapters.notation import names, read_number, read_numbers
+from trueup.adapters.notation import assignment, names, read_number, read_numbers
 from trueup.cli.sidecar import named
 from trueup.errors import TrueupError, quoted
-from trueup.formula.grammar import assignment
 from trueup.microdata.expected import SIZES
 from trueup.microdata.ledger import Ledger
 from trueup.microdata.release import read

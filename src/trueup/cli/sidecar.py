@@ -10,10 +10,9 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
-from trueup.adapters.notation import Name, read_number
+from trueup.adapters.notation import Name, assignment, read_number, split
 from trueup.errors import TrueupError, quoted
 from trueup.files.job import Job
-from trueup.formula.grammar import assignment, split
 from trueup.formula.linear import conditions
 from trueup.noise.reading import read_noise
 from trueup.tables.spec import Spec, read_spec

@@ -11,11 +11,12 @@ import duckdb
 import numpy as np
 import streamlit as st
 
+from trueup.adapters.notation import assignment
 from trueup.errors import TrueupError
 from trueup.explorer.charts import Line, points
 from trueup.explorer.fields import FORMULA, ask_known, escaped, heading, number_of, refusals_shown
 from trueup.files.job import Job, report_job, run_job
-from trueup.formula.grammar import assignment, parse
+from trueup.formula.grammar import parse
 from trueup.formula.substitution import denominators
 from trueup.inverse.projection import ENDS
 from trueup.tables.decision import KINDS as ERRORS

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import streamlit as st
 
+from trueup.adapters.notation import assignment
 from trueup.errors import TrueupError
 from trueup.explorer.charts import Line, points
 from trueup.explorer.fields import FORMULA, heading, number_of, refusals_shown
-from trueup.formula.grammar import assignment
 
 if TYPE_CHECKING:
     from trueup.exact import Exact

@@ -50,7 +50,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _RESPELT = re.compile(rf"`(?:[^`]|``)+`|[{''.join(SPELLINGS)}]")
-_ASSIGNMENT = re.compile(r"(?:`((?:[^`]|``)+)`\s*|([^=`<>!]*))=(?!=)(.*)", re.DOTALL)
 
 _COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)  # as in COMPARISONS
 _SUMS, _PRODUCTS = (ast.Add, ast.Sub), (ast.Mult, ast.Div)
@@ -320,26 +319,3 @@ class _Reader:
 
     def refusal(self, start: int, problem: str, hint: str) -> FormulaError:
         return FormulaError.at(self.text, start, problem, hint)
-
-
-# -- names -----------------------------------------------------------------------------------------
-
-
-def assignment(text: str) -> tuple[str | None, str]:
-    """Return the name and what it is given, None for a text without a name.
-
-    Examples
-    --------
-    >>> assignment("mean = s/n"), assignment("s/n"), assignment("`a b`=where(n == 1, 0, 1)")
-    (('mean', 's/n'), (None, 's/n'), ('a b', 'where(n == 1, 0, 1)'))
-    """
-    name, value = split(text)
-    return name, value.strip()
-
-
-def split(text: str) -> tuple[str | None, str]:
-    """Return the name and what it is given, with the blanks around that."""
-    match = _ASSIGNMENT.fullmatch(text.lstrip())
-    if match is None:
-        return None, text
-    return match[1].replace("``", "`") if match[1] else match[2].rstrip(), match[3]

@@ -257,21 +257,20 @@ class Noise:
         return _plain(self.series(c, order, symbolic).moments, c)
 
     def _digits(self, c: sympy.Expr, order: int) -> list[Any]:
-        """Return E[Zʲ e^{cZ}], j = 0..order, as mpmath numbers of more than 20 digits."""
+        """Return E[Zʲ e^{cZ}], j = 0..order, as mpmath numbers of more than 20 digits.
+
+        Small c, small parameters and high orders cancel digits: M − 1 may be their square.
+        """
         self._check_strip(c)
-        with working_digits(self._working_digits(c, order)):
+        sizes = [abs(complex(c)), *(getattr(self, f.name) for f in dataclasses.fields(self))]
+        numbers = (p for p in sizes if isinstance(p, (int, float, Fraction)) and p)
+        lost = math.ceil(4 * sum(abs(math.log10(p)) for p in numbers))
+        with working_digits(60 + 2 * order + lost):
             start = digits_of(c)
             if self.lattice and not c.is_real:  # of period 2πi
                 turns = mpmath.nint(start.imag / (2 * mpmath.pi))
                 start = mpmath.mpc(start.real, start.imag - 2 * mpmath.pi * turns)
             return self.series(start, order, digits_of).moments
-
-    def _working_digits(self, c: sympy.Expr, order: int) -> int:
-        """Return the digits that survive the cancellation at small c and high orders."""
-        sizes = [abs(complex(c)), *(getattr(self, f.name) for f in dataclasses.fields(self))]
-        numbers = (p for p in sizes if isinstance(p, (int, float, Fraction)) and p)
-        lost = 4 * sum(abs(math.log10(p)) for p in numbers)  # M − 1 may be p², or c²
-        return 60 + 2 * order + math.ceil(lost)
 
     def _check_strip(self, c: sympy.Expr) -> None:
         """Raise unless E[Zʲ e^{cZ}] exists for every j, and is known."""
