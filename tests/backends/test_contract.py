@@ -46,7 +46,6 @@ ENDS = ("low", "high")
 INTERVALS = {
     "a bound": lambda: kind_of("Laplace above a bound"),
     "whole numbers": lambda: one("q**2", LAPLACE, tu.Integers(0, 40)),
-    "a table": lambda: one({k: k**0.5 for k in range(60)}, DISCRETE, None, WHOLE),
     "up and down": lambda: kind_of("exponential polynomial"),
     "a product": lambda: several("s**2*n", BOTH, "s >= 0, n >= 1", {"s": REAL, "n": WHOLE}),
     "a quotient": lambda: kind_of("quotient"),
@@ -109,6 +108,9 @@ def test_intervals_without_a_formula_are_refused() -> None:
     falls_and_rises = tu.unbiased("a**2/b", {"a": LAPLACE, "b": LAPLACE}, {"b": (1, None)})
     with pytest.raises(tu.TrueupError, match="goes up and down"):
         falls_and_rises.sql(output="high")
+    table = one({k: k**0.5 for k in range(60)}, DISCRETE, None, WHOLE)
+    with pytest.raises(tu.TrueupError, match="has no formula"):
+        table.est.sql(output="high")
 
 
 @pytest.mark.parametrize("name", KINDS)

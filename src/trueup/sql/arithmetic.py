@@ -314,14 +314,17 @@ class Arithmetic:
     def extreme(self, op: str, a: Number, b: Number) -> Number:
         """Return the larger or smaller of two; GREATEST and LEAST drop nulls in some engines."""
         test = self.comparison(op, a, b)
-        if isinstance(test, bool) or may_be_null(test):
+        if isinstance(test, bool):
             return self.where(test, a, b)
         name, choose = (self.dialect.greatest, max) if op == "ge" else (self.dialect.least, min)
-        members: list[Sql] = []
-        for tree in (a.tree, b.tree):
-            nested = isinstance(tree, exp.Anonymous) and tree.this == name
-            members += tree.expressions if nested else [self.double(tree)]
-        return Number(call(name, *members), choose(a.low, b.low), choose(a.high, b.high))
+        members = [self.double(m) for x in (a, b) for m in _members(x.tree, name)]
+        tree = call(name, *members)
+        unsure = [exp.Is(this=m, expression=exp.Null()) for m in members if may_be_null(m)]
+        if unsure:
+            known = exp.and_(*(exp.Not(this=null) for null in unsure), copy=False)
+            tree = self.case([(known, tree)])
+        tree.meta["extreme"] = name
+        return Number(tree, choose(a.low, b.low), choose(a.high, b.high))
 
     # -- tables ------------------------------------------------------------------------------------
 
@@ -422,6 +425,14 @@ def _divisors(tree: Sql) -> list[Sql] | None:
         tree = tree.this
     is_one = isinstance(tree, exp.Literal) and not tree.is_string and float(tree.name) == 1
     return below if is_one else None
+
+
+def _members(tree: Sql, name: str) -> list[Sql]:
+    """Return the operands of an extreme under the same name, a list of one of other trees."""
+    if tree.meta.get("extreme") != name:
+        return [tree]
+    inner = tree.args["ifs"][0].args["true"] if isinstance(tree, exp.Case) else tree
+    return list(inner.expressions)
 
 
 def _times(a: float, b: float) -> float:
