@@ -223,7 +223,12 @@ def test_the_sd_of_noise_that_is_small_beside_the_total(k, scale, total):
     """Far from the bound the total is v^k, of which noise moves the last digits only."""
     b, v = float(scale), total ** (1 / k)
     variance = {1: 2 * b**2, 2: 8 * (b * v) ** 2 + 20 * b**4}[k]
-    assert PerRecordSum(f"root:{k}", scale).sd(total) == pytest.approx(variance**0.5, rel=1e-5)
+    mechanism = PerRecordSum(f"root:{k}", scale)
+    if (k, total) == (2, 1e8):  # noise of 1e-8 at 10,000: too few digits are left
+        with pytest.raises(tu.TrueupError, match="did not settle"):
+            mechanism.sd(total)
+    else:
+        assert mechanism.sd(total) == pytest.approx(variance**0.5, rel=1e-5)
 
 
 def test_infinite_variance_above_one_half():
@@ -246,7 +251,7 @@ def test_the_logarithm_warns_from_one_half_on(scale):
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("scale", [0.01, 0.3, 0.45, 0.48, 0.499])
+@pytest.mark.parametrize("scale", [0.01, 0.3, 0.45])
 def test_the_logarithm_has_a_variance_below_one_half(scale):
     """E g² in closed form: (1 − b²)e^x above log a, a(1 − b) below; large only next to ½."""
     with warnings.catch_warnings():
@@ -258,6 +263,13 @@ def test_the_logarithm_has_a_variance_below_one_half(scale):
     second = (1 - scale**2) ** 2 * (q + a) ** 2 * above * rate / 2
     second += (a * (1 - scale)) ** 2 * math.exp(-gap * rate) / 2
     assert mechanism.sd(q) ** 2 == pytest.approx(second - (q + a) ** 2, rel=1e-8)
+
+
+@pytest.mark.parametrize("scale", [0.48, 0.499])
+def test_a_variance_close_to_one_half_needs_what_is_no_double(scale):
+    """e^{2v} grows by 96 % and more of what the tail carries."""
+    with pytest.raises(tu.TrueupError, match="grows almost as fast as the tail"):
+        PerRecordSum("log", scale, offset=2).sd(10.0)
 
 
 def test_gaussian_logarithm_has_a_variance_at_any_scale():
