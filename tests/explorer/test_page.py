@@ -85,10 +85,10 @@ def test_what_has_no_estimator_is_refused_with_the_reason(page):
     [
         ({"f": "1/"}, "invalid syntax"),
         ({"f": "2"}, "names no published number"),
-        ({"f": "__import__('os')"}, "unknown function"),
+        ({"f": "__import__('os')"}, "cannot read"),
         ({"f": "1/n", "noise__n": "lplace(2)"}, "did you mean laplace"),
         ({"f": "1/n", "known": "m >= 1"}, "no formula reads m"),
-        ({"f": "1/n", "known": "n >= 1", "empty": "x"}, "expected a number"),
+        ({"f": "1/n", "known": "n >= 1", "empty": "x"}, "'x' is no number"),
         (
             {"f": "1/n", "known": "n >= 0", "noise__n": "discrete_laplace(2)"},
             "not a finite number at n = 0",

@@ -1,5 +1,6 @@
 """Ratios of sums of noisy cells: without bias for any number of cells, with intervals."""
 
+import contextlib
 import math
 from fractions import Fraction
 from statistics import NormalDist
@@ -146,7 +147,9 @@ def test_few_cells_are_unbiased_next_to_the_bound(domain):
     mass = mass[noise + 2 * reach]
     law = {"s": tu.Noiseless(), "n": tu.DiscreteLaplace(1)}
     two = {"s": [tu.Noiseless()] * 2, "n": [tu.DiscreteLaplace(b) for b in scales]}
-    exact = RatioOfSums.read("s/n", law, domain).of_few(two, 2)
+    told = pytest.warns(tu.BoundWarning) if "s <=" in domain else contextlib.nullcontext()
+    with told:  # of known numbers the condition is not used
+        exact = RatioOfSums.read("s/n", law, domain).of_few(two, 2)
     for n in (2, 3, 7):
         found = np.array([exact.at({"s": 2.0, "n": float(n + k)}) for k in noise])
         assert mass @ found[:, 0] == pytest.approx(2 / n, rel=1e-9)
