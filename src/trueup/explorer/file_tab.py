@@ -43,7 +43,7 @@ def show() -> None:
         with st.container(border=True, key="card-upload"):
             heading("A published table")
             given = st.file_uploader("CSV or Parquet", KINDS, key="table")
-        with tempfile.TemporaryDirectory(prefix="trueup-explore-") as folder:
+        with tempfile.TemporaryDirectory() as folder:
             source = None if given is None else Path(folder, f"input{Path(given.name).suffix}")
             if source is not None and given is not None:
                 source.write_bytes(given.getbuffer())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
 import sys
+import tempfile
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -78,7 +80,12 @@ def serve(port: int | None = None, *, upload: int = 256, browse: bool = True) ->
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=2,
     )
-    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises it again
+    with (
+        tempfile.TemporaryDirectory(prefix="trueup-explore-", ignore_cleanup_errors=True) as own,
+        contextlib.suppress(KeyboardInterrupt),  # Ctrl-C is how it ends
+    ):
+        tempfile.tempdir = own  # uploads are gone with the server, whatever it was doing
         uvicorn.Server(config).run(sockets=[listening])
 
 
