@@ -53,9 +53,8 @@ def component(joint: Joint) -> Additive:
         f"Laplace noises tied by {joint.tied[0]}: beyond it the estimator is a function of "
         f"{joint.symbols[0]} plus one of {joint.symbols[1]}, best for true values far from it"
     )
-    cells = [cell for c in joint.coordinates for cell in c.cells]
-    sums = tuple(_continued(f, cells, joint.tied[0]) for f in (joint.f, joint.f**2))
-    own = joint.f, joint.coordinates, (), modes(joint.f)
+    sums = tuple(_continued(f, joint.cells, joint.tied[0]) for f in (joint.f, joint.f**2))
+    own = joint.f, joint.cells, (), modes(joint.f)
     return Additive(*own, tied=joint.tied, theorem=theorem, sums=sums)
 
 

@@ -1,10 +1,10 @@
 """T[f] and its variance for one connected piece of f: region by region, as formulas.
 
 A statistic whose noise publishes an operator is a :class:`Cell` with up to three branches (below,
-inside, above its bounds); cells that f sees only through their sum share a coordinate. All other
-statistics are waves: f must be an exponential polynomial in them. A region picks one branch per
-cell; there the estimator is a weighted sum of derivatives and differences of f, and the variance
-V̂ = g² − T[f²] is a quadratic form in them (see :mod:`trueup.inverse.jets`).
+inside, above its bounds). All other statistics are waves: f must be an exponential polynomial in
+them. A region picks one branch per cell; there the estimator is a weighted sum of derivatives and
+differences of f, and the variance V̂ = g² − T[f²] is a quadratic form in them (see
+:mod:`trueup.inverse.jets`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING
 import sympy
 
 from trueup.domain import Interval
-from trueup.errors import TrueupError
 from trueup.formula.substitution import at
 from trueup.inverse import spectral
-from trueup.inverse.jets import Jet, Keys, OnLattice, Weights, compose, form, tensor
+from trueup.inverse.jets import Jet, Keys, OnLattice, Weights, form, tensor, too_long
 from trueup.inverse.separation import apart, factors_of
 from trueup.inverse.signs import beside, without_kinks
 from trueup.noise.operator import Branch, Operator, Taps, X
@@ -45,46 +44,29 @@ class Cell:
     operator: Operator
     noise: Noise
 
-
-@dataclasses.dataclass(frozen=True)
-class Coordinate:
-    """A variable of f: one cell, or the sum of several."""
-
-    symbol: sympy.Symbol
-    cells: tuple[Cell, ...]
-
     @property
     def is_lattice(self) -> bool:
         """Whether it takes integer values only."""
-        return all(c.noise.lattice or c.operator.whole for c in self.cells)
+        return self.noise.lattice or self.operator.whole
 
     @property
     def domain(self) -> Interval:
-        """Where it can be: the sum of its cells' domains."""
-        operators = [c.operator for c in self.cells]
-        ends = sympy.Add(*(o.low for o in operators)), sympy.Add(*(o.high for o in operators))
-        return Interval(*ends).integers() if self.is_lattice else Interval(*ends)
-
-    @property
-    def order(self) -> int:
-        """The highest derivative of f along it that an estimator reads."""
-        return sum(c.operator.order for c in self.cells)
+        """Where it can be."""
+        domain = Interval(self.operator.low, self.operator.high)
+        return domain.integers() if self.is_lattice else domain
 
 
 @dataclasses.dataclass(frozen=True)
 class Wave:
-    """A variable of f that is a statistic, or a sum of them, under noise known by M(t)."""
+    """One statistic under noise known by M(t)."""
 
     symbol: sympy.Symbol
-    statistics: tuple[sympy.Symbol, ...]
-    noises: tuple[Noise, ...]
+    noise: Noise
 
     def taps(self, c: sympy.Expr, order: int) -> Taps:
-        """Return the coefficients of Π 1/Mᵢ(c + t) up to the given order as derivatives."""
-        series = [
-            {(j, 0): w for j, w in enumerate(spectral.reciprocal(n, c, order))} for n in self.noises
-        ]
-        return {k: w for k, w in compose(series).items() if k[0] <= order and w != 0}
+        """Return the coefficients of 1/M(c + t) up to the given order as derivatives."""
+        series = spectral.reciprocal(self.noise, c, order)
+        return {(j, 0): w for j, w in enumerate(series) if w != 0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,31 +77,14 @@ class Component:
     """
 
     f: sympy.Expr
-    coordinates: tuple[Coordinate, ...]
+    cells: tuple[Cell, ...]
     waves: tuple[Wave, ...]
     modes: dict[Frequencies, Complex]
-
-    @cached_property
-    def cells(self) -> tuple[Cell, ...]:
-        """All cells, coordinate by coordinate."""
-        return tuple(cell for c in self.coordinates for cell in c.cells)
 
     @property
     def statistics(self) -> tuple[sympy.Symbol, ...]:
         """The published numbers it reads."""
-        return (*(c.symbol for c in self.cells), *(s for w in self.waves for s in w.statistics))
-
-    @property
-    def symbols(self) -> tuple[sympy.Symbol, ...]:
-        """The variables of f."""
-        return (*(c.symbol for c in self.coordinates), *self._spectral)
-
-    @cached_property
-    def estimand(self) -> sympy.Expr:
-        """F in the statistics themselves."""
-        point = {c.symbol: sympy.Add(*(cell.symbol for cell in c.cells)) for c in self.coordinates}
-        point |= {w.symbol: sympy.Add(*w.statistics) for w in self.waves}
-        return self.f.xreplace(point)
+        return (*(c.symbol for c in self.cells), *(w.symbol for w in self.waves))
 
     @property
     def main(self) -> Component:
@@ -138,7 +103,7 @@ class Component:
     @property
     def reads_integers(self) -> bool:
         """Whether g is a sum of values of f at integers: it grows no faster than f."""
-        return not self.waves and all(c.is_lattice for c in self.coordinates)
+        return not self.waves and all(c.is_lattice for c in self.cells)
 
     @property
     def facts(self) -> list[str]:
@@ -151,10 +116,6 @@ class Component:
             c: (re.xreplace(values), im.xreplace(values)) for c, (re, im) in self.modes.items()
         }
         return dataclasses.replace(self, f=at(self.f, values), modes=modes)
-
-    @property
-    def _spectral(self) -> tuple[sympy.Symbol, ...]:
-        return tuple(w.symbol for w in self.waves)
 
     def regions(self) -> Iterator[Region]:
         """Yield every choice of one branch per cell."""
@@ -227,15 +188,15 @@ class Component:
     def of(self, f: sympy.Expr, symbols: set[sympy.Basic]) -> Component | None:
         """Return another function, of some of the variables; None if it cannot be inverted."""
         waves = tuple(w for w in self.waves if w.symbol in symbols)
-        coordinates = tuple(c for c in self.coordinates if c.symbol in symbols)
-        whole = all(cell.noise.lattice for c in coordinates for cell in c.cells)
+        cells = tuple(c for c in self.cells if c.symbol in symbols)
+        whole = all(c.noise.lattice for c in cells)
         modes = spectral.decompose(f if whole else without_kinks(f), [w.symbol for w in waves])
-        return None if modes is None else Component(f, coordinates, waves, modes)
+        return None if modes is None else Component(f, cells, waves, modes)
 
     @property
     def squared(self) -> Component:
         """The component of f²."""
-        found = self.of(self.f**2, set(self.symbols))
+        found = self.of(self.f**2, set(self.statistics))
         assert found is not None  # noqa: S101  (so is f)
         return found
 
@@ -271,22 +232,25 @@ class Component:
 
     def covariance(self, other: Component, region: Region) -> sympy.Expr:
         """Return T[f₁]·T[f₂] − T[f₁·f₂] for two functions of the same cells."""
-        _check_work(len(self.modes) * len(other.modes), _MOST_WAVES, "two waves")
+        if (pairs := len(self.modes) * len(other.modes)) > _MOST_WAVES:
+            raise too_long(f"the variance needs {pairs} products of two waves")
         modes: dict[Frequencies, Complex] = defaultdict(lambda: _ZERO)
         for (c1, p1), (c2, p2) in product(self.modes.items(), other.modes.items()):
             c = tuple(a + b for a, b in zip(c1, c2, strict=True))
             degrees = self.degrees(p1), self.degrees(p2)
             both = tuple(a + b for a, b in zip(*degrees, strict=True))
             left, right = (self.weights(region, *m) for m in ((c1, degrees[0]), (c2, degrees[1])))
-            _check_work(len(left) * len(right), _MOST_PAIRS, "derivatives and differences")
-            pairs = form(left, right, self.weights(region, c, both))
-            term = _quadratic(pairs, self._jets(p1, region), self._jets(p2, region))
+            if (pairs := len(left) * len(right)) > _MOST_PAIRS:
+                needs = f"the variance needs {pairs} products of derivatives and differences"
+                raise too_long(f"{needs}, at most {_MOST_PAIRS} are possible")
+            weights = form(left, right, self.weights(region, c, both))
+            term = _quadratic(weights, self._jets(p1, region), self._jets(p2, region))
             modes[c] = (modes[c][0] + term[0], modes[c][1] + term[1])
         return self._realise(modes)
 
     def degrees(self, mode: Complex) -> tuple[int, ...]:
         """Return the degree of a polynomial factor in each wave."""
-        return tuple(max(spectral.degree(p, s) for p in mode) for s in self._spectral)
+        return tuple(max(spectral.degree(p, w.symbol) for p in mode) for w in self.waves)
 
     def weights(
         self, region: Region, c: Frequencies = (), degrees: tuple[int, ...] = ()
@@ -296,59 +260,40 @@ class Component:
         taps = self._taps(region).values()
         return tensor([*taps, *(w.taps(frequency, n) for w, frequency, n in waves)])
 
-    def _branches(self, region: Region) -> dict[sympy.Symbol, Branch]:
-        pairs = zip(self.cells, region, strict=True)
-        return {cell.symbol: cell.operator.branches[i] for cell, i in pairs}
+    def _branches(self, region: Region) -> list[tuple[Cell, Branch]]:
+        return [(c, c.operator.branches[i]) for c, i in zip(self.cells, region, strict=True)]
 
     def _taps(self, region: Region) -> dict[sympy.Symbol, Taps]:
-        """Return the operator of every coordinate."""
-        branches = self._branches(region)
+        """Return the operator of every cell."""
         return {
-            c.symbol: compose(
-                {k: w.xreplace({X: cell.symbol}) for k, w in branches[cell.symbol].taps.items()}
-                for cell in c.cells
-            )
-            for c in self.coordinates
+            cell.symbol: {k: w.xreplace({X: cell.symbol}) for k, w in branch.taps.items()}
+            for cell, branch in self._branches(region)
         }
 
     def place(self, region: Region) -> dict[sympy.Symbol, sympy.Expr]:
         """Return where f is looked at: at the published numbers, or at their bounds."""
-        bounds = {s: b.at for s, b in self._branches(region).items() if b.at is not None}
-        places = {
-            c.symbol: sympy.Add(*(bounds.get(cell.symbol, cell.symbol) for cell in c.cells))
-            for c in self.coordinates
-        }
-        return places | {w.symbol: sympy.Add(*w.statistics) for w in self.waves}
+        bounds = {c.symbol: b.at for c, b in self._branches(region) if b.at is not None}
+        return {s: bounds.get(s, s) for s in self.statistics}
 
     def _jets(self, mode: Complex, region: Region) -> tuple[Jet, Jet]:
-        place, branches = self.place(region), self._branches(region)
+        place = self.place(region)
         bounds = {
-            c.symbol: (place[c.symbol], -1 if branches[c.cells[0].symbol].side == "above" else 1)
-            for c in self.coordinates
-            if place[c.symbol].is_number and not all(k.noise.lattice for k in c.cells)
+            c.symbol: (place[c.symbol], -1 if branch.side == "above" else 1)
+            for c, branch in self._branches(region)
+            if place[c.symbol].is_number and not c.noise.lattice
         }
         re, im = (beside(part, bounds) if bounds else part for part in mode)
-        return Jet(re, self.symbols, place), Jet(im, self.symbols, place)
+        return Jet(re, self.statistics, place), Jet(im, self.statistics, place)
 
     def _realise(self, modes: dict[Frequencies, Complex]) -> sympy.Expr:
-        statistics = [sympy.Add(*w.statistics) for w in self.waves]
-        return spectral.realise(modes, statistics)
+        return spectral.realise(modes, [w.symbol for w in self.waves])
 
 
 _ZERO: Complex = (sympy.Integer(0), sympy.Integer(0))
 
 
-_MOST_PAIRS = 3000  # products of two functionals: a millisecond each
+_MOST_PAIRS = 4500  # products of two functionals: a millisecond each
 _MOST_WAVES = 800  # products of two modes: two milliseconds each
-
-
-def _check_work(pairs: int, most: int, what: str) -> None:
-    """Refuse a quadratic form that would take too long to write down."""
-    if pairs > most:
-        raise TrueupError(
-            f"the variance needs {pairs} products of {what}, at most {most} are possible",
-            "publish totals with a noise of their own, or debias parts that are then added",
-        )
 
 
 def _parts(weight: sympy.Expr) -> Complex:

@@ -124,11 +124,10 @@ class Law:
 
     def _expectation(self, pieces: Callable[[Region], sympy.Expr], power: int) -> Expectation:
         own = self.component
-        curved = [c for c in own.coordinates if not own.f.is_polynomial(c.symbol)]
-        cells = [cell for c in curved for cell in c.cells]
+        cells = [c for c in own.cells if not own.f.is_polynomial(c.symbol)]
         if len(cells) > (_MOST_CELLS if all(c.noise.lattice for c in cells) else _MOST_REAL):
             raise too_large(len(own.cells))
-        others = {s: n for w in own.waves for s, n in zip(w.statistics, w.noises, strict=True)}
+        others = {w.symbol: w.noise for w in own.waves}
         growths = {s: (a.raised(power), b.raised(power)) for s, (a, b) in self._growths.items()}
         return Expectation(pieces, own.cells, others, growths, self._breaks)
 
@@ -136,23 +135,22 @@ class Law:
     def _growths(self) -> dict[sympy.Symbol, tuple[Growth, Growth]]:
         """How fast g grows on each side, per cell; beyond a condition f goes on as a line."""
         own, found = self.component, {}
-        for home in own.coordinates:
-            g = growing(own, home)
-            for cell in home.cells:
-                sides = [growth(g, cell.symbol, direction) for direction in (-1, 1)]
-                below, above = (
-                    size if math.isfinite(size.rate) else size._replace(rate=0.0) for size in sides
-                )
-                found[cell.symbol] = below, above
+        for cell in own.cells:
+            g = growing(own, cell)
+            sides = [growth(g, cell.symbol, direction) for direction in (-1, 1)]
+            below, above = (
+                size if math.isfinite(size.rate) else size._replace(rate=0.0) for size in sides
+            )
+            found[cell.symbol] = below, above
         return found
 
     @cached_property
     def _breaks(self) -> dict[sympy.Symbol, list[float]]:
-        """Points in the domain at which f″ may jump, per cell; for cells of a sum at bounds."""
-        coordinates = self.component.coordinates
-        box = {c.symbol: c.domain for c in coordinates}
+        """Points in the domain at which f″ may jump, per cell."""
+        own = self.component
+        box = {c.symbol: c.domain for c in own.cells}
         return {
-            c.cells[0].symbol: [p.point for p in breaks(self.component.f, c.symbol, box)]
-            for c in coordinates
-            if c.order and len(c.cells) == 1
+            c.symbol: [p.point for p in breaks(own.f, c.symbol, box)]
+            for c in own.cells
+            if c.operator.order
         }

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trueup.domain import Interval
     from trueup.formula.linear import Condition
     from trueup.formula.source import Source
-    from trueup.inverse.component import Component, Coordinate
+    from trueup.inverse.component import Cell, Component
 
     Box = Mapping[sympy.Symbol, Interval]
 
@@ -49,10 +49,10 @@ _WIDEST = math.nextafter(1e3, math.inf)
 
 def _smooth(component: Component) -> Iterator[str]:
     """Refuse what could not be shown to be smooth; yield what makes the variance infinite."""
-    f, coordinates = component.f, component.coordinates
-    box = {c.symbol: c.domain for c in coordinates}
-    orders = {c.symbol: c.order for c in coordinates if c.order}
-    if not orders and not any(c.is_lattice for c in coordinates):
+    f, cells = component.f, component.cells
+    box = {c.symbol: c.domain for c in cells}
+    orders = {c.symbol: c.operator.order for c in cells if c.operator.order}
+    if not orders and not any(c.is_lattice for c in cells):
         return  # known numbers: f is read where they are
     left: list[Trouble] = []
     for found in troubles(f, box, orders, component.tied):
@@ -64,11 +64,11 @@ def _smooth(component: Component) -> Iterator[str]:
             break
     if left:
         raise refusal_at(f, max(left, key=lambda found: found.proved), box)
-    for c in coordinates:
-        scale = max(float(getattr(cell.noise, "scale", 0)) for cell in c.cells)
+    for c in cells:
+        scale = float(getattr(c.noise, "scale", 0))
         if scale >= widest(f, c):
             raise TrueupError(
-                f"{c.cells[0].noise!r} is too wide for {text(f)}: its second difference, "
+                f"{c.noise!r} is too wide for {text(f)}: its second difference, "
                 f"times {scale**2:.1g}, has too few digits",
                 f"use Laplace({scale:g}): at this scale the two are alike to {scale**-2:.0e}",
             )
@@ -77,18 +77,18 @@ def _smooth(component: Component) -> Iterator[str]:
         raise no_number_at(f, place)
 
 
-def widest(f: sympy.Expr, coordinate: Coordinate) -> float:
+def widest(f: sympy.Expr, cell: Cell) -> float:
     """Return below which scale of integer noise second differences of f keep their digits."""
-    bounded = coordinate.is_lattice and not f.is_polynomial(coordinate.symbol)
+    bounded = cell.is_lattice and not f.is_polynomial(cell.symbol)
     return _WIDEST if bounded else math.inf
 
 
 def _mild(component: Component, found: Trouble) -> Iterator[str]:
     """Say why the variance is infinite, if it is, where the last derivative that matters is."""
-    (coordinate,) = (c for c in component.coordinates if c.symbol == found.symbol)
-    branches = [b for c in coordinate.cells for b in c.operator.branches if b.at is not None]
-    at_bound = coordinate.order == 2 and found.exact in ends_of(coordinate.domain)
-    if at_bound and found.exponent < -_FLAT and any((2, 0) in b.taps for b in branches):
+    (cell,) = (c for c in component.cells if c.symbol == found.symbol)
+    order, beyond = cell.operator.order, [b for b in cell.operator.branches if b.at is not None]
+    at_bound = order == 2 and found.exact in ends_of(cell.domain)
+    if at_bound and found.exponent < -_FLAT and any((2, 0) in b.taps for b in beyond):
         raise NoUnbiasedEstimator(
             f"infinite curvature of {text(component.f)} at the bound {found.point:g}: no "
             "polynomial extension of degree k matches it",
@@ -97,8 +97,8 @@ def _mild(component: Component, found: Trouble) -> Iterator[str]:
         )
     if found.exponent <= -0.5 + _FLAT:
         yield (
-            f"the derivative of order {coordinate.order} of {text(component.f)} is not "
-            f"square-integrable at {text(coordinate.symbol)} = {found.point:g}"
+            f"the derivative of order {order} of {text(component.f)} is not square-integrable at "
+            f"{text(cell.symbol)} = {found.point:g}"
         )
 
 
@@ -126,28 +126,24 @@ def check_as_written(f: Source, box: Box, tied: Sequence[Condition]) -> None:
 
 
 class _Way(NamedTuple):
-    """A side on which a coordinate has no bound, and the rate of the noise's tail there."""
+    """A side on which a statistic has no bound, and the rate of the noise's tail there."""
 
-    coordinate: Coordinate
+    cell: Cell
     symbol: sympy.Symbol
     direction: int
     rate: float
 
 
 def _tails(component: Component) -> Iterator[str]:
-    ways = [way for c in component.coordinates for way in _ways(c)]
+    ways = [
+        _Way(cell, cell.symbol, direction, rate)
+        for cell in component.cells
+        for direction, end in ((1, cell.operator.high), (-1, cell.operator.low))
+        if math.isinf(float(end)) and not math.isinf(rate := cell.noise.mgf_radius)
+    ]
     for way in ways:
         yield from _tail(component, way)
     _check_rays(component, ways)
-
-
-def _ways(coordinate: Coordinate) -> Iterator[_Way]:
-    """Yield the sides on which a coordinate has no bound, and is not a known number."""
-    for direction, end in ((1, "high"), (-1, "low")):
-        cells = [c for c in coordinate.cells if math.isinf(float(getattr(c.operator, end)))]
-        rate = min((c.noise.mgf_radius for c in cells), default=math.inf)
-        if not math.isinf(rate):
-            yield _Way(coordinate, coordinate.symbol, direction, rate)
 
 
 _SLOPES = ((1, 1), (1, 2), (2, 1))
@@ -177,29 +173,27 @@ def _check_rays(component: Component, ways: Sequence[_Way]) -> None:
             )
 
 
-def growing(component: Component, coordinate: Coordinate) -> sympy.Expr:
-    """Return what grows like g along a coordinate: sums of values of f at integers grow like f."""
-    reads_values = isinstance(coordinate.cells[0].operator.branches[0], OnValues)
-    if reads_values or component.reads_integers:
-        return component.estimand
+def growing(component: Component, cell: Cell) -> sympy.Expr:
+    """Return what grows like g along a statistic: sums of values of f at integers grow like f."""
+    if component.reads_integers or isinstance(cell.operator.branches[0], OnValues):
+        return component.f
     return component.main.value(tuple(0 for _ in component.cells))
 
 
 def _tail(component: Component, way: _Way) -> Iterator[str]:
     """Refuse what outgrows the noise on a side: f, its slope, or the estimator g."""
-    coordinate, symbol, direction, rate = way
-    f, statistic = component.f, coordinate.cells[0].symbol
-    orders = (0,) if coordinate.is_lattice else (0, 1)
+    cell, symbol, direction, rate = way
+    f, orders = component.f, (0,) if cell.is_lattice else (0, 1)
     parts = component.far_out(symbol, direction)
     sizes = [growth(derivative(e, symbol, n), symbol, direction) for n in orders for e in parts]
     wrong = [size for size in sizes if not size.below(rate, 0)]
     if not wrong and not component.reads_integers:
-        g = growing(component, coordinate)
-        sizes = [growth(g, statistic, direction)]
+        g = growing(component, cell)
+        sizes = [growth(g, symbol, direction)]
         if not sizes[0].carried(rate):  # perhaps leading terms cancel
-            sizes = [growth(sympy.expand(g), statistic, direction)]
+            sizes = [growth(sympy.expand(g), symbol, direction)]
         wrong = [size for size in sizes if not size.carried(rate)]
-    noise, side = coordinate.cells[0].noise, "right" if direction > 0 else "left"
+    noise, side = cell.noise, "right" if direction > 0 else "left"
     if wrong:
         sharp = any(size.sharp for size in wrong)
         how = "it outgrows" if sharp else "it could not be shown not to outgrow"
@@ -225,20 +219,17 @@ def _waves(component: Component) -> Iterator[str]:
     for frequencies, mode in component.modes.items():
         degrees = component.degrees(mode)
         for wave, c, degree in zip(component.waves, frequencies, degrees, strict=True):
-            rate = abs(float(sympy.re(c)))
-            for noise in wave.noises:
-                try:
-                    noise.tilted(c, degree)
-                except TrueupError as error:
-                    raise refusal(
-                        text(component.f), error.message, error.hint, proved=False
-                    ) from None
-                spectral.reciprocal(noise, c, degree)
-                highest = noise.highest_moment
-                if rate and 2 * rate >= noise.mgf_radius:
-                    yield f"the square of e^({c}·q) outgrows {noise!r}"
-                elif not rate and highest is not None and 2 * degree > highest:
-                    yield (
-                        f"it needs the moment of order {2 * degree}, which {noise!r} does not have "
-                        "or know"
-                    )
+            rate, noise = abs(float(sympy.re(c))), wave.noise
+            try:
+                noise.tilted(c, degree)
+            except TrueupError as error:
+                raise refusal(text(component.f), error.message, error.hint, proved=False) from None
+            spectral.reciprocal(noise, c, degree)
+            highest = noise.highest_moment
+            if rate and 2 * rate >= noise.mgf_radius:
+                yield f"the square of e^({c}·q) outgrows {noise!r}"
+            elif not rate and highest is not None and 2 * degree > highest:
+                yield (
+                    f"it needs the moment of order {2 * degree}, which {noise!r} does not have or "
+                    "know"
+                )

@@ -69,7 +69,7 @@ class Extended(Component):
     @property
     def main(self) -> Component:
         """The component of f as it stands, for true values far from the conditions."""
-        return Component(self.f, self.coordinates, (), self.modes)
+        return Component(self.f, self.cells, (), self.modes)
 
     @property
     def breaks_along_a_line(self) -> bool:
@@ -124,8 +124,6 @@ class Extended(Component):
         test = sympy.Or(*tests)
         if outer is None or outer.f == self.f or test == sympy.false:
             return self.f, sympy.false
-        if what == "variance" and all(c.noise.lattice for c in outer.cells):
-            return outer.on_lattice(region).short_variance, test  # long: f is read seldom
         return outer.worked_out(what, region), test
 
 

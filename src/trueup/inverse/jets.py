@@ -40,19 +40,15 @@ from trueup.kernels.tape import MAX_OPERATIONS
 from trueup.noise.operator import IDENTITY, Key, Taps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 _MOST_PARTS = 6000  # of all derivatives of one function: sympy makes some thousand in a second
-
 _SHOWN = 200  # characters of a formula in a message: enough to tell which one it is
-
 _GROWTH = 3  # times as many parts has the derivative of a long expression, at the least
-
-_HOPELESS = 9000
-"""Parts of a derivative of which factoring leaves too many in any case, after seconds."""
+_HOPELESS = 9000  # parts of a derivative of which factoring leaves too many in any case
 
 Keys = tuple[Key, ...]
-"""One functional per coordinate; a pure shift (0, s) stands for the difference δₛ."""
+"""One functional per statistic; a pure shift (0, s) stands for the difference δₛ."""
 
 Weights = dict[Keys, sympy.Expr]
 
@@ -60,44 +56,14 @@ _Changes = list[tuple[sympy.Expr, sympy.Expr]]
 """Differences, each with its weight."""
 _OfSteps = Callable[[tuple[int, ...]], sympy.Expr]
 
-_VALUE, _VARIANCE = 10_000, 4000
+_VALUE, _VARIANCE = 10_000, 7500
 """Parts of f times the points that it is read at: sympy writes down so many in a second."""
 
 
-def compose(several: Iterable[Taps]) -> Taps:
-    """Return the product of operators that act on one coordinate.
-
-    Weights are multiplied out and like terms collected: n cells with equal noises make polynomials
-    of n + 1 terms, where sums inside sums would triple with every cell.
-    """
-    names: dict[sympy.Expr, sympy.Symbol] = {}
-    result: Taps = {IDENTITY: sympy.Integer(1)}
-    for taps in several:
-        total: dict[Key, sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
-        for (left, weight), (right, own) in product(result.items(), taps.items()):
-            factor = own if own == 1 else names.setdefault(own, sympy.Dummy())
-            for sign, key in _times(left, right):
-                total[key] += sign * weight * factor
-        result = {key: sympy.expand(weight) for key, weight in total.items()}
-    weights = {name: weight for weight, name in names.items()}
-    return {key: weight.xreplace(weights) for key, weight in result.items() if weight != 0}
-
-
-def _times(left: Key, right: Key) -> list[tuple[int, Key]]:
-    """Return the product of two functionals: δₛδₜ = δₛ₊ₜ − δₛ − δₜ, and δₛDⁿSᵗ = DⁿSˢ⁺ᵗ − DⁿSᵗ."""
-    (m, s), (n, t) = left, right
-    both = (m + n, s + t)
-    if IDENTITY in (left, right) or (m and n):
-        return [(1, both)]
-    if m or n:
-        return [(1, both), (-1, right if n else left)]
-    return [(sign, key) for sign, key in ((1, both), (-1, left), (-1, right)) if key != IDENTITY]
-
-
-def tensor(coordinates: Sequence[Taps]) -> Weights:
-    """Return the operator that acts on every coordinate at once."""
+def tensor(statistics: Sequence[Taps]) -> Weights:
+    """Return the operator that acts on every statistic at once."""
     weights: Weights = {}
-    for items in product(*(taps.items() for taps in coordinates)):
+    for items in product(*(taps.items() for taps in statistics)):
         weight = sympy.Mul(*(w for _, w in items))
         if weight != 0:
             weights[tuple(key for key, _ in items)] = weight
@@ -170,7 +136,7 @@ class Jet:
         return self._known[keys]
 
     def _applied(self, keys: Keys) -> sympy.Expr:
-        """Return a functional of f as a function of the coordinates."""
+        """Return a functional of f as a function of the statistics."""
         expr = self.f
         for symbol, (order, _) in zip(self.symbols, keys, strict=True):
             expr = self._derivative(expr, symbol, order)
@@ -188,12 +154,8 @@ class Jet:
                 self._parts[found] = parts_of(found, _MOST_PARTS)
             grows = n < order and _GROWTH * self._parts[found] > _MOST_PARTS
             if grows or sum(self._parts.values()) > _MOST_PARTS:
-                raise TrueupError(
-                    f"the derivatives of {shorten(text(self.f), _SHOWN, placeholder=' …')} by "
-                    f"{len(self.symbols)} statistics at once have more than {_MOST_PARTS} parts",
-                    "under integer noise (DiscreteLaplace) values of f are enough; or debias its "
-                    "parts one by one",
-                )
+                shown = shorten(text(self.f), _SHOWN, placeholder=" …")
+                raise too_long(f"the derivatives of {shown} have more than {_MOST_PARTS} parts")
         return derivative(expr, symbol, order)
 
     def _placed(self, expr: sympy.Expr) -> sympy.Expr:
@@ -216,7 +178,7 @@ def derivative(expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr
 
 @dataclasses.dataclass(frozen=True)
 class OnLattice:
-    """T[f] and V̂ for weights of differences per coordinate, each coordinate at its place.
+    """T[f] and V̂ for weights of differences per statistic, each of them at its place.
 
     Examples
     --------
@@ -242,21 +204,6 @@ class OnLattice:
         self._check("the variance", _VARIANCE)
         return sympy.Add(*(self._outer(depth, ()) for depth in range(len(self.operators))))
 
-    @property
-    def short_variance(self) -> sympy.Expr:
-        """g² − T[f²] as (Σ wₖδₖf)² − Σ wₖ(δₖf)² over all neighbours.
-
-        It reads f less often, and loses the digits of λ where mixed differences cancel.
-        """
-        axes = [{0: 1 - sympy.Add(*own.values()), **own} for own in self._weights]
-        middle = self._averaged((0,) * len(axes))
-        changes = [
-            (sympy.Mul(*map(dict.__getitem__, axes, steps)), self._averaged(steps) - middle)
-            for steps in product(*axes)
-            if any(steps)
-        ]
-        return _bracket(changes)
-
     def check_value(self) -> None:
         """Refuse an estimator that would take too long to write down."""
         self._check("the estimator", _VALUE)
@@ -265,11 +212,8 @@ class OnLattice:
         points = math.prod(len(own) + 1 for own in self._weights)
         parts = parts_of(self.f, MAX_OPERATIONS)
         if points * parts > most:
-            raise TrueupError(
-                f"{what} reads {text(self.f)}, of {parts} parts, at {points} points: at most "
-                f"{most} parts in all are possible",
-                "publish totals with a noise of their own, or debias parts that are then added",
-            )
+            read = f"{what} reads {text(self.f)}, of {parts} parts, at {points} points"
+            raise too_long(f"{read}: at most {most} parts in all are possible")
 
     @cached_property
     def _weights(self) -> list[dict[int, sympy.Expr]]:
@@ -280,7 +224,7 @@ class OnLattice:
         return {}
 
     def _averaged(self, steps: tuple[int, ...]) -> sympy.Expr:
-        """Return hᵢ at these steps along the first i coordinates."""
+        """Return hᵢ at these steps along the first i statistics."""
         if steps not in self._known:
             if len(steps) < len(self.operators):
                 own = list(self.operators.values())[len(steps)]
@@ -292,30 +236,33 @@ class OnLattice:
         return self._known[steps]
 
     def _outer(self, depth: int, steps: tuple[int, ...]) -> sympy.Expr:
-        """Return Tⱼ₊₁⋯Tᵢ₋₁ of the bracket, j steps being taken."""
-        if len(steps) == depth:
-            return _bracket(self._changes(self._averaged, steps))
-        return self._applied(lambda further: self._outer(depth, further), steps)
+        """Return Tⱼ₊₁⋯Tᵢ₋₁ of the bracket (Tᵢhᵢ)² − Tᵢ[hᵢ²], j steps being taken."""
+        if len(steps) < depth:
+            return self._applied(lambda further: self._outer(depth, further), steps)
+        changes = self._changes(self._averaged, steps)
+        total = sympy.Add(*(w * change for w, change in changes))
+        return _square(total) - sympy.Add(*(w * _square(change) for w, change in changes))
 
     def _applied(
         self, h: _OfSteps, steps: tuple[int, ...], identity: sympy.Expr = sympy.S.One
     ) -> sympy.Expr:
-        """Return Tᵢh, coordinate i being the next one."""
+        """Return Tᵢh, statistic i being the next one."""
         changes = (w * change for w, change in self._changes(h, steps))
         return sympy.Add(identity * h((*steps, 0)), *changes)
 
     def _changes(self, h: _OfSteps, steps: tuple[int, ...]) -> _Changes:
-        """Return the differences of h along the next coordinate."""
+        """Return the differences of h along the next statistic."""
         middle = h((*steps, 0))
         return [(w, h((*steps, step)) - middle) for step, w in self._weights[len(steps)].items()]
-
-
-def _bracket(changes: _Changes) -> sympy.Expr:
-    """Return (Tᵢhᵢ)² − Tᵢ[hᵢ²]."""
-    total = sympy.Add(*(w * change for w, change in changes))
-    return _square(total) - sympy.Add(*(w * _square(change) for w, change in changes))
 
 
 def _square(x: sympy.Expr) -> sympy.Expr:
     """Return x²; of a long sum as it stands, for sympy would look for its sign."""
     return sympy.Pow(x, 2, evaluate=False) if x.is_Add and x.free_symbols else x**2
+
+
+def too_long(reason: str) -> TrueupError:
+    """Return the refusal of what would take too long to write down."""
+    return TrueupError(
+        reason, "publish totals with a noise of their own, or debias parts that are then added"
+    )

@@ -26,7 +26,7 @@ import sympy
 from trueup.formula.opaque import Table, opaque
 from trueup.formula.text import text
 from trueup.inverse import additive
-from trueup.inverse.component import Cell, Component, Coordinate
+from trueup.inverse.component import Cell, Component
 from trueup.inverse.extended import Extended, Unextended, modes, slanted
 from trueup.kernels.blocks import evaluate
 
@@ -75,8 +75,8 @@ class Joint:
         names = set().union(*(c.names for c in tied))
         self.own = [s for name, s in statistics.items() if name in names]
         self.symbols = [s.symbol for s in self.own]
-        self.coordinates = tuple(
-            Coordinate(s.symbol, (Cell(s.symbol, operator, s.noise),))
+        self.cells = tuple(
+            Cell(s.symbol, operator, s.noise)
             for s in statistics.values()
             for operator in [s.noise.inverse(s.domain, "optimal")]
             if operator is not None
@@ -97,8 +97,8 @@ class Joint:
 
     def extended(self, outer: sympy.Expr, theorem: str, **options: Any) -> Extended:
         """Return the component of f with an extension."""
-        box = Component(outer, self.coordinates, (), modes(outer))
-        own = self.f, self.coordinates, (), modes(self.f)
+        box = Component(outer, self.cells, (), modes(outer))
+        own = self.f, self.cells, (), modes(self.f)
         return Extended(*own, outer=box, tied=self.tied, theorem=theorem, **options)
 
 

@@ -88,7 +88,7 @@ class OnIntegers(Component):
         """The functions hᵢ, each as a component of the last cell alone."""
         plain: dict[Frequencies, Complex] = {(): (sympy.Integer(1), sympy.Integer(0))}
         unit = Component(sympy.Integer(1), (), (), plain)
-        last = self.coordinates[-1:]
+        last = self.cells[-1:]
         return [OnIntegers(h, last, (), plain, (unit,), (h,), self._made) for h in self.functions]
 
     def _values(self, region: Region) -> tuple[list[sympy.Expr], list[sympy.Expr]]:
@@ -100,8 +100,8 @@ class OnIntegers(Component):
     @cached_property
     def rest(self) -> list[Component]:
         """The factors, with the cells and waves that this component has."""
-        own = {"coordinates": self.coordinates[:-1], "waves": self.waves}
-        return [dataclasses.replace(f, **own) for f in self.factors]  # type: ignore[arg-type]
+        own = self.cells[:-1]
+        return [dataclasses.replace(f, cells=own, waves=self.waves) for f in self.factors]
 
     def _branch(self, region: Region) -> OnValues:
         branch = self.cells[-1].operator.branches[region[-1]]

@@ -26,7 +26,7 @@ from trueup.inverse.solve import on_the_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trueup.inverse.component import Cell, Component, Coordinate
+    from trueup.inverse.component import Cell, Component
     from trueup.inverse.solve import Inverse, Statistic
     from trueup.kernels.grid import Grid
     from trueup.noise.base import Noise
@@ -129,12 +129,10 @@ class Scaled:
         found = []
         for component in self.components:
             inside = component.value(tuple(0 for _ in component.cells))
-            for coordinate in component.coordinates:
-                most = widest(component.f, coordinate)
-                for cell in coordinate.cells:
-                    if cell.symbol in self.scales:
-                        rates = _rates(component, coordinate, cell, inside)
-                        found.append((cell.symbol.name, max(rates, default=0.0), most))
+            for cell in component.cells:
+                if cell.symbol in self.scales:
+                    rate = max(_rates(component, cell, inside), default=0.0)
+                    found.append((cell.symbol.name, rate, widest(component.f, cell)))
         return found
 
     def _rescaled(self, component: Component) -> Component:
@@ -146,15 +144,11 @@ class Scaled:
                 "scale",
                 _HINT,
             )
-        coordinates = [
-            dataclasses.replace(c, cells=tuple(map(self._cell, c.cells)))
-            for c in component.coordinates
-        ]
-        waves = [
-            dataclasses.replace(w, noises=tuple(map(self._noise, w.statistics, w.noises)))
-            for w in component.waves
-        ]
-        return dataclasses.replace(component, coordinates=tuple(coordinates), waves=tuple(waves))
+        cells = tuple(map(self._cell, component.cells))
+        waves = (
+            dataclasses.replace(w, noise=self._noise(w.symbol, w.noise)) for w in component.waves
+        )
+        return dataclasses.replace(component, cells=cells, waves=tuple(waves))
 
     def _noise(self, symbol: sympy.Symbol, noise: Any) -> Any:
         return Rescaled(noise, self.scales[symbol]) if symbol in self.scales else noise
@@ -177,13 +171,11 @@ def _no_formula(noise: Noise) -> TrueupError:
     )
 
 
-def _rates(
-    component: Component, coordinate: Coordinate, cell: Cell, g: sympy.Expr
-) -> Iterator[float]:
+def _rates(component: Component, cell: Cell, g: sympy.Expr) -> Iterator[float]:
     """Yield the exponential rates at which f, its slope and its estimator grow on open sides."""
     for direction, end in ((1, "high"), (-1, "low")):
         if math.isinf(float(getattr(cell.operator, end))):
-            for n in (0,) if coordinate.is_lattice else (0, 1):
-                slope = derivative(component.f, coordinate.symbol, n)
-                yield growth(slope, coordinate.symbol, direction).rate
+            for n in (0,) if cell.is_lattice else (0, 1):
+                slope = derivative(component.f, cell.symbol, n)
+                yield growth(slope, cell.symbol, direction).rate
             yield growth(g, cell.symbol, direction).rate

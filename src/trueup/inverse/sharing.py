@@ -22,13 +22,13 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.formula.text import text
 from trueup.inverse import spectral
-from trueup.inverse.component import Cell, Component, Coordinate
+from trueup.inverse.component import Cell, Component
 from trueup.inverse.extended import Extended
 from trueup.inverse.grids import bounds_of, reads_of
 from trueup.inverse.jets import Keys, derivative, form
 from trueup.inverse.on_integers import OnIntegers
 from trueup.kernels.grid import Grid
-from trueup.noise.operator import IDENTITY, Branch, Operator
+from trueup.noise.operator import Branch, Operator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,11 +69,8 @@ class Sharing:
         self.shared = shared & set(component.statistics)
         self.component = component = _with_cells(component, self.shared)
         self.statistics, self.scales = statistics, scales
-        own = [
-            dataclasses.replace(c, cells=tuple(k for k in c.cells if k.symbol in self.shared))
-            for c in component.coordinates
-        ]
-        self._common = Component(component.f, tuple(c for c in own if c.cells), (), {})
+        cells = tuple(c for c in component.cells if c.symbol in self.shared)
+        self._common = Component(component.f, cells, (), {})
         self._forms: dict[Region, dict[Pair, sympy.Expr]] = {}
 
     @property
@@ -115,25 +112,18 @@ class Sharing:
         return all(
             derivative(self.component.f, c.symbol, order) != 0
             for keys in pair
-            for c, (order, _) in zip(self._common.coordinates, keys, strict=True)
+            for c, (order, _) in zip(self._common.cells, keys, strict=True)
         )
 
     # -- one functional ------------------------------------------------------------------------
 
     def _applied(self, keys: Keys) -> Component:
         """Return the component with T along the shared statistics replaced by one functional."""
-        left = {c.symbol: key for c, key in zip(self._common.coordinates, keys, strict=True)}
-        coordinates = [
-            dataclasses.replace(
-                c,
-                cells=tuple(
-                    _replaced(k, left.pop(c.symbol, IDENTITY)) if k.symbol in self.shared else k
-                    for k in c.cells
-                ),
-            )
-            for c in self.component.coordinates
+        left = iter(keys)
+        cells = [
+            _replaced(c, next(left)) if c.symbol in self.shared else c for c in self.component.cells
         ]
-        return dataclasses.replace(self.component, coordinates=tuple(coordinates))
+        return dataclasses.replace(self.component, cells=tuple(cells))
 
     def _grid(self, cells: Sequence[Cell], reads: frozenset[sympy.Symbol], expression: Any) -> Grid:
         inputs = (*(s.symbol for s in self.statistics), *self.scales.values())
@@ -152,34 +142,29 @@ def _replaced(cell: Cell, key: Key) -> Cell:
 
 def _with_cells(component: Component, shared: frozenset[sympy.Symbol]) -> Component:
     """Return a component in which shared waves are cells: polynomials have finitely many terms."""
-    waves = [w for w in component.waves if shared & set(w.statistics)]
+    waves = [w for w in component.waves if w.symbol in shared]
     if not waves:
         return component
-    coordinates = [Coordinate(w.symbol, _cells(component, w)) for w in waves]
+    cells = [_cell(component, w) for w in waves]
     left = tuple(w for w in component.waves if w not in waves)
     modes = spectral.decompose(component.f, [w.symbol for w in left])
     assert modes is not None  # noqa: S101  (it was so with more waves)
-    return _Differentiated(component.f, (*component.coordinates, *coordinates), left, modes)
+    return _Differentiated(component.f, (*component.cells, *cells), left, modes)
 
 
-def _cells(component: Component, wave: Wave) -> tuple[Cell, ...]:
-    """Return the statistics of a wave as cells; refuse what is no polynomial in it."""
+def _cell(component: Component, wave: Wave) -> Cell:
+    """Return a wave as a cell; refuse what is no polynomial in it."""
     place = component.waves.index(wave)
     if any(c[place] != 0 for c in component.modes):
-        names = " + ".join(s.name for s in wave.statistics)
+        name = wave.symbol.name
         raise TrueupError(
-            f"cells that share {names} under {wave.noises[0]!r} have a covariance in closed "
-            f"form only if the formula is a polynomial in {names}",
+            f"cells that share {name} under {wave.noise!r} have a covariance in closed form only "
+            f"if the formula is a polynomial in {name}",
             "make totals of rows that do not share it, or sum the cells in one formula",
         )
     degree = max(component.degrees(mode)[place] for mode in component.modes.values())
-    found = []
-    for symbol, noise in zip(wave.statistics, wave.noises, strict=True):
-        series = spectral.reciprocal(noise, sympy.Integer(0), 2 * degree)
-        taps = {(j, 0): weight for j, weight in enumerate(series) if weight != 0}
-        operator = Operator((Branch("inside", None, taps),), "a polynomial")
-        found.append(Cell(symbol, operator, noise))
-    return tuple(found)
+    taps = wave.taps(sympy.Integer(0), 2 * degree)
+    return Cell(wave.symbol, Operator((Branch("inside", None, taps),), "a polynomial"), wave.noise)
 
 
 class SharingOnIntegers(Sharing):

@@ -16,7 +16,7 @@ from trueup.exact import symbolic
 from trueup.formula.substitution import at
 from trueup.formula.text import text
 from trueup.inverse import joint, on_integers, spectral
-from trueup.inverse.component import Cell, Component, Coordinate, Wave
+from trueup.inverse.component import Cell, Component, Wave
 from trueup.inverse.existence import check
 from trueup.inverse.extended import Unextended
 from trueup.inverse.on_integers import OnIntegers
@@ -60,7 +60,7 @@ class Inverse:
     def spread_is_unknown(self) -> bool:
         """Whether the variance may exist all the same: a noise has moments that are not known."""
         waves = [wave for part in self.components for wave in part.waves]
-        return any(noise.knows_few_moments for wave in waves for noise in wave.noises)
+        return any(wave.noise.knows_few_moments for wave in waves)
 
     def check_variance(self) -> None:
         """Refuse a variance that does not exist, or may not."""
@@ -75,7 +75,7 @@ class Inverse:
     @cached_property
     def estimand(self) -> sympy.Expr:
         """F as it is inside the domain, where the expectation is this."""
-        return sympy.Add(*(c.estimand for c in self.components))
+        return sympy.Add(*(c.f for c in self.components))
 
 
 def invert(
@@ -217,24 +217,15 @@ def _component(
     chosen = on_integers.chosen(f, used, extension)
     if chosen is not None:
         return _tensor(f, *chosen, known, extension)
-    cells, waves = [], []
-    for s in used:
-        operator = s.noise.inverse(s.domain, extension)
-        if operator is None:
-            waves.append(s)
-        else:
-            cells.append(Cell(s.symbol, operator, s.noise))
-    f, groups = _merge(f, [c.symbol for c in cells])
-    of = {c.symbol: c for c in cells}
-    coordinates = tuple(Coordinate(s, tuple(of[m] for m in own)) for s, own in groups)
-    f, groups = _merge(f, [w.symbol for w in waves])
-    sums = tuple(Wave(s, tuple(own), tuple(known[m].noise for m in own)) for s, own in groups)
-    _check_size(f, coordinates)
+    operators = {s: s.noise.inverse(s.domain, extension) for s in used}
+    cells = tuple(Cell(s.symbol, o, s.noise) for s, o in operators.items() if o is not None)
+    waves = tuple(Wave(s.symbol, s.noise) for s, o in operators.items() if o is None)
+    _check_size(f, cells)
     plain = f if all(c.noise.lattice for c in cells) else without_kinks(f)
-    modes = spectral.decompose(plain, [w.symbol for w in sums])
+    modes = spectral.decompose(plain, [w.symbol for w in waves])
     if modes is None:
-        raise _not_exponential(f, sums)
-    return Component(f, coordinates, sums, modes)
+        raise _not_exponential(plain, waves)
+    return Component(f, cells, waves, modes)
 
 
 def _tensor(
@@ -257,8 +248,7 @@ def _tensor(
         for i in range(len(marks))
     )
     functions = tuple(h for _, h in products)
-    last = Coordinate(own.symbol, (own,))
-    return OnIntegers(f, (*rest.coordinates, last), rest.waves, rest.modes, factors, functions)
+    return OnIntegers(f, (*rest.cells, own), rest.waves, rest.modes, factors, functions)
 
 
 def _cancelled(f: sympy.Expr) -> sympy.Expr:
@@ -270,26 +260,9 @@ def _cancelled(f: sympy.Expr) -> sympy.Expr:
     return f
 
 
-def _merge(
-    f: sympy.Expr, symbols: list[sympy.Symbol]
-) -> tuple[sympy.Expr, list[tuple[sympy.Symbol, list[sympy.Symbol]]]]:
-    groups: list[tuple[sympy.Symbol, list[sympy.Symbol]]] = []
-    for symbol in symbols:
-        for i, (head, members) in enumerate(groups):
-            total = sympy.Dummy(" + ".join(s.name for s in (*members, symbol)), real=True)
-            merged = at(f, {symbol: total - head})
-            if head not in merged.free_symbols:
-                f, groups[i] = merged, (total, [*members, symbol])
-                break
-        else:
-            groups.append((symbol, [symbol]))
-    return f, groups
-
-
-def _check_size(f: sympy.Expr, coordinates: tuple[Coordinate, ...]) -> None:
-    curved = [c for c in coordinates if not f.is_polynomial(c.symbol)]
-    cells = sum(len(c.cells) for c in curved)
-    branching = sum(len(cell.operator.branches) > 1 for c in coordinates for cell in c.cells)
+def _check_size(f: sympy.Expr, statistics: Sequence[Cell]) -> None:
+    cells = sum(not f.is_polynomial(c.symbol) for c in statistics)
+    branching = sum(len(c.operator.branches) > 1 for c in statistics)
     if max(cells, branching) > MAX_CELLS:
         raise TrueupError(
             f"{max(cells, branching)} noisy cells in one non-linear term, at most {MAX_CELLS} are "
@@ -299,14 +272,12 @@ def _check_size(f: sympy.Expr, coordinates: tuple[Coordinate, ...]) -> None:
         )
 
 
-def _not_exponential(f: sympy.Expr, sums: tuple[Wave, ...]) -> NoUnbiasedEstimator:
-    plain = without_kinks(f)
-    alone = (wave for wave in sums if spectral.decompose(plain, [wave.symbol]) is None)
-    wave = next(alone, sums[-1])
-    names = " + ".join(s.name for s in wave.statistics)
+def _not_exponential(f: sympy.Expr, waves: Sequence[Wave]) -> NoUnbiasedEstimator:
+    alone = (wave for wave in waves if spectral.decompose(f, [wave.symbol]) is None)
+    wave = next(alone, waves[-1])
     return refusal(
-        text(f.xreplace({wave.symbol: sympy.Add(*wave.statistics)})),
-        f"under {wave.noises[0]!r} it is not a sum of terms {names}^k·e^(c·{names})",
+        text(f),
+        f"under {wave.noise!r} it is not a sum of terms {wave.symbol}^k·e^(c·{wave.symbol})",
         "under Laplace or DiscreteLaplace noise every smooth function works; here polynomials, "
         "exponentials, sines, cosines and their products do, and nearly_unbiased(f, noise, domain, "
         "max_bias) finds the best estimator with a small bias",
@@ -323,7 +294,7 @@ def _theorems(part: Component) -> list[str]:
             if polynomial
             else "exponential polynomials through the generating function, g = (1/M)(D) f"
         )
-        found += [f"{noise!r}: {how}" for noise in wave.noises]
+        found.append(f"{wave.noise!r}: {how}")
     if len(part.cells) + len(part.waves) > 1:
         found.append("independent statistics (paper, Section 7): the operators compose")
     return found
