@@ -14,7 +14,7 @@ import numpy as np
 import sympy
 
 from trueup.errors import TrueupError
-from trueup.inputs import broadcast
+from trueup.inputs import broadcast, read_level
 from trueup.inverse.projection import HINT, box, has_unit, image, slopes
 from trueup.inverse.ratio import Quotient, quotient
 from trueup.kernels.grid import Grid
@@ -137,7 +137,7 @@ class Intervals:
             raise TrueupError(f"the interval {why}", HINT)
         x = [s.symbol for s in self.statistics]
         scales = {n: sympy.Symbol(f"scale of {n}", positive=True) for n in names}
-        ends = map(sympy.sympify, self._ends(x, level, self.statistics, scales))
+        ends = map(sympy.sympify, self._ends(x, read_level(level), self.statistics, scales))
         inputs = (*x, *scales.values())
         whole = frozenset(i for i, s in enumerate(self.statistics) if s.noise.lattice)
         every = tuple(range(len(inputs)))

@@ -23,6 +23,7 @@ from trueup.inputs import (
     broadcast,
     check_extension,
     read_arguments,
+    read_level,
     unhelpful,
     values_of,
     with_convention,
@@ -230,8 +231,7 @@ class Estimator:
         >>> [round(end, 2) for end in mean.interval(s=51.7, n=20.0)]
         [1.93, 3.77]
         """
-        if not (isinstance(level, NUMBER) and 0 < level < 1):
-            raise TrueupError(f"level must lie between 0 and 1, got {level!r}", "e.g. 0.95")
+        level = read_level(level)
         if self.interval_method != NORMAL:
             return self._intervals.at(self._values(x, statistics), level)
         return self._around(self(*x, **statistics), self.stderr(*x, **statistics), level)

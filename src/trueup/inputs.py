@@ -48,6 +48,13 @@ def by_statistic(value: Any, what: str) -> Mapping[str, Any]:
     return value or {}
 
 
+def read_level(value: Any, name: str = "level") -> float:
+    """Return how often an interval covers, or refuse it."""
+    if isinstance(value, NUMBER) and not isinstance(value, bool) and 0 < value < 1:
+        return float(value)
+    raise TrueupError(f"{name} must be a level between 0 and 1, got {value!r}", f"e.g. {name}=0.95")
+
+
 def values_of(names: Sequence[str], x: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
     """Return the values passed to a call, in the order of the statistics."""
     if len(x) == len(names) == 1 and not named:
@@ -186,9 +193,6 @@ def read_arguments(
     A condition that names other statistics too is left out, after a warning.
     """
     several = {} if isinstance(noise, Noise) else _noises(noise)
-    if isinstance(f, (list, tuple, np.ndarray)):  # values from the lower bound on
-        first = Interval.read(domain).low
-        f = {first + i: value for i, value in enumerate(f)}
     src = source.read(f, tuple(several) or None, derivatives)
     used = sorted(s.name for s in src.expr.free_symbols)
     noises = several or _noises({used[0] if used else source.DEFAULT: noise})
@@ -226,7 +230,7 @@ def read_known(domain: object, noises: Mapping[str, Noise]) -> tuple[Box, tuple[
     if isinstance(domain, str):
         box, tied = conditions(domain, integers)
     elif isinstance(domain, Mapping):
-        formulas = {k: v for k, v in domain.items() if k not in noises and _is_formula(k)}
+        formulas = {k: v for k, v in domain.items() if k not in noises and {*str(k)} & {*"-+*/"}}
         box, tied = conditions(formulas)
         for name in (k for k in domain if k not in formulas):
             box[name] = both(name, box.get(name, Interval()), Interval.read(domain[name]))
@@ -244,11 +248,6 @@ def read_known(domain: object, noises: Mapping[str, Noise]) -> tuple[Box, tuple[
             f"the statistics are {', '.join(noises)}",
         )
     return tightened(box, tied, integers) if tied else (box, ())
-
-
-def _is_formula(key: object) -> bool:
-    """Whether a key of a domain is a formula, not the name of a statistic."""
-    return isinstance(key, str) and any(operator in key for operator in "-+*/")
 
 
 def _noises(noise: object) -> dict[str, Noise]:

@@ -49,7 +49,6 @@ LATTICE: dict[str, Callable[[], tu.Estimator]] = {
     "neighbours": lambda: tu.unbiased("1/n", tu.DiscreteLaplace(2), (2, 3)),
     "single": lambda: tu.unbiased("1/n", tu.DiscreteLaplace(2), (2, 2)),
     "table": lambda: tu.unbiased({0: 1.5, 1: -2, 2: 0, 3: 4}, tu.DiscreteLaplace(1)),
-    "list": lambda: tu.unbiased([1.5, -2, 0, 4], tu.DiscreteLaplace(1), (0, 3)),
     "python": lambda: tu.unbiased(lambda n: float(int(n) % 3), tu.DiscreteLaplace(1), (0, 9)),
     "discrete gaussian": lambda: tu.unbiased("n**2", tu.DiscreteGaussian(1)),
     "poisson": lambda: tu.unbiased("n**2", tu.Noise.from_scipy(scipy.stats.poisson(2, loc=-2))),
@@ -271,7 +270,7 @@ def at(formula: sympy.Expr, x: float) -> float:
     return float(formula.subs(dict.fromkeys(symbols, exact)).evalf(30))
 
 
-SYMBOLIC = [n for n in EVERY if n not in ("table", "list", "python", "callable", "long extension")]
+SYMBOLIC = [n for n in EVERY if n not in ("table", "python", "callable", "long extension")]
 
 
 @pytest.mark.parametrize("name", SYMBOLIC)

@@ -14,7 +14,7 @@ import numpy as np
 from trueup.confidence import NORMAL
 from trueup.errors import InfiniteVariance, TrueupError
 from trueup.estimator import Estimator
-from trueup.inputs import by_statistic
+from trueup.inputs import by_statistic, read_level
 from trueup.inverse.component import Component
 from trueup.inverse.projection import ENDS
 from trueup.kernels.grid import columns
@@ -232,13 +232,7 @@ def outputs_of(stderr: Any, interval: Any = None) -> tuple[str, ...]:
 
 def level_of(interval: Any) -> float | None:
     """Return the level of an interval, None if none is wanted."""
-    if interval is None:
-        return None
-    if isinstance(interval, (int, float)) and not isinstance(interval, bool) and 0 < interval < 1:
-        return float(interval)
-    raise TrueupError(
-        f"interval must be a level between 0 and 1, got {interval!r}", "e.g. interval=0.95"
-    )
+    return None if interval is None else read_level(interval, "interval")
 
 
 def needs_variance(outputs: Iterable[str]) -> bool:
