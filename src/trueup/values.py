@@ -306,8 +306,7 @@ def plus_minus(estimate: float, error: float) -> str:
     """
     if not (math.isfinite(error) and error > 0 and math.isfinite(estimate)):
         return f"{estimate:.2f} ± {error:.2f}"
-    digits = 1 - math.floor(math.log10(error))
-    error = round(error, digits)
+    error = float(f"{error:.1e}")
     digits = 1 - math.floor(math.log10(error))
     places = max(digits, 0)
     return f"{round(estimate, digits):.{places}f} ± {round(error, digits):.{places}f}"

@@ -122,9 +122,8 @@ def box(
 
     Examples
     --------
-    >>> from trueup.domain import Interval
+    >>> from trueup import Interval, Laplace
     >>> from trueup.inverse.solve import Statistic
-    >>> from trueup.noise.laplace import Laplace
     >>> q = sympy.Symbol("q", real=True)
     >>> box([Statistic(q, Laplace(1), Interval(0, None))], [np.array([1.0])], 0.5, {})
     {q: (array([0.30685282]), array([1.69314718]))}
@@ -173,9 +172,8 @@ def slopes(f: sympy.Expr, statistics: tuple[Statistic, ...]) -> tuple[int, ...] 
 
     Examples
     --------
-    >>> from trueup.domain import Interval
+    >>> from trueup import Interval, Laplace
     >>> from trueup.inverse.solve import Statistic
-    >>> from trueup.noise.laplace import Laplace
     >>> q = sympy.Symbol("q", real=True)
     >>> slopes(1 / q, (Statistic(q, Laplace(2), Interval(1, None)),))
     (-1,)
@@ -202,9 +200,8 @@ def turns(f: sympy.Expr, statistics: tuple[Statistic, ...]) -> tuple[Turn, ...] 
 
     Examples
     --------
-    >>> from trueup.domain import Integers
+    >>> from trueup import DiscreteLaplace, Integers
     >>> from trueup.inverse.solve import Statistic
-    >>> from trueup.noise.laplace import DiscreteLaplace
     >>> n = sympy.Symbol("n", real=True)
     >>> found = turns((n - 3) ** 2, (Statistic(n, DiscreteLaplace(2), Integers(0, None)),))
     >>> Turn(3.0, 3.0, least=0.0, most=0.0) in found
@@ -264,9 +261,8 @@ def image(
 
     Examples
     --------
-    >>> from trueup.domain import Interval
+    >>> from trueup import Interval, Laplace
     >>> from trueup.inverse.solve import Statistic
-    >>> from trueup.noise.laplace import Laplace
     >>> q = sympy.Symbol("q", real=True)
     >>> image(1 / q, {q: (q - 1, q + 1)}, (Statistic(q, Laplace(2), Interval(1, None)),))
     (1/(q + 1), 1/(q - 1))

@@ -283,9 +283,8 @@ def quotient(
 
     Examples
     --------
-    >>> from trueup.domain import Interval
+    >>> from trueup import Interval, Laplace
     >>> from trueup.inverse.solve import Statistic
-    >>> from trueup.noise import Laplace
     >>> s, n = sympy.symbols("s n", real=True)
     >>> known = [Statistic(q, Laplace(1), Interval(1, None)) for q in (s, n)]
     >>> quotient(100 * s / n, known, ()).range, quotient(s**2 / n, known, ())
