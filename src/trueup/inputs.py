@@ -26,6 +26,7 @@ from trueup.inverse.signs import sign
 from trueup.inverse.solve import Statistic
 from trueup.kernels.grid import at_bounds
 from trueup.noise.base import Noise
+from trueup.noise.elementwise import check_unmasked
 from trueup.noise.extension import check_degree
 
 if TYPE_CHECKING:
@@ -93,12 +94,7 @@ def column(value: Any, name: str) -> Any:
         return value
     if not isinstance(value, (np.ndarray, Number, list, tuple, str)):
         _check_table(value, name)
-    if isinstance(value, np.ma.MaskedArray):
-        hidden = np.ma.getmaskarray(value).sum()
-        raise TrueupError(
-            f"{name} is a masked array, of which {hidden} entries are masked",
-            "fill or compress them: pass x.filled(nan) or x.compressed()",
-        )
+    check_unmasked(value, name)
     array = _numbers(value)
     if array.dtype.kind not in "iuf":
         raise TrueupError(

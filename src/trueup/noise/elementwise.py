@@ -33,12 +33,7 @@ def evaluate(formula: Formula, x: ArrayLike, name: str) -> Any:
 
 def reals(x: ArrayLike, name: str) -> Floats:
     """Return x as an array of floats, or refuse what is no real numbers."""
-    if isinstance(x, np.ma.MaskedArray):
-        raise TrueupError(
-            f"{name} is a masked array, of which {int(np.sum(np.ma.getmaskarray(x)))} entries are "
-            "masked",
-            "fill it, e.g. with NaN, or compress it",
-        )
+    check_unmasked(x, name)
     try:
         raw = np.asarray(x)
         if raw.dtype.kind in "biufO" and x is not None:
@@ -47,6 +42,15 @@ def reals(x: ArrayLike, name: str) -> Floats:
         pass
     hint = f"give {name} as a number or an array of numbers"
     raise TrueupError(f"{name} must be real numbers, got {x!r}", hint)
+
+
+def check_unmasked(x: object, name: str) -> None:
+    """Refuse a masked array: NumPy forgets the mask on the way."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TrueupError(
+            f"{name} is a masked array, of which {np.ma.getmaskarray(x).sum()} entries are masked",
+            "fill or compress it: pass x.filled(nan) or x.compressed()",
+        )
 
 
 def first(reached: Callable[[Any], Any], low: ArrayLike = 0.0, high: ArrayLike = np.inf) -> Floats:
