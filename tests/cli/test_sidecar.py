@@ -70,7 +70,7 @@ def test_formulas_replace_those_of_the_spec(spec):
 def test_a_scale_column_needs_no_scale():
     release = read_release(options(noise=["n=laplace"], scale=["n=b"]), ["inv = 1/n**2"])
     assert isinstance(release.statistics["n"].noise, tu.Laplace)
-    with pytest.raises(TrueupError, match="missing a required argument: 'scale'"):
+    with pytest.raises(TrueupError, match="scale must be a number, got None"):
         read_release(options(noise=["n=laplace"]), [])
 
 

@@ -107,11 +107,6 @@ def literal(digits: str) -> sympy.Expr:
 # -- arithmetic ------------------------------------------------------------------------------------
 
 
-def negative(value: sympy.Expr) -> sympy.Expr:
-    """Return minus the value."""
-    return checked(sympy.Mul, sympy.S.NegativeOne, value)
-
-
 def reciprocal(value: sympy.Expr) -> sympy.Expr:
     """Return 1 over the value."""
     if not value.free_symbols and float(value) == 0:

@@ -155,7 +155,8 @@ class _Reader:
             case ast.Call(func=ast.Name(), keywords=[]):
                 return self.call(node, depth + 1)
             case ast.UnaryOp(op=ast.USub()):
-                return self.build(node, build.negative, self.value(node.operand, depth + 1))
+                value = self.value(node.operand, depth + 1)
+                return self.build(node, build.checked, sympy.Mul, sympy.S.NegativeOne, value)
             case ast.UnaryOp(op=ast.UAdd()):
                 return self.value(node.operand, depth + 1)
         problem = f"{quoted(self.source(node))} is not a value"
@@ -196,7 +197,7 @@ class _Reader:
         for link in links:
             part = self.value(link.right, depth)
             if isinstance(link.op, ast.Sub):
-                part = self.build(link.right, build.negative, part)
+                part = self.build(link.right, build.checked, sympy.Mul, sympy.S.NegativeOne, part)
             elif isinstance(link.op, ast.Div):
                 cancels = part.is_rational_function()
                 part = self.build(link, build.reciprocal, part)

@@ -73,19 +73,14 @@ class Condition:
         terms = tuple((name, c) for name, c in self.terms if name not in known)
         return Condition(terms, self.low - sum(c * known[n] for n, c in self.terms if n in known))
 
-    def on_integers(self) -> Condition:
-        """Return the condition that is equivalent for integers.
+    def closed(self, integers: set[str]) -> Condition:
+        """Return the condition as it is on the integers; refuse a strict one elsewhere.
 
         Examples
         --------
-        >>> print(conditions("0.2*a + 0.2*b <= 0.9")[1][0].on_integers())
-        a + b <= 4
+        >>> print(conditions("0.2*a + 0.2*b < 0.8")[1][0].closed({"a", "b"}))
+        a + b <= 3
         """
-        low = sympy.floor(self.low) + 1 if self.strict else sympy.ceiling(self.low)
-        return Condition(self.terms, low)
-
-    def closed(self, integers: set[str]) -> Condition:
-        """Return a strict condition as it is on the integers, s <= n - 1; refuse it elsewhere."""
         real = ", ".join(sorted(self.names - integers))
         if self.strict and real:
             shown = str(self).replace("=", "")
@@ -94,7 +89,8 @@ class Condition:
                 "least difference is not known",
                 f'write "{self}", with the least difference if one is known',
             )
-        return self.on_integers() if self.strict else self
+        low = sympy.floor(self.low) + 1 if self.strict else sympy.ceiling(self.low)
+        return self if real else Condition(self.terms, low)
 
     def excess(self, values: Mapping[str, Any]) -> Any:
         """Return Σ cᵢ·qᵢ − low: not negative where the condition holds."""
@@ -223,7 +219,7 @@ def tightened(
     known = {name: Interval() for condition in tied for name in condition.names} | dict(box)
     known = {n: b.integers() if n in integers else b for n, b in known.items()}
     integers = {name for name, bounds in known.items() if bounds.lattice}
-    tied = tuple(dict.fromkeys(c.on_integers() if c.names <= integers else c for c in tied))
+    tied = tuple(dict.fromkeys(c.closed(integers) for c in tied))
     for _ in range(_ROUNDS):
         before = dict(known)
         for condition in tied:

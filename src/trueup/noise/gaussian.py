@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 SMOOTH = 2000
 """From this σ on sums over the integers are integrals with one correction."""
 
-BUMPY = 20
-"""Below this σ the discrete privacy profile does not fall everywhere."""
-
 
 @dataclasses.dataclass(frozen=True, repr=False, init=False)
 class Gaussian(GaussianFamily):
@@ -129,7 +126,7 @@ class DiscreteGaussian(GaussianFamily):
         if smooth >= SMOOTH:
             return smooth + 1 / (12 * smooth)
         best = least_scale(discrete_profile, epsilon, delta, shift)
-        above = np.linspace(best, 1.5 * best, 1001).tolist() if best < BUMPY else [best]
+        above: list[float] = np.linspace(best, 1.5 * best, 1001).tolist()
         private = [discrete_profile(sigma, epsilon, shift) <= delta for sigma in above]
         return above[max((i + 1 for i, right in enumerate(private) if not right), default=0)]
 

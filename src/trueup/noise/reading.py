@@ -13,7 +13,6 @@ import inspect
 import math
 import re
 from fractions import Fraction
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from trueup.errors import TrueupError, quoted
@@ -157,37 +156,19 @@ def make_noise(
     if found is None:
         hint = nearest(snake(family), known) or f"one of {', '.join(known)}"
         raise TrueupError(f"there is no noise family {quoted(family)}", hint)
-    fields = dataclasses.fields(found)
-    own = {f.name for f in fields}
-    mixed = not named.keys() <= own
-    if scaled and "scale" in own and not positional and "epsilon" not in named:
+    fields = [f.name for f in dataclasses.fields(found)]
+    if scaled and "scale" in fields and not positional and "epsilon" not in named:
         named = {"scale": _SOME_SCALE, **named}
-    budget = getattr(found, "from_budget", None)
-    make: Any = budget if budget and mixed else found
-    _check_names(family, found, [*[f.name for f in fields][: len(positional) * mixed], *named])
+    known_names = [p for way in _ways(found) for p in inspect.signature(way).parameters]
+    for name in named:
+        if name not in known_names:
+            hint = nearest(name, known_names) or f"write {_usage(family, found)}"
+            raise TrueupError(f"{snake(family)} has no parameter {quoted(name)}", hint)
     try:
-        inspect.signature(make).bind(*positional, **named)
+        noise: Noise = found(*positional, **named)
     except TypeError as error:
         raise TrueupError(f"{snake(family)}: {error}", f"write {_usage(family, found)}") from None
-    noise: Noise = make(*positional, **named)
     return noise
-
-
-def _check_names(name: str, family: type[Noise], named: Iterable[str]) -> None:
-    """Refuse a parameter that no way to write the family has, and two of different ways."""
-    ways = [list(inspect.signature(way).parameters) for way in _ways(family)]
-    for key in named:
-        if not any(key in way for way in ways):
-            hint = nearest(key, [p for way in ways for p in way])
-            hint = hint or f"write {_usage(name, family)}"
-            raise TrueupError(f"{snake(name)} has no parameter {quoted(key)}", hint)
-    for one, two in combinations(named, 2):
-        if not any(one in way and two in way for way in ways):
-            raise TrueupError(
-                f"{snake(name)}: {one} and {two} exclude each other, each says how large the noise "
-                "is",
-                f"leave one out; write {_usage(name, family)}",
-            )
 
 
 def _ways(family: type[Noise]) -> list[Any]:
