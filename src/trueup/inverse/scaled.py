@@ -17,7 +17,6 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.exact import symbolic
 from trueup.inverse.existence import widest
-from trueup.inverse.extended import Extended
 from trueup.inverse.grids import grid
 from trueup.inverse.growth import growth
 from trueup.inverse.jets import derivative
@@ -26,7 +25,7 @@ from trueup.inverse.solve import on_the_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trueup.inverse.component import Cell, Component
+    from trueup.inverse.component import Cell, Component, Wave
     from trueup.inverse.solve import Inverse, Statistic
     from trueup.kernels.grid import Grid
     from trueup.noise.base import Noise
@@ -137,27 +136,24 @@ class Scaled:
 
     def _rescaled(self, component: Component) -> Component:
         """Return a component with the scales of its noises as symbols."""
-        if isinstance(component, Extended):
+        if component.tied:
             raise TrueupError(
                 "a noise scale per row cannot be combined with the condition "
                 f"{', '.join(map(str, component.tied))}: what is best beyond it depends on the "
                 "scale",
                 _HINT,
             )
-        cells = tuple(map(self._cell, component.cells))
-        waves = (
-            dataclasses.replace(w, noise=self._noise(w.symbol, w.noise)) for w in component.waves
-        )
-        return dataclasses.replace(component, cells=cells, waves=tuple(waves))
+        own = self.scales
+        cells = (self._cell(c) if c.symbol in own else c for c in component.cells)
+        waves = (self._wave(w) if w.symbol in own else w for w in component.waves)
+        return dataclasses.replace(component, cells=tuple(cells), waves=tuple(waves))
 
-    def _noise(self, symbol: sympy.Symbol, noise: Any) -> Any:
-        return Rescaled(noise, self.scales[symbol]) if symbol in self.scales else noise
+    def _wave(self, wave: Wave) -> Wave:
+        noise: Any = Rescaled(wave.noise, self.scales[wave.symbol])
+        return dataclasses.replace(wave, noise=noise)
 
     def _cell(self, cell: Cell) -> Cell:
-        if cell.symbol not in self.scales:
-            return cell
-        (domain,) = (s.domain for s in self.statistics if s.symbol == cell.symbol)
-        operator = cell.noise.inverse_at(self.scales[cell.symbol], domain, self.extension)
+        operator = cell.noise.inverse_at(self.scales[cell.symbol], cell.domain, self.extension)
         if operator is None:
             raise _no_formula(cell.noise)
         return dataclasses.replace(cell, operator=operator)
