@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -99,6 +98,7 @@ class Scaled:
         }
         self.inverse = on_the_line(inverse, statistics, names, extension)
         self.components = [self._rescaled(component) for component in self.inverse.components]
+        self._growth = [*self._grown()]
         self._grids: dict[str, Grid] = {}
 
     def grid(self, what: str) -> Grid:
@@ -122,17 +122,14 @@ class Scaled:
             limits[name] = min(limits[name], steepest, widest_scale)
         return limits
 
-    @cached_property
-    def _growth(self) -> list[tuple[str, float, float]]:
-        """How fast the estimator grows along statistics, and the widest noise that keeps digits."""
-        found = []
+    def _grown(self) -> Iterator[tuple[str, float, float]]:
+        """Yield how fast the estimator grows along statistics, and the widest noise it bears."""
         for component in self.components:
             inside = component.value(tuple(0 for _ in component.cells))
             for cell in component.cells:
                 if cell.symbol in self.scales:
                     rate = max(_rates(component, cell, inside), default=0.0)
-                    found.append((cell.symbol.name, rate, widest(component.f, cell)))
-        return found
+                    yield cell.symbol.name, rate, widest(component.f, cell)
 
     def _rescaled(self, component: Component) -> Component:
         """Return a component with the scales of its noises as symbols."""
