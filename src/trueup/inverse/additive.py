@@ -75,11 +75,8 @@ def _continued(f: sympy.Expr, cells: Sequence[Cell], condition: Condition) -> sy
     line = condition.excess({first.name: first, second.name: second})
     on_line, back = (sympy.expand(x - line / line.coeff(x)) for x in (second, first))
     slope = sympy.together(_exact(w.diff(first).xreplace({second: on_line})))
-    _, factors = sympy.factor_list(sympy.fraction(slope)[1], first)
-    u = sympy.nan
-    if all(sympy.degree(p, first) <= 2 for p, _ in factors):  # else roots of cubics and more
-        parts = sympy.Add.make_args(sympy.apart(slope, first))
-        u = sympy.Add(*(sympy.factor(sympy.integrate(part, first)) for part in parts))
+    parts = sympy.Add.make_args(sympy.apart(slope, first))
+    u = sympy.Add(*(sympy.factor(sympy.integrate(part, first)) for part in parts))
     if u.has(sympy.Integral, sympy.RootSum, sympy.I, sympy.nan, sympy.zoo):
         raise Unextended([condition], "its slopes along the bound have no short integral")
     box = {first: Interval(cells[0].operator.low, cells[0].operator.high)}
