@@ -107,7 +107,7 @@ class Component:
 
     @property
     def facts(self) -> list[str]:
-        """Str is to be said of the estimator beyond the theorem."""
+        """What is to be said of the estimator beyond the theorem."""
         return []
 
     def with_parameters(self, values: dict[sympy.Expr, sympy.Expr]) -> Component:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import sympy
 
@@ -125,45 +125,36 @@ def check_as_written(f: Source, box: Box, tied: Sequence[Condition]) -> None:
 # -- growth on unbounded sides ---------------------------------------------------------------------
 
 
-class _Way(NamedTuple):
-    """A side on which a statistic has no bound, and the rate of the noise's tail there."""
-
-    cell: Cell
-    symbol: sympy.Symbol
-    direction: int
-    rate: float
-
-
 def _tails(component: Component) -> Iterator[str]:
     ways = [
-        _Way(cell, cell.symbol, direction, rate)
+        (cell, direction)  # sides without a bound, of what is not known
         for cell in component.cells
         for direction, end in ((1, cell.operator.high), (-1, cell.operator.low))
-        if math.isinf(float(end)) and not math.isinf(rate := cell.noise.mgf_radius)
+        if math.isinf(float(end)) and not math.isinf(cell.noise.mgf_radius)
     ]
-    for way in ways:
-        yield from _tail(component, way)
+    for cell, direction in ways:
+        yield from _tail(component, cell, direction)
     _check_rays(component, ways)
 
 
 _SLOPES = ((1, 1), (1, 2), (2, 1))
 
 
-def _check_rays(component: Component, ways: Sequence[_Way]) -> None:
+def _check_rays(component: Component, ways: Sequence[tuple[Cell, int]]) -> None:
     """Refuse exponentials of several statistics that outgrow the noises where all are large."""
     f, t = component.f, sympy.Dummy("t", real=True)
     exponents = [e.args[-1] for e in f.atoms(sympy.exp, sympy.sinh, sympy.cosh)]
     exponents += [p.exp * p.base for p in f.atoms(sympy.Pow) if p.exp.free_symbols]
-    if not any(len(e.free_symbols & {way.symbol for way in ways}) > 1 for e in exponents):
+    if not any(len(e.free_symbols & {cell.symbol for cell, _ in ways}) > 1 for e in exponents):
         return
-    for (a, b), (i, j) in product(combinations(ways, 2), _SLOPES):
-        steps = {a.symbol: a.direction * i, b.symbol: b.direction * j}
+    for ((a, up), (b, right)), (i, j) in product(combinations(ways, 2), _SLOPES):
+        steps = {a.symbol: up * i, b.symbol: right * j}
         named = {s.name: k for s, k in steps.items()}
         pulls = [sum(c * named.get(n, 0) for n, c in tie.terms) for tie in component.tied]
         if a.symbol == b.symbol or any(pull < 0 for pull in pulls):  # it leaves the domain
             continue
         size = growth(at(f, {s: k * t for s, k in steps.items()}), t, 1)
-        if not size.below(a.rate * i + b.rate * j, 0):
+        if not size.below(a.noise.mgf_radius * i + b.noise.mgf_radius * j, 0):
             raise refusal(
                 text(f),
                 "it could not be shown not to outgrow the noises where "
@@ -180,10 +171,10 @@ def growing(component: Component, cell: Cell) -> sympy.Expr:
     return component.main.value(tuple(0 for _ in component.cells))
 
 
-def _tail(component: Component, way: _Way) -> Iterator[str]:
+def _tail(component: Component, cell: Cell, direction: int) -> Iterator[str]:
     """Refuse what outgrows the noise on a side: f, its slope, or the estimator g."""
-    cell, symbol, direction, rate = way
-    f, orders = component.f, (0,) if cell.is_lattice else (0, 1)
+    f, symbol, noise, rate = component.f, cell.symbol, cell.noise, cell.noise.mgf_radius
+    orders = (0,) if cell.is_lattice else (0, 1)
     parts = component.far_out(symbol, direction)
     sizes = [growth(derivative(e, symbol, n), symbol, direction) for n in orders for e in parts]
     wrong = [size for size in sizes if not size.below(rate, 0)]
@@ -193,9 +184,9 @@ def _tail(component: Component, way: _Way) -> Iterator[str]:
         if not sizes[0].carried(rate):  # perhaps leading terms cancel
             sizes = [growth(sympy.expand(g), symbol, direction)]
         wrong = [size for size in sizes if not size.carried(rate)]
-    noise, side = cell.noise, "right" if direction > 0 else "left"
+    side = "right" if direction > 0 else "left"
     if wrong:
-        sharp = any(size.sharp for size in wrong)
+        sharp = rate > 0 and any(size.sharp for size in wrong)  # 0: the tail is not known
         how = "it outgrows" if sharp else "it could not be shown not to outgrow"
         raise refusal(
             text(f),

@@ -74,20 +74,9 @@ def tensor(statistics: Sequence[Taps]) -> Weights:
 def _coproduct(key: Key) -> tuple[tuple[int, Key, Key], ...]:
     """Return Δ of one functional as terms (coefficient, left, right)."""
     order, shift = key
-    if order == 0:
-        if shift == 0:
-            return ((1, IDENTITY, IDENTITY),)
+    if shift:
         return ((1, key, key), (1, key, IDENTITY), (1, IDENTITY, key))
-    terms = []
-    for k in range(order + 1):
-        for left, right in product(_split(k, shift), _split(order - k, shift)):
-            terms.append((comb(order, k), left, right))
-    return tuple(terms)
-
-
-def _split(order: int, shift: int) -> tuple[Key, ...]:
-    """Return DᵏSˢ in the basis of differences: the bare shift Sˢ is 1 + δₛ."""
-    return ((order, shift),) if order or not shift else (IDENTITY, (0, shift))
+    return tuple((comb(order, k), (k, 0), (order - k, 0)) for k in range(order + 1))
 
 
 def on_product(weights: Weights) -> dict[tuple[Keys, Keys], sympy.Expr]:
@@ -140,10 +129,9 @@ class Jet:
         expr = self.f
         for symbol, (order, _) in zip(self.symbols, keys, strict=True):
             expr = self._derivative(expr, symbol, order)
-        for symbol, (order, shift) in zip(self.symbols, keys, strict=True):
+        for symbol, (_, shift) in zip(self.symbols, keys, strict=True):
             if shift:
-                moved = stepped(expr, {symbol: symbol + shift})
-                expr = moved if order else moved - expr
+                expr = stepped(expr, {symbol: symbol + shift}) - expr
         return expr
 
     def _derivative(self, expr: sympy.Expr, symbol: sympy.Symbol, order: int) -> sympy.Expr:

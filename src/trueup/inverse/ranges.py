@@ -167,7 +167,6 @@ _INCREASING: dict[type[sympy.Basic], _Monotone] = {
     sympy.atanh: _Monotone(np.arctanh, (-1.0, 1.0), is_open=True),
 }
 _WAVES = {sympy.sin: np.sin, sympy.cos: np.cos}
-_STEPS = {sympy.sign: np.sign, sympy.floor: np.floor}
 
 
 def _wave(a: Range, function: Callable[[Floats], Floats]) -> Range:
@@ -198,7 +197,7 @@ def constant_bounds(expr: sympy.Expr) -> tuple[float, float] | None:
         return (_MAX, np.inf) if near > 0 else (-np.inf, -_MAX)
     if given and sympy.Rational(near) == sympy.Rational(value):
         return near, near
-    spread = 0.0 if given or value._prec > 1 else _UNRESOLVED
+    spread = 0.0 if given else _UNRESOLVED
     return float(np.nextafter(near - spread, -np.inf)), float(np.nextafter(near + spread, np.inf))
 
 
@@ -346,9 +345,6 @@ class Walk:
         if kind is sympy.Abs:
             found, apart = _size(a), (a.low > 0) | (a.high < 0)
             return found if self._may_be_rough(expr) else found._replace(sure=a.sure & apart)
-        if kind in _STEPS:
-            low, high = (_STEPS[kind](end) for end in a[:2])
-            return Range(low, high, a.sure & ((low == high) | (expr.free_symbols <= self.free)))
         # a function known by its values is taken to be smooth
         trusted = np.logical_and.reduce([self.range(arg).sure for arg in expr.args])
         return self._anything(trusted if isinstance(expr, Opaque) else ~self.all)
@@ -377,9 +373,6 @@ class Walk:
             return same, same, self.all
         if isinstance(test, Relational):
             return self._comparison(test)
-        if isinstance(test, sympy.Not):
-            may, must, sound = self.truth(test.args[0])
-            return ~must, ~may, sound
         if isinstance(test, (sympy.And, sympy.Or)):
             every = isinstance(test, sympy.And)
             join = np.logical_and if every else np.logical_or
@@ -388,7 +381,7 @@ class Walk:
             alone = [(~m if every else n) & sound for m, n, sound in parts]  # one part decides
             sound = np.logical_and.reduce([part[2] for part in parts])
             return may, must, sound | np.logical_or.reduce(alone)
-        if isinstance(test, sympy.ITE):
+        if isinstance(test, (sympy.Not, sympy.ITE)):  # of comparisons
             return self.truth(test.to_nnf())
         return self.all, ~self.all, ~self.all
 
@@ -436,7 +429,7 @@ def guards_of(node: sympy.Basic) -> Iterator[sympy.Expr]:
     """Yield the guards of the outermost operation of an expression."""
     if isinstance(node, sympy.Pow) and not (node.exp.is_Integer and node.exp > 0):
         yield node.base
-    elif isinstance(node, (sympy.log, sympy.Abs, sympy.sign)):
+    elif isinstance(node, (sympy.log, sympy.Abs)):
         yield node.args[0]
     elif isinstance(node, (sympy.Min, sympy.Max)):
         for a, b in combinations(node.args, 2):

@@ -95,8 +95,6 @@ def refusal_at(
 
 def _example(found: Trouble, domain: Interval) -> str:
     """Return a domain beside a point, at a distance from all but kinks, as the end of a hint."""
-    if isinstance(found.symbol, sympy.Dummy):
-        return ""
     a, (low, high) = float(f"{found.point:.6g}"), domain.bounds
     above = a if found.kind is Kind.KINK else a + 1 if high is None else (a + float(high)) / 2
     below = a if found.kind is Kind.KINK else a - 1 if low is None else (a + float(low)) / 2

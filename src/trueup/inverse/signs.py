@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 Box = Mapping[sympy.Symbol, Interval]
 
-KINKED = (sympy.Abs, sympy.sign, sympy.floor, sympy.Min, sympy.Max, sympy.Piecewise)
+_SPLIT = (sympy.Abs, sympy.Min, sympy.Max)
+KINKED = (*_SPLIT, sympy.Piecewise)
 """What f may be made of that picks cases."""
 
 
@@ -58,7 +59,7 @@ def sign(
     1
     """
     names = {s.name for s in expr.free_symbols}.union(*(c.names for c in tied))
-    own = {s: d for s, d in box.items() if s in expr.free_symbols or s.name in names}
+    own = {s: d for s, d in box.items() if s.name in names}
     if not expr.free_symbols:
         value = real(expr)
         return 0 if value is None or (not value and strict) else -1 if value < 0 else 1
@@ -72,9 +73,8 @@ def sign(
         for side, there in ((1, above & ~below), (-1, below & ~above)):
             if (there & walk.allowed).any():
                 found.add(side)
-        if len(found) > 1:  # no need to look further
-            return walk.all
-        return (above | below) & (sure | (not defined))
+        proven = (above | below) & (sure | (not defined))
+        return walk.all if len(found) > 1 else proven  # no need to look further
 
     if not undecided(Question(check, own, frozenset(own), tied=tied)):
         return found.pop() if len(found) == 1 else 0 if found else 1
@@ -192,7 +192,6 @@ _AT_ZERO = {1: (sympy.Ge, sympy.Lt), -1: (sympy.Le, sympy.Gt)}
 
 # -- cases written out -----------------------------------------------------------------------------
 
-_SPLIT = (sympy.Abs, sympy.sign, sympy.Min, sympy.Max)
 _PARTS = 3_000  # of the cases written out: each takes sympy some 0.1 ms in every later step
 _BESIDE = sympy.Rational(4, 10**15)  # relative: a bound may be an ulp off
 _BESIDE_ZERO = sympy.Rational(1, 10**30)
@@ -201,7 +200,7 @@ _DIGITS = 60  # in which comparisons beside a point are read
 
 @lru_cache(maxsize=256)
 def without_kinks(f: sympy.Expr) -> sympy.Expr:
-    """Return f with |·|, sign, min and max as cases, whose derivatives have no point masses.
+    """Return f with |·|, min and max as cases, whose derivatives have no point masses.
 
     A ``where`` inside one of them is drawn outside: sympy cannot compare cases.
 
@@ -238,17 +237,12 @@ def _written_out(f: sympy.Expr) -> sympy.Expr:
         drawn = ((at(f, {inner: value}), test) for value, test in inner.args)
         return _written_out(sympy.Piecewise(*drawn))
     first, *others = f.args
-    if isinstance(f, sympy.sign):
-        cases = [(sympy.S.One, first > 0), (sympy.S.NegativeOne, first < 0), (sympy.S.Zero, True)]
-    elif isinstance(f, sympy.Abs):
-        cases = [(first, first >= 0), (-first, True)]
+    if isinstance(f, sympy.Abs):
+        value, other, test = first, -first, first >= 0
     else:
-        rest = others[0] if len(others) == 1 else f.func(*others, evaluate=False)
-        wins = sympy.Ge if isinstance(f, sympy.Max) else sympy.Le
-        cases = [(rest, wins(rest, first)), (first, True)]
-    tests = (test if test is True else stable(test) for _, test in cases)
-    values = (without_kinks(value) for value, _ in cases)
-    return sympy.Piecewise(*zip(values, tests, strict=True))
+        value, other = others[0] if len(others) == 1 else f.func(*others, evaluate=False), first
+        test = (sympy.Ge if isinstance(f, sympy.Max) else sympy.Le)(value, other)
+    return sympy.Piecewise((without_kinks(value), stable(test)), (without_kinks(other), True))
 
 
 def beside(f: sympy.Expr, point: Mapping[sympy.Symbol, tuple[sympy.Expr, int]]) -> sympy.Expr:

@@ -18,7 +18,7 @@ X = sympy.Dummy("x", real=True)
 Side = Literal["below", "inside", "above"]
 
 Key = tuple[int, int]
-"""(n, s) is f ↦ Dⁿf(· + s) for n > 0 and the difference f ↦ f(· + s) − f for n = 0; (0, 0) is f."""
+"""(n, 0) is the derivative Dⁿf, (0, s) the difference f ↦ f(· + s) − f; (0, 0) is f."""
 
 Taps = dict[Key, sympy.Expr]
 """A weighted sum of such functionals."""
