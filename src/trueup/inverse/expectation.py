@@ -24,7 +24,7 @@ from trueup.inverse.growth import Growth
 from trueup.inverse.jets import derivative
 from trueup.inverse.spectral import Complex, Frequencies
 from trueup.kernels.blocks import evaluate
-from trueup.noise.extension import LaguerreExtension
+from trueup.noise.extension import LaguerreExtension, orthogonal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -214,13 +214,25 @@ class Expectation:
         }
         whole = [cell.symbol for _, cell in self.left if cell.noise.lattice]
         total = np.zeros(3)
-        for region, expr in self.exprs.items():
+        for region, raw in self.exprs.items():
+            expr = self._orthogonal(region, raw, truth)
             own = {cell.symbol: rules[i, region[i]] for i, cell in self.left}
             for symbol in own.keys() - expr.free_symbols:
                 own[symbol] = Rule(np.zeros(1), own[symbol].weights.sum(keepdims=True))
             total += _sums(*_merged(expr, own, whole), truth)
         value, size, root = map(float, total)
         return Sums(value, size, root * root)
+
+    def _orthogonal(self, region: Region, expr: sympy.Expr, truth: Truth) -> sympy.Expr:
+        """Integrate Laguerre series beyond the bounds by their orthogonality.
+
+        For a true value inside the bounds, x beyond one of them is exponential whatever q is.
+        """
+        for i, cell in self.left:
+            side, q = cell.operator.branches[region[i]].side, truth[cell.symbol]
+            if side != "inside" and cell.operator.low <= q <= cell.operator.high:
+                expr = orthogonal(expr, cell.symbol)
+        return expr
 
     def _rule(self, cell: Cell, branch: int, q: float, level: int) -> Rule:
         """Return a rule for x = q + Z restricted to one branch, as far as the noise matters."""

@@ -69,5 +69,33 @@ class LaguerreExtension(sympy.Function):  # type: ignore[misc]
         terms = (symbolic(c) * sympy.laguerre(n, t) for n, c in enumerate(self.coefficients))
         return sympy.expand(sympy.Add(*terms))
 
+    def inner(self, other: LaguerreExtension) -> sympy.Expr:
+        """Return ∫ of the product under e^{−t}: Laguerre polynomials are orthonormal."""
+        pairs = zip(self.coefficients, other.coefficients, strict=False)
+        return symbolic(sum((a * b for a, b in pairs), Fraction(0)))
+
     def _eval_evalf(self, prec: int) -> Any:
         return self.polynomial()._eval_evalf(prec)
+
+
+def orthogonal(expr: sympy.Expr, symbol: sympy.Symbol) -> sympy.Expr:
+    """Return the mean of an expression over an exponential t, quadratic in Laguerre series of t.
+
+    Examples
+    --------
+    >>> x = sympy.Symbol("x", real=True)
+    >>> a, b = LaguerreExtension(2, 1, -x), LaguerreExtension(2, 2, -x)
+    >>> orthogonal(5 + 7 * a + a * b + b**2, x)  # 5 + ⟨a, b⟩ + ⟨b, b⟩ = 5 − 2 + 5
+    8
+    """
+    series = [e for e in expr.atoms(LaguerreExtension) if symbol in e.free_symbols]
+    if not series:
+        return expr
+    total = sympy.Integer(0)
+    for powers, coefficient in sympy.Poly(expr, *series).terms():
+        factors = [s for s, n in zip(series, powers, strict=True) for _ in range(n)]
+        if len(factors) > 2:
+            return expr
+        if len(factors) != 1:  # one series alone has mean zero
+            total += coefficient * (factors[0].inner(factors[1]) if factors else 1)
+    return total
