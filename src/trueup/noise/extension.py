@@ -43,8 +43,7 @@ def least_norm(k: int, j: int) -> tuple[Fraction, ...]:
 
 def check_degree(extension: object) -> int:
     """Return the degree k of an extension, or refuse it."""
-    whole = isinstance(extension, Integral) and not isinstance(extension, bool)
-    if isinstance(extension, Integral) and whole and 2 <= int(extension) <= MAX_DEGREE:
+    if isinstance(extension, Integral) and 2 <= int(extension) <= MAX_DEGREE:  # True is 1
         return int(extension)
     raise TrueupError(
         f"extension must be 'optimal' or a whole number from 2 to {MAX_DEGREE}, got {extension!r}",

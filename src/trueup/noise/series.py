@@ -110,9 +110,6 @@ class Series:
     def __rtruediv__(self, other: Any) -> Series:
         return self._lift(other) / self
 
-    def __pow__(self, power: int) -> Series:
-        return math.prod([self] * power, start=self._lift(1))
-
 
 def exp(x: Any) -> Any:
     """Return eˣ; of a series e by e′ = x′·e.
