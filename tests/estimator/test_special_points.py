@@ -379,6 +379,22 @@ def test_a_case_that_others_leave_aside_needs_no_value_at_a_bound(formula, b, c)
         assert est.variance(a=101.0, b=4.0, c=published) == pytest.approx(0.5, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        "where(q < 0, 0, where(q < 1e-16, 0, 5))",
+        "where(q < 3, 0, where(q < 3.0000000000000004, 0, 5))",
+        "abs(q)**3 + abs(q - 1e-17)",
+        "abs(q)**3 + where(q > 1e-17, 1, 0)",
+        "where(q == 1e-17, 5, abs(q)**3)",
+        "q*abs(q) + abs(q + 1e-18)",
+    ],
+)
+def test_a_break_beside_a_harmless_point_is_not_overlooked(f: str) -> None:
+    with pytest.raises(tu.NoUnbiasedEstimator):
+        tu.unbiased(f, tu.Laplace(1))
+
+
 # -- what repeats without end --------------------------------------------------------------
 
 

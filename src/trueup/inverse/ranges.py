@@ -320,12 +320,9 @@ class Walk:
         low, high = (pick.reduce([part[end] for part in parts]) for end in (0, 1))
         sure = np.logical_and.reduce([part.sure for part in parts])
         if not self._may_be_rough(expr):  # one of them is the extremum on the whole cell
-            ends = [(p.low, p.high) if side > 0 else (-p.high, -p.low) for p in parts]
-            wins = [
-                np.logical_and.reduce([a > b for j, (_, b) in enumerate(ends) if j != i])
-                for i, (a, _) in enumerate(ends)
-            ]
-            sure = sure & np.logical_or.reduce(wins)
+            lows, highs = (side * np.stack([p[end] for p in parts]) for end in (0, 1)[::side])
+            np.put_along_axis(highs, lows.argmax(axis=0)[None], -np.inf, axis=0)
+            sure = sure & (lows.max(axis=0) > highs.max(axis=0))
         return Range(low, high, sure)
 
     def _function(self, expr: sympy.Expr) -> Range:

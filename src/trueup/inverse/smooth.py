@@ -294,7 +294,7 @@ class _Line(NamedTuple):
         """
         jets = [(side, self._case(side)) for side in self.sides]
         size = max(sympy.S.One, abs(self.here))
-        proven = self.here.is_Rational and self._turns_once(ends)
+        proven = self.here.is_Rational and self._turns_here(ends)
         for k in range(self.order + 1):
             parts = [(side, side**k * derivative(case, AWAY, k)) for side, case in jets]
             row = [_tendency(part, size) for _, part in parts]
@@ -327,13 +327,17 @@ class _Line(NamedTuple):
         case = chosen(self.f, {self.symbol: self.here + side * step})
         return at(case, {self.symbol: self.here + side * AWAY})
 
-    def _turns_once(self, ends: tuple[float, float]) -> bool:
-        """Whether all that f compares has at most one zero in a cell: it is monotone, or not 0."""
+    def _turns_here(self, ends: tuple[float, float]) -> bool:
+        """Whether what f compares is 0 nowhere in a cell but at the point, where it is monotone."""
         cases = [e for e in self.f.atoms(*KINKED, Relational) if not isinstance(e, sympy.Piecewise)]
         walk = _walk({self.symbol: ends})
-        tests = {g for case in cases for g in guards_of(case)}
-        ranges = [(walk.range(g.diff(self.symbol)), walk.range(g)) for g in tests]
-        return all(any(r.low[0] > 0 or r.high[0] < 0 for r in pair) for pair in ranges)
+        for g in {g for case in cases for g in guards_of(case)}:
+            slope, value = walk.range(g.diff(self.symbol)), walk.range(g)
+            turns = slope.low[0] > 0 or slope.high[0] < 0
+            here = turns and at(g, {self.symbol: self.here}) == 0
+            if not (here or value.low[0] > 0 or value.high[0] < 0):
+                return False
+        return True
 
 
 def _gap(limits: Sequence[sympy.Expr], alike: float) -> float:
