@@ -39,7 +39,8 @@ def spec(tmp_path):
 
 def options(spec=None, **given):
     lists = ("noise", "domain", "column", "scale", "empty", "max_bias", "cells")
-    return argparse.Namespace(spec=spec, **{name: given.get(name, []) for name in lists})
+    named = {name: given.get(name, []) for name in lists}
+    return argparse.Namespace(spec=spec, clamped=False, **named)
 
 
 def test_spec(spec):

@@ -25,7 +25,7 @@ def table(tmp_path):
         {
             "state": rng.choice(["MA", "NY", "VT"], size),
             "year": rng.integers(2020, 2023, size),
-            "n": rng.integers(-3, 60, size),
+            "n": rng.integers(0, 57, size) + tu.DiscreteLaplace(2).sample(size, rng=rng),
             "s": rng.normal(300, 100, size),
             "w": rng.uniform(0.5, 2, size),
         }

@@ -51,6 +51,7 @@ sidecar (--spec release.toml); options override it:
   [max_bias]
   mean = 0.2                        # bias allowed, relative; or [cells] and mean = 400
 conditions = ["0 <= s <= n"]        # between statistics; before the first table
+clamped = true                      # values were moved to a bound before they were published
 """
 
 
@@ -78,6 +79,9 @@ def add_release(parser: argparse.ArgumentParser) -> None:
         ("--cells", "COUNT", "choose the bias for sums of so many cells, or 'mean=400' for one"),
     ):
         add_repeatable(group, option, metavar, text)
+    group.add_argument(
+        "--clamped", action="store_true", help="values were moved to a bound, as max(x, 0)"
+    )
     group.add_argument("--spec", type=Path, metavar="TOML", help="sidecar that describes the noise")
 
 

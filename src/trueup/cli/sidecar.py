@@ -50,6 +50,7 @@ def read_release(args: argparse.Namespace, formulas: Iterable[str]) -> Spec:
         for text in getattr(args, option):
             of, value = assignment(text)
             getattr(release, option)[of or ""] = read_number(value)
+    release.clamped = release.clamped or args.clamped
     release.formulas = named(formulas, "formula", _NAME_HINT) or release.formulas
     return release
 
@@ -121,8 +122,9 @@ def make_job(release: Spec, args: argparse.Namespace, made: Mapping[str, Any], *
     """
     statistics = {s for e in made.values() for s in e.statistics}
     known = {f.name for f in dataclasses.fields(Job)}
+    given = {key: value for key, value in vars(args).items() if key in known}
     return Job(
-        **{key: value for key, value in vars(args).items() if key in known} | more,
+        **given | {"clamped": release.clamped} | more,
         estimators=made,
         columns=release.columns_of(statistics),
         scales=release.scales_of(statistics),

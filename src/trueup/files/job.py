@@ -41,7 +41,8 @@ class Job:
 
     ``estimators`` are ratios of sums where these are asked for; ``columns`` and ``scales`` name
     the columns of statistics and of their noise scales; ``totals`` are written in place of the
-    rows; ``watch`` is told how much is done, in percent.
+    rows; ``clamped`` says that values were moved to a bound before they were published;
+    ``watch`` is told how much is done, in percent.
     """
 
     input: str
@@ -61,6 +62,7 @@ class Job:
     compression: str | None = None
     memory: str | None = None
     totals: Totals | None = None
+    clamped: bool = False
     force: bool = False
     quiet: bool = False
     watch: Callable[[float], None] | None = None
@@ -266,7 +268,8 @@ class _Run:
 
         cells = self.duck.connection.sql(statement.cells())
         estimators: dict[str, Any] = {r.name: r.estimator for r in self.requests}
-        return report(cells, *statement.named, **{"cells": count} | estimators)
+        given = {"cells": count, "clamped": self.job.clamped}
+        return report(cells, *statement.named, **given | estimators)
 
     def _computed(self, query: str, statement: Statement, totals: Totals) -> tuple[str, int]:
         """Compute totals; return the query that reads them, groups in order, and all rows."""
@@ -280,10 +283,10 @@ class _Run:
 
     def _summary(self, statement: Statement, rows: int) -> Summary:
         """Count in the output where that is quick, else in the input."""
-        tally = Tally(statement, rows)
+        tally = Tally(statement, rows, clamped=self.job.clamped)
         if self.target is not None and self.form.name == "parquet" and self.job.totals is None:
             written = parquet([self.target.part])
             kinds = types(self.duck, written, (*statement.types, *statement.written))
             again = dataclasses.replace(statement, source=written, types=kinds, casts={})
-            tally = Tally(again, rows, frozenset(statement.written))
+            tally = Tally(again, rows, frozenset(statement.written), self.job.clamped)
         return tally.read(self.duck.ask(tally.sql())[0])

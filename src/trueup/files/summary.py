@@ -12,6 +12,7 @@ from trueup.files.query import quote
 from trueup.near.estimator import NearlyUnbiased
 from trueup.tables.bounds import SAMPLE, bounds_of
 from trueup.tables.empty import empties_of
+from trueup.tables.selection import published_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,11 +38,14 @@ class Tally:
         How many rows there are, so that about SAMPLE of them can be chosen.
     present
         The new columns that the source has.
+    clamped
+        Whether values were moved to a bound before they were published.
     """
 
     statement: Statement
     rows: int
     present: frozenset[str] = frozenset()
+    clamped: bool = False
 
     def sql(self) -> str:
         """Return the query: one row of counts and sums."""
@@ -71,6 +75,11 @@ class Tally:
         counts = {"rows": "COUNT(*)"}
         for i, bound in enumerate(bounds_of(self.statement.requests)):
             counts |= {f"{name} {i}": sql for name, sql in self._looked_at(bound).items()}
+        for i, published in enumerate(published_in(self.statement.requests)):
+            number = _finite(self._helper(published.column))
+            for what, column in (("values", published.column), ("scales", published.scale)):
+                if column is not None:
+                    counts[f"{what} {i}"] = self._gathered(self._helper(column), [number])
         for i, empty in enumerate(self._empties):
             e = quote(f"{self.statement.prefix}empty_{i}")
             counts |= {f"empty {i}": f"SUM({e})", f"squares {i}": f"SUM({e} * {e})"}
@@ -84,20 +93,15 @@ class Tally:
         return counts
 
     def _looked_at(self, bound: Bound) -> dict[str, str]:
-        """Return what is asked of a bounded column: counts, the farthest value, a sample."""
-        s = self.statement
-        x, sign, most = quote(s.numbers[bound.column]), "<", "MIN"
+        """Return what is asked of a bounded column: counts, and the farthest value."""
+        x, sign, most = self._helper(bound.column), "<", "MIN"
         if bound.side > 0:
             sign, most = ">", "MAX"
-        number = f"{x} <= CAST('Infinity' AS DOUBLE)"  # NaN is above
-        columns = {"values": x}
-        if bound.scale is not None:
-            columns["scales"] = quote(s.scales[bound.scale])
+        number = _finite(x)
         return {
             "known": f"COUNT({x})",
             "beyond": f"COUNT_IF({x} {sign} {bound.value!r} AND {number})",
             "farthest": f"{most}({x}) FILTER (WHERE {number})",
-            **{name: self._gathered(column, [number]) for name, column in columns.items()},
         }
 
     def _helper(self, column: str) -> str:
@@ -115,7 +119,7 @@ class Tally:
     def read(self, row: tuple[Any, ...]) -> Summary:
         """Return the summary that a row of counts makes."""
         counts = dict(zip(self._counts(), row, strict=True))
-        return Summary(self.statement, counts, self._empties)
+        return Summary(self.statement, counts, self._empties, self.clamped)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,6 +129,7 @@ class Summary:
     statement: Statement
     counts: Mapping[str, Any]
     empties: Sequence[Empty] = ()
+    clamped: bool = False
 
     def lines(self) -> list[str]:
         """Return what to say: what was done, then the warnings."""
@@ -154,12 +159,19 @@ class Summary:
                 yield i, empty, (float(total), float(squares), rows)
 
     def _warnings(self) -> Iterator[str]:
-        """Yield doubts about bounds that too many values lie beyond."""
-        for i, bound in enumerate(bounds_of(self.statement.requests)):
-            found = self._of(i)
-            x, scale = (found.get(name) for name in ("values", "scales"))
+        """Yield doubts about columns that end as no noise ends, and about bounds."""
+        looked_at = {}
+        for i, published in enumerate(published_in(self.statement.requests, clamped=self.clamped)):
+            x, scale = (self.counts.get(f"{name} {i}") for name in ("values", "scales"))
             scales = None if scale is None else np.array(scale, float)
-            text = bound.doubt(np.array(x or [], float), scales, found["known"], found["farthest"])
+            values = np.array(x or [], float)
+            looked_at[published.column, published.scale] = values, scales
+            for side in (-1, 1):
+                if (text := published.doubt(side, values, scales)) is not None:
+                    yield text
+        for i, bound in enumerate(bounds_of(self.statement.requests)):
+            found, (values, scales) = self._of(i), looked_at[bound.column, bound.scale]
+            text = bound.doubt(values, scales, found["known"], found["farthest"])
             if text is not None:
                 yield text
         for i, empty, numbers in self._cells():
@@ -182,6 +194,10 @@ class Summary:
         if errors is not None and errors < known:
             parts.append(f"{known - errors:,} without a standard error")
         return f"{name}: {'; '.join(parts) or 'done'}"
+
+
+def _finite(x: str) -> str:
+    return f"{x} <= CAST('Infinity' AS DOUBLE)"  # NaN is above
 
 
 def _percent(share: float) -> str:

@@ -20,7 +20,7 @@ from trueup.frames import (
     of_spark,
 )
 from trueup.near.estimator import nearly_unbiased
-from trueup.tables.request import level_of, outputs_of, read_requests
+from trueup.tables.request import level_of, outputs_of, read_flag, read_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,6 +36,7 @@ def debias(
     stderr: bool = True,
     empty: Any = None,
     interval: Any = None,
+    clamped: Any = False,
     **estimators: Any,
 ) -> Any:
     """Return a table with a column of unbiased estimates, and one of standard errors, for each.
@@ -67,6 +68,10 @@ def debias(
         A level such as 0.95: NAME_low and NAME_high are added, the ends of
         :meth:`trueup.Estimator.interval`. Engines compute them where they have a formula, and
         refuse them otherwise: integer noise with a scale per row, functions that go up and down.
+    clamped
+        True says that published values were moved to a bound, as ``max(x, 0)``. Without it values
+        that end as no noise ends raise a :class:`trueup.SelectionWarning`: rows were dropped by
+        their noisy value, or values clamped.
     **estimators
         NAME = an estimator made by :func:`trueup.unbiased`.
 
@@ -90,13 +95,16 @@ def debias(
         empty, estimators = None, {"empty": empty, **estimators}
     if isinstance(interval, Estimator):
         interval, estimators = None, {"interval": interval, **estimators}
+    if isinstance(clamped, Estimator):
+        clamped, estimators = False, {"clamped": clamped, **estimators}
     level = level_of(interval) or 0.95
     if empty is not None:
         estimators = {name: _with_empty(e, empty) for name, e in estimators.items()}
     other = of_narwhals.opened(frame)
     if other is not None:
         native, back = other
-        return back(debias(native, columns, scales, stderr=stderr, interval=interval, **estimators))
+        options: dict[str, Any] = {"interval": interval, "clamped": clamped, **estimators}
+        return back(debias(native, columns, scales, stderr=stderr, **options))
     present, fold = names_of(frame)
     requests = read_requests(
         *(present, columns, scales, estimators),
@@ -106,7 +114,7 @@ def debias(
     )
     backend = eager_backend(frame)
     if backend is not None:
-        return eager.debias(backend, frame, requests)
+        return eager.debias(backend, frame, requests, clamped=read_flag(clamped, "clamped"))
     engine = engine_of(frame)
     for request in requests:
         engine.check(frame, request.inputs)

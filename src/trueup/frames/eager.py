@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.errors import TrueupError
+from trueup.errors import SelectionWarning, TrueupError
 from trueup.formula.text import text
 from trueup.frames.columns import Column, Piece, either
 from trueup.inverse.projection import ENDS
@@ -15,6 +15,7 @@ from trueup.kernels.grid import columns
 from trueup.tables.bounds import SAMPLE, bounds_of, warn
 from trueup.tables.empty import empties_of
 from trueup.tables.request import needs_variance
+from trueup.tables.selection import published_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,10 +30,12 @@ WHOLE = "check the column, or describe the noise as continuous, e.g. Laplace(sca
 _DOUBLE = np.dtype(float)
 
 
-def debias(backend: Eager, frame: Any, requests: Sequence[Request]) -> Any:
+def debias(
+    backend: Eager, frame: Any, requests: Sequence[Request], *, clamped: bool = False
+) -> Any:
     """Return the frame with the columns that are wanted, computed by the kernels."""
     pieces = read(backend, frame, requests)
-    warn_beyond(requests, pieces)
+    warn_beyond(requests, pieces, clamped=clamped)
     like = {name: r.inputs for r in requests for name in r.written}
     new: dict[str, list[Column]] = {name: [] for name in like}
     for r in requests:
@@ -169,8 +172,11 @@ def check_whole(w: Request, piece: Piece) -> None:
 # -- bounds that the table contradicts -------------------------------------------------------------
 
 
-def warn_beyond(requests: Sequence[Request], pieces: Sequence[Piece]) -> None:
-    """Warn of every column that has more values beyond a bound than the noise explains."""
+def warn_beyond(
+    requests: Sequence[Request], pieces: Sequence[Piece], *, clamped: bool = False
+) -> None:
+    """Warn of columns with more values beyond a bound than the noise explains, or cut off."""
+    warn_selected_in(pieces, requests, clamped=clamped)
     for bound in bounds_of(requests):
         x = _sample(pieces, bound.column)
         scale = None if bound.scale is None else _sample(pieces, bound.scale)
@@ -187,6 +193,18 @@ def warn_beyond(requests: Sequence[Request], pieces: Sequence[Piece]) -> None:
         rows = sum(len(p.columns[empty.indicator.inputs[0]].values) for p in pieces)
         part = " looked at" if rows > SAMPLE else ""
         warn(empty.doubt(float(g.sum()), float(g @ g), len(g), g, inputs, part))
+
+
+def warn_selected_in(
+    pieces: Sequence[Piece], requests: Sequence[Request], *, clamped: bool = False
+) -> None:
+    """Warn of columns that end as no noise ends."""
+    for published in published_in(requests, clamped=clamped):
+        x = _sample(pieces, published.column)
+        scale = None if published.scale is None else _sample(pieces, published.scale)
+        named = dataclasses.replace(published, column=repr(published.column))
+        for side in (-1, 1):
+            warn(named.doubt(side, x, scale), SelectionWarning)
 
 
 def _indicated(

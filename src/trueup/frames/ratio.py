@@ -16,7 +16,8 @@ from trueup.extras import optional
 from trueup.frames import of_narwhals
 from trueup.frames.columns import Column
 from trueup.frames.debias import eager_backend, engine_of, names_of
-from trueup.frames.eager import WHOLE, check_whole, not_positive
+from trueup.frames.eager import WHOLE, check_whole, not_positive, warn_selected_in
+from trueup.frames.ends import warn_selected
 from trueup.frames.total import Cells, engine_sums, keys_of, new_name, present_cells, within
 from trueup.tables.bounds import warn
 from trueup.tables.ratios import SHOWN, RatioOfSums, RatioRequest, computed, too_small
@@ -121,9 +122,12 @@ def ratio(
     totals = Totals(keys, skip=missing == "skip", ratio=True)
     backend = eager_backend(frame)
     if backend is not None:
-        return _in_memory(Cells(backend, frame, requests, totals), requests)
+        cells = Cells(backend, frame, requests, totals)
+        warn_selected_in(cells.pieces, requests)
+        return _in_memory(cells, requests)
     engine = engine_of(frame)
     engine.check(frame, [c for r in requests for c in r.inputs])
+    warn_selected(nw.from_native(frame).lazy(), requests)
     return _in_engine(engine, frame, requests, totals)
 
 

@@ -18,11 +18,12 @@ from trueup.frames import of_narwhals
 from trueup.frames.columns import Column, whole
 from trueup.frames.debias import eager_backend, engine_of, names_of
 from trueup.frames.eager import check_whole, compute, read, warn_beyond
+from trueup.frames.ends import warn_selected
 from trueup.frames.total import group_sums
 from trueup.notebook import table
 from trueup.tables.decision import KINDS, decide, short
 from trueup.tables.empty import empties_of
-from trueup.tables.request import read_requests
+from trueup.tables.request import read_flag, read_requests
 from trueup.tables.size_classes import FINE, size_of
 from trueup.tables.typical import Counts
 
@@ -46,6 +47,7 @@ def report(
     scales: Mapping[str, Any] | None = None,
     *,
     cells: Any = None,
+    clamped: Any = False,
     **estimators: Any,
 ) -> Report:
     """Return what to expect of unbiased, nearly unbiased, clipped and naive estimates of cells.
@@ -64,6 +66,8 @@ def report(
     cells
         How many cells will be averaged or added up, say those of a state; None for all, or for the
         number that a nearly unbiased estimator was made for. One is made for that number.
+    clamped
+        As for :func:`trueup.debias`.
     **estimators
         NAME = an estimator made by :func:`trueup.unbiased` or :func:`trueup.nearly_unbiased`.
 
@@ -104,14 +108,19 @@ def report(
     count = None if cells is None else _read_cells(cells)
     other = of_narwhals.opened(frame)
     if other is not None:
-        made = report(other[0], columns, scales, cells=cells, **estimators)
+        made = report(other[0], columns, scales, cells=cells, clamped=clamped, **estimators)
         return dataclasses.replace(made, like=frame)
     present, fold = names_of(frame)
     requests = read_requests(
         *(present, columns, scales, estimators), outputs=("value",), kept=(), fold=fold
     )
     backend = eager_backend(frame)
-    tables = _in_memory(backend, frame, requests) if backend else _in_engine(frame, requests)
+    clamped = read_flag(clamped, "clamped")
+    tables = (
+        _in_memory(backend, frame, requests, clamped=clamped)
+        if backend
+        else _in_engine(frame, requests, clamped=clamped)
+    )
     found = []
     for request, (estimator, counts, notes) in zip(requests, tables, strict=True):
         decision = decide(request.name, estimator, counts, count)
@@ -273,10 +282,10 @@ def _told(missing: int, empties: Sequence[tuple[Empty, float, float, int]]) -> l
 
 
 def _in_memory(
-    backend: Eager, frame: Any, requests: Sequence[Request]
+    backend: Eager, frame: Any, requests: Sequence[Request], *, clamped: bool
 ) -> Iterator[tuple[Estimator, Counts, list[str]]]:
     pieces = read(backend, frame, requests)
-    warn_beyond(requests, pieces)
+    warn_beyond(requests, pieces, clamped=clamped)
     for request in requests:
         for piece in pieces:
             check_whole(request, piece)
@@ -312,10 +321,11 @@ def _check_some(rows: int) -> None:
 
 
 def _in_engine(
-    frame: Any, requests: Sequence[Request]
+    frame: Any, requests: Sequence[Request], *, clamped: bool
 ) -> Iterator[tuple[Estimator, Counts, list[str]]]:
     engine = engine_of(frame)
     engine.check(frame, [c for r in requests for c in r.inputs])
+    warn_selected(nw.from_native(frame).lazy(), requests, clamped=clamped)
     for request in requests:
         estimator, notes = _rescaled(request, _usual_scales(frame, request))
         size, empties = size_of(estimator), empties_of([request])

@@ -21,7 +21,7 @@ from trueup.frames.debias import eager_backend, engine_of, names_of
 from trueup.frames.eager import compute, read, warn_beyond
 from trueup.inverse.sharing import sharing
 from trueup.kernels.grid import columns as evaluate
-from trueup.tables.request import check_column, check_known, outputs_of, read_requests
+from trueup.tables.request import check_column, check_known, outputs_of, read_flag, read_requests
 from trueup.tables.totals import LARGEST, ROWS, Totals, check_copies, check_weights, missing_numbers
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def total(
     average: bool = False,
     missing: str = "raise",
     stderr: bool = True,
+    clamped: Any = False,
     **estimators: Any,
 ) -> Any:
     """Return the sum of debiased cells with its standard error, over all rows or group by group.
@@ -82,6 +83,8 @@ def total(
         missing. A group whose rows are all skipped stays, with 0 rows and a sum of 0.
     stderr
         False leaves out the standard errors, which do not exist where a variance is infinite.
+    clamped
+        As for :func:`trueup.debias`.
     **estimators
         NAME = an estimator made by :func:`trueup.unbiased`.
 
@@ -108,7 +111,7 @@ def total(
     if other is not None:
         native, back = other
         options: dict[str, Any] = {"average": average, "missing": missing, "stderr": stderr}
-        options |= {"shared": shared, **estimators}
+        options |= {"shared": shared, "clamped": clamped, **estimators}
         return back(total(native, by, weights, columns, scales, **options))
     present, fold = names_of(frame)
     keys = keys_of(by, missing, present, fold)
@@ -126,7 +129,7 @@ def total(
     if backend is not None:
         ids = _read_shared(shared, requests, present)
         cells = Cells(backend, frame, requests, totals)
-        warn_beyond(requests, cells.pieces)
+        warn_beyond(requests, cells.pieces, clamped=read_flag(clamped, "clamped"))
         return _in_memory(cells, requests, ids)
     if shared:
         raise TrueupError(

@@ -223,6 +223,7 @@ class RatioOfSums(Readable):
         self.few: dict[Any, FewCells | None] = {}
         self.statistics = tuple(s.symbol.name for s in statistics)
         self.noise = {s.symbol.name: s.noise for s in statistics}
+        self.domain = {s.symbol.name: s.domain for s in statistics}
         for s, bottom in zip(statistics, made.bottom[1:], strict=True):
             if bottom:
                 check_generating(s.noise)

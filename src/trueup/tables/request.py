@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import sympy
 
+    from trueup.domain import Interval
     from trueup.inverse.solve import Statistic
     from trueup.kernels.grid import Grid
     from trueup.noise.base import Noise
@@ -39,10 +40,11 @@ SUFFIXES = {
 
 
 class Readable:
-    """What can be asked of a table beside estimators: it has ``statistics`` and ``noise``."""
+    """What can be asked of a table beside estimators: it has what is known of them."""
 
     statistics: tuple[str, ...]
     noise: Mapping[str, Noise]
+    domain: Mapping[str, Interval]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,6 +232,13 @@ def outputs_of(stderr: Any, interval: Any = None) -> tuple[str, ...]:
     return ("value", *(("stderr",) if stderr else ()), *ends)
 
 
+def read_flag(value: Any, name: str) -> bool:
+    """Return True or False, and refuse anything else."""
+    if not isinstance(value, bool):
+        raise TrueupError(f"{name} must be True or False, got {value!r}", f"e.g. {name}=True")
+    return value
+
+
 def level_of(interval: Any) -> float | None:
     """Return the level of an interval, None if none is wanted."""
     return None if interval is None else read_level(interval, "interval")
@@ -246,7 +255,7 @@ def needs_variance(outputs: Iterable[str]) -> bool:
     return bool({"stderr", "variance"} & {*outputs})
 
 
-_OPTIONS = {"average", "by", "cells", "interval", "shared", "stderr", "weights"}
+_OPTIONS = {"average", "by", "cells", "clamped", "interval", "shared", "stderr", "weights"}
 _OPTIONS |= {"columns", "empty", "missing", "scales"}
 """Of other functions of tables: where one has no such option it is no name of a new column."""
 
