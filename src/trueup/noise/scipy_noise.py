@@ -134,6 +134,9 @@ class ScipyNoise(Noise):
         places += [float(self.loc) + float(s) * float(self.scale) for s in self.shapes]
         return sorted({float(x) for x in places if abs(x) <= reach})
 
+    def _density(self, x: Floats) -> Floats:
+        return _quiet(self._law.pmf if self.lattice else self._law.pdf, x)
+
     def _cdf(self, x: Floats) -> Floats:
         return self._table.cdf(x) if self.lattice else _quiet(self._law.cdf, x)
 
