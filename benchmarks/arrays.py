@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import duckdb
 import numpy as np
 
 import trueup as tu
@@ -92,6 +93,25 @@ def array_rows() -> Iterator[Row]:
     yield memory(lambda: count._columns([s, i], BOTH), "the same: s/n, value and stderr, int64")
 
 
+def engine_rows() -> Iterator[Row]:
+    """Yield what SQL of ours takes in DuckDB, against what a person would write."""
+    rng = np.random.default_rng(1)
+    frame = {"s": rng.uniform(0, 500, ROWS), "n": rng.uniform(-5, 200, ROWS)}
+    connection = duckdb.connect()
+    connection.register("frame", frame)
+    connection.execute("CREATE TABLE t AS SELECT * FROM frame")
+    laplace = {"s": tu.Laplace(2), "n": tu.Laplace(2)}
+    mean = tu.unbiased("s/n", laplace, {"n": (1, None)})
+
+    def asked(text: str) -> Callable[[], Any]:
+        return lambda: connection.execute(f"SELECT sum({text}) FROM t").fetchall()  # noqa: S608
+
+    by_hand = "sqrt(8/(n*n) + 8*s*s/(n*n*n*n))"
+    for output, theirs, most in (("value", "s/n", 4), ("stderr", by_hand, 8)):
+        times = versus(asked(mean.sql("duckdb", output)), asked(theirs))
+        yield Row(f"DuckDB: {output} of s/n", f"`{theirs}`", *times, most)
+
+
 def memory(run: Callable[[], Any], name: str) -> Row:
     """Return by how many bytes the peak of the process exceeds what is returned."""
     status = Path("/proc/self/status")
@@ -145,13 +165,13 @@ def shown(row: Row) -> str:
 
 def main() -> None:
     with np.errstate(all="ignore"):
-        rows = [*array_rows(), *process_rows()]
+        rows = [*array_rows(), *engine_rows(), *process_rows()]
     lines = [
         "# Arrays",
         "",
         f"`python benchmarks/arrays.py`; {ROWS:,} float64 rows, best of five, one run on "
         f"{platform.machine()} with {cores()} cores, Python {platform.python_version()}, NumPy "
-        f"{np.__version__}, numba {version('numba')}. The baseline's code is in the second column; "
+        f"{np.__version__}, numba {version('numba')}, DuckDB {duckdb.__version__}. The baseline's code is in the second column; "
         "where it is a number, that is the limit.",
         "",
         "| trueup | against | trueup | baseline | ratio | target |",
