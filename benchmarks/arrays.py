@@ -171,8 +171,8 @@ def main() -> None:
         "",
         f"`python benchmarks/arrays.py`; {ROWS:,} float64 rows, best of five, one run on "
         f"{platform.machine()} with {cores()} cores, Python {platform.python_version()}, NumPy "
-        f"{np.__version__}, numba {version('numba')}, DuckDB {duckdb.__version__}. The baseline's code is in the second column; "
-        "where it is a number, that is the limit.",
+        f"{np.__version__}, numba {version('numba')}, DuckDB {duckdb.__version__}. "
+        "The baseline's code is in the second column; where it is a number, that is the limit.",
         "",
         "| trueup | against | trueup | baseline | ratio | target |",
         "| --- | --- | --- | --- | --- | --- |",

@@ -140,6 +140,5 @@ class Intervals:
         ends = map(sympy.sympify, self._ends(x, read_level(level), self.statistics, scales))
         inputs = (*x, *scales.values())
         whole = frozenset(i for i, s in enumerate(self.statistics) if s.noise.lattice)
-        every = tuple(range(len(inputs)))
-        low, high = (Grid(inputs, [([], every, lambda _, e=e: e)], whole) for e in ends)
+        low, high = (Grid.of(e, inputs, whole) for e in ends)
         return low, high

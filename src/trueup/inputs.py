@@ -24,7 +24,6 @@ from trueup.formula.substitution import denominators
 from trueup.formula.text import text
 from trueup.inverse.signs import sign
 from trueup.inverse.solve import Statistic
-from trueup.kernels.grid import at_bounds
 from trueup.noise.base import Noise
 from trueup.noise.elementwise import check_unmasked
 from trueup.noise.extension import check_degree
@@ -156,9 +155,8 @@ def at_truth(
 
 
 def _truth(value: Any, statistic: Statistic) -> NDArray[Any]:
-    """Return true values, those at a bound as it is and not as a narrow float holds it."""
-    ends = [float(b) for b in statistic.domain.bounds if b is not None]
-    values = at_bounds(np.asarray(value), ends)
+    """Return true values."""
+    values = np.asarray(value)
     q = np.asarray(values, float)
     broken = np.isfinite(q) & (q != np.floor(q))
     if statistic.noise.lattice and broken.any():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import sympy
 
 from trueup.inputs import at_truth, read_arguments
@@ -12,7 +13,7 @@ from trueup.inverse.component import Cell
 from trueup.inverse.expectation import Expectation
 from trueup.inverse.growth import Growth, growth
 from trueup.inverse.smooth import Kind, Trouble, breaks
-from trueup.kernels.blocks import value_at
+from trueup.kernels.blocks import evaluate
 from trueup.noise.operator import IDENTITY, Branch, Operator
 
 if TYPE_CHECKING:
@@ -88,13 +89,13 @@ class PluginBias:
         return f"<bias of the plug-in {self._source.expr} ({given})>"
 
     def _at(self, truth: Truth) -> float:
-        f = self._source.expr
+        f, point = self._source.expr, {s: np.array([q]) for s, q in truth.items()}
         if self._mean.closed is not None:
-            return value_at(self._mean.closed - f, truth)
+            return float(evaluate(self._mean.closed - f, point)[0])
         if not self._exists(truth):
             return math.nan
         mean = self._mean.at(truth)
-        return mean - value_at(f, truth) if math.isfinite(mean) else math.nan
+        return mean - float(evaluate(f, point)[0]) if math.isfinite(mean) else math.nan
 
     def _exists(self, truth: Truth) -> bool:
         """Whether the noise carries f, and does not get to where its integral ends."""

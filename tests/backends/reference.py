@@ -8,6 +8,7 @@ its argument's magnitude makes. An engine may be wrong by a small part of that, 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
@@ -46,7 +47,7 @@ def exact(grid: Any, row: list[float]) -> tuple[Any, Any] | None:
     """Return (value, magnitude) at one row; None where there is no finite value."""
     with mpmath.workdps(DIGITS):
         try:
-            terms = [_part(part, row) for part in grid.parts]
+            terms = [_product(_part(part, row) for part in term) for term in grid.terms]
         except (Undefined, ZeroDivisionError, ValueError):
             return None
         return sum(v for v, _ in terms), sum(m for _, m in terms)
@@ -56,6 +57,12 @@ def _part(part: Any, row: list[float]) -> tuple[Any, Any]:
     region = tuple(b.branch(row[b.input]) for b in part.bounds)
     at = {s: mpmath.mpf(row[i]) for s, i in zip(part.symbols, part.reads, strict=True)}
     return weigh(part.expression(region), at)
+
+
+def _product(factors: Iterable[tuple[Any, Any]]) -> tuple[Any, ...]:
+    """Return the product of values, and that of their magnitudes."""
+    columns = zip(*factors, strict=True)
+    return tuple(reduce(lambda a, b: a * b, column) for column in columns)
 
 
 def weigh(e: Any, at: dict[Any, Any]) -> tuple[Any, Any]:
@@ -76,7 +83,7 @@ def weigh(e: Any, at: dict[Any, Any]) -> tuple[Any, Any]:
     if isinstance(e, sympy.Add):
         return sum(v for v, _ in parts), sum(m for _, m in parts)
     if isinstance(e, sympy.Mul):
-        return tuple(reduce(lambda a, b: a * b, column) for column in zip(*parts, strict=True))
+        return _product(parts)
     if isinstance(e, (sympy.Max, sympy.Min)):
         return (max if isinstance(e, sympy.Max) else min)(parts)
     if isinstance(e, sympy.Pow):

@@ -47,7 +47,7 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("kind", ["f8", "f4", "f2", "i8", "u2", "i1"])
+@pytest.mark.parametrize("kind", ["f8", "f4", "i8", "u2", "i1"])
 def test_every_layout_and_dtype(layout, kind, compiled, plain) -> None:
     rng = np.random.default_rng(3)
     s, n = (rng.integers(0, 100, 1000).astype(kind) for _ in range(2))
@@ -55,10 +55,9 @@ def test_every_layout_and_dtype(layout, kind, compiled, plain) -> None:
     expected = by_hand(given["s"], given["n"])
     for run in (compiled, plain):
         out = run(lambda: EST(**given))
-        dtype = np.promote_types(kind, "f4") if kind[0] == "f" else np.dtype(float)
+        dtype = np.dtype(kind if kind[0] == "f" else float)
         assert out.dtype == dtype
-        with np.errstate(over="ignore"):
-            close(out, expected.astype(dtype), rtol={"f4": 1e-6, "f2": 1e-6}.get(kind, 1e-11))
+        close(out, expected.astype(dtype), rtol=1e-6 if kind == "f4" else 1e-11)
         assert out.flags.f_contiguous == (layout == "Fortran's order" or out.ndim == 1)
 
 

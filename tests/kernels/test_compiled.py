@@ -26,7 +26,7 @@ import trueup as tu
 from estimator import drawn
 from extras import needs
 from kernels.test_tape import expressions, values, x, y
-from trueup.kernels.compiled import WORDS, Compilation, fuse, source
+from trueup.kernels.compiled import WORDS, fuse, loop_of, source
 from trueup.kernels.grid import Grid, columns
 
 ALL = ("value", "variance", "stderr")
@@ -104,8 +104,8 @@ def test_every_kind_equals_numpy(name, compiled, plain) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-9)
     else:
         identical(together, alone)
-    used = est._value.loop([est._value, est._variance, est._variance], ALL)
-    assert (used.loop is not None) == (name not in WITH_NUMPY)
+    used = fuse([est._value, est._variance, est._variance], ALL)
+    assert (used is not None) == (name not in WITH_NUMPY)
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -137,7 +137,7 @@ def test_together_is_what_the_methods_say(name, compiled, plain) -> None:
 @settings(max_examples=depth.examples(30))
 @given(expressions, st.lists(st.tuples(values, values), min_size=1, max_size=4))
 def test_any_expression_agrees_with_sympy(compiled, expr, points) -> None:
-    grid = Grid((x, y), [([], (0, 1), lambda _: expr)], frozenset())
+    grid = Grid.of(expr, (x, y))
     a, b = (np.array(column) for column in zip(*points, strict=True))
     (out,) = compiled(lambda: columns(grid, None, [a, b], ["value"]))
     for i, (p, q) in enumerate(points):
@@ -187,7 +187,7 @@ def test_the_scale_may_be_a_column(compiled) -> None:
 
 
 def test_a_floor_is_compiled(compiled) -> None:
-    grid = Grid((x,), [([], (0,), lambda _: x - sympy.floor(x))], frozenset())
+    grid = Grid.of(x - sympy.floor(x), (x,))
     points = np.array([-1.25, 3.75, 8.0, np.nan])
     (out,) = compiled(lambda: columns(grid, None, [points], ["value"]))
     np.testing.assert_array_equal(out, [0.75, 0.75, 0.0, np.nan])
@@ -274,7 +274,7 @@ def test_huge_formulas_stay_with_numpy(monkeypatch, compiled) -> None:
     monkeypatch.setattr("trueup.kernels.compiled._MOST_STEPS", 3)
     est = tu.unbiased("1/q + q", tu.Laplace(2), (1, None))
     assert compiled(lambda: est(np.array([4.0])))[0] == est(4.0)
-    assert next(iter(est._value.loops.values())).loop is None
+    assert loop_of((est._value,), ("value",)) is None
 
 
 # -- when --------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ def test_rows_add_up_until_it_pays(monkeypatch) -> None:
     def compiled_after(est: tu.Estimator) -> int:
         for calls in range(1, 20):
             est(np.full(500, 3.0))
-            if next(iter(est._value.loops.values())).loop:
+            if loop_of((est._value,), ("value",)):
                 return calls
         return 0
 
@@ -311,7 +311,7 @@ def test_a_broken_compiler_leaves_numpy_to_do_it(monkeypatch) -> None:
     assert est(np.array([4.0]))[0] == est(4.0)
     monkeypatch.setenv("TRUEUP_NUMBA", "1")
     with pytest.raises(OSError, match="no space left"):
-        Compilation([est._value], ["value"]).ready(1)
+        loop_of((est._value,), ("value",))
 
 
 def python(code: str, **env: str) -> None:

@@ -97,16 +97,16 @@ def test_what_grows_fast_ends_early() -> None:
     assert limits(lower([Q**90], [Q]), [ANYWHERE]).inputs == 1000
     assert limits(lower([Q**400], [Q]), [ANYWHERE]).inputs == 0
     assert limits(lower([sympy.Integer(2) ** Q], [Q]), [ANYWHERE]).exponent == 690
-    assert limits(lower([(1 + sympy.exp(Q)) ** 90], [Q]), [ANYWHERE]).exponent == 7
+    assert limits(lower([(1 + sympy.exp(Q)) ** 90], [Q]), [ANYWHERE]).exponent == 6.9
 
 
 def test_what_divides_ends_near_zero_in_numbers_and_arrays() -> None:
     other = sympy.Symbol("p", real=True)
     tape = lower([other / Q**4], [other, Q])
     given = limits(tape, [ANYWHERE, ANYWHERE])
-    assert given.tiny == {1}
+    assert given.tiny == {0, 1}  # both may be near zero
     assert not limits(lower([1 / Q], [Q]), [POSITIVE]).tiny
-    grid = Grid((other, Q), [([], (0, 1), lambda _: other / Q**4)], frozenset())
+    grid = Grid.of(other / Q**4, (other, Q))
     for q, known in ((LEAST, True), (0.9 * LEAST, False), (1e-200, False)):
         (array,) = columns(grid, None, [np.array([1e-9]), np.array([q])], ["value"])
         assert np.isfinite(array[0]) == math.isfinite(grid.number(1e-9, q)) == known

@@ -18,7 +18,7 @@ from backends.kinds import Column, Kind, around, kinds
 from backends.reference import exact
 from extras import needs
 from trueup.kernels.blocks import NUMPY
-from trueup.kernels.grid import Grid
+from trueup.kernels.grid import Grid, Part
 from trueup.sql import statement
 from trueup.sql.dialects import dialect_of
 
@@ -168,14 +168,13 @@ def _estimators() -> Iterator[Question]:
 def _operations() -> Iterator[Question]:
     for f in FORMULAS:
         inputs = tuple(sorted(f.free_symbols, key=str))
-        reads = tuple(range(len(inputs)))
-        grid = Grid(inputs, [([], reads, lambda region, f=f: f)], frozenset())
+        grid = Grid.of(f, inputs)
         yield Question(str(f)[:60], grid)
     for f in islice(_real_formulas(), 24):
-        grid = Grid((x, y), [([], (0, 1), lambda region, f=f: f)], frozenset())
+        grid = Grid.of(f, (x, y))
         yield Question(str(f)[:120], grid)
-    grid = Grid((x, y), [([], (i,), lambda region, f=f: f) for i, f in enumerate((x**3, 1 / y))],
-                frozenset())  # fmt: skip
+    parts = [Part((x, y), [i], lambda _, f=f: f) for i, f in enumerate((x**3, 1 / y))]
+    grid = Grid((x, y), [[part] for part in parts])
     yield Question("sum of parts", grid, root=True)
 
 
@@ -204,7 +203,7 @@ def undefined(grid: Any, row: Any) -> bool:
     """Whether a step on the way divides by zero, is at a pole, or is no number."""
     values: list[Any] = []
     with np.errstate(all="ignore"):
-        for node in grid.parts[0].piece(()).tape.steps:
+        for node in grid.terms[0][0].piece(()).tape.steps:
             args = [values[a] for a in node.args]
             if node.op == "input":
                 values.append(np.float64(row[node.data]))

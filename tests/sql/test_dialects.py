@@ -45,8 +45,7 @@ HYPERBOLIC = {"roots and powers": "tanh", "quotient, scales per row": "sinh"}
 
 
 def of(f: Any, *inputs: sympy.Symbol) -> Grid:
-    reads = tuple(range(len(inputs)))
-    return Grid(inputs, [([], reads, lambda region: f)], frozenset())
+    return Grid.of(f, inputs)
 
 
 def pairs() -> list[tuple[str, str]]:

@@ -98,7 +98,7 @@ def poles(running: Engine) -> Iterator[str]:
         sympy.atan(1 / x),
         sympy.Piecewise((1, 1 / x > 0), (2, True)),
     )
-    grids = [Grid((x,), [([], (0,), lambda region, f=f: f)], frozenset()) for f in formulas]
+    grids = [Grid.of(f, (x,)) for f in formulas]
     texts = [render(grid, {}, running.dialect) for grid in grids]
     texts.append(tu.unbiased("1/x", tu.DiscreteLaplace(2), (1, None)).sql(running.dialect))
     got = running.select({"x": [0.0, -0.0, 0.5, -0.5, 1e20]}, texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from trueup.kernels.grid import Bounds, Grid
+from trueup.kernels.grid import Bounds, Grid, Part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from trueup.inverse.component import Cell, Component
     from trueup.inverse.solve import Statistic
-    from trueup.kernels.grid import Formula
 
 
 def grid(
@@ -31,16 +30,18 @@ def grid(
     scales = scales or {}
     inputs = (*(s.symbol for s in statistics), *scales.values())
 
-    def formula(c: Component, what: str) -> Formula:
-        reads = reads_of(c.statistics, inputs, scales)
-        return bounds_of(c.cells, inputs), reads, partial(c.worked_out, what)
-
-    parts = []
-    for c in components:
-        terms = [[(formula(f, own), n) for f, own, n in term] for term in c.products(what)]
-        parts.append((*formula(c, what), terms))
     whole = frozenset(i for i, s in enumerate(statistics) if s.noise.lattice)
-    return Grid(inputs, parts, whole)
+
+    def part(c: Component, what: str) -> Part:
+        reads = reads_of(c.statistics, inputs, scales)
+        bounds = bounds_of(c.cells, inputs)
+        return Part(inputs, reads, partial(c.worked_out, what), bounds, whole)
+
+    terms = []
+    for c in components:
+        products = c.products(what) or [[(c, what, 1)]]
+        terms += [[f for g, own, n in term for f in [part(g, own)] * n] for term in products]
+    return Grid(inputs, terms, whole)
 
 
 def reads_of(
@@ -61,5 +62,6 @@ def bounds_of(cells: Sequence[Cell], inputs: Sequence[sympy.Symbol]) -> list[Bou
         sides = {branch.side: i for i, branch in enumerate(cell.operator.branches)}
         low, high = map(float, cell.operator.starts)
         below, above = sides.get("below", 0), sides.get("above", 0)
-        found.append(Bounds(index[cell.symbol], low, high, below, above))
+        whole = cell.noise.lattice
+        found.append(Bounds(index[cell.symbol], low, high, below, above, whole))
     return found

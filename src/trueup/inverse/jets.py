@@ -184,7 +184,8 @@ class OnLattice:
     def value(self) -> sympy.Expr:
         """T[f]."""
         self.check_value()
-        return self._averaged(())
+        found = self._averaged(())
+        return sympy.expand(found) if self.f.is_polynomial(*self.operators) else found
 
     @property
     def variance(self) -> sympy.Expr:
@@ -216,7 +217,7 @@ class OnLattice:
         if steps not in self._known:
             if len(steps) < len(self.operators):
                 own = list(self.operators.values())[len(steps)]
-                found = self._applied(self._averaged, steps, own.get(IDENTITY, sympy.Integer(0)))
+                found = self._applied(steps, own.get(IDENTITY, sympy.Integer(0)))
             else:
                 moved = zip(self.operators, steps, strict=True)
                 found = stepped(self.f, {symbol: self.place[symbol] + s for symbol, s in moved})
@@ -226,17 +227,23 @@ class OnLattice:
     def _outer(self, depth: int, steps: tuple[int, ...]) -> sympy.Expr:
         """Return Tⱼ₊₁⋯Tᵢ₋₁ of the bracket (Tᵢhᵢ)² − Tᵢ[hᵢ²], j steps being taken."""
         if len(steps) < depth:
-            return self._applied(lambda further: self._outer(depth, further), steps)
+            outer = self._changes(lambda further: self._outer(depth, further), steps)
+            middle = self._outer(depth, (*steps, 0))
+            return sympy.Add(middle, *(w * change for w, change in outer))
         changes = self._changes(self._averaged, steps)
         total = sympy.Add(*(w * change for w, change in changes))
         return _square(total) - sympy.Add(*(w * _square(change) for w, change in changes))
 
-    def _applied(
-        self, h: _OfSteps, steps: tuple[int, ...], identity: sympy.Expr = sympy.S.One
-    ) -> sympy.Expr:
-        """Return Tᵢh, statistic i being the next one."""
-        changes = (w * change for w, change in self._changes(h, steps))
-        return sympy.Add(identity * h((*steps, 0)), *changes)
+    def _applied(self, steps: tuple[int, ...], identity: sympy.Expr) -> sympy.Expr:
+        """Return Tᵢh, statistic i being the next one, as a weighted sum of terms of values."""
+        own = self._weights[len(steps)]
+        weights = {0: identity - sympy.Add(*own.values()), **own}
+        total: dict[sympy.Expr, sympy.Expr] = defaultdict(lambda: sympy.Integer(0))
+        for step, weight in weights.items():
+            for term in sympy.Add.make_args(self._averaged((*steps, step))):
+                number, rest = term.as_coeff_Mul()
+                total[rest] += number * weight
+        return sympy.Add(*(weight * rest for rest, weight in total.items()))
 
     def _changes(self, h: _OfSteps, steps: tuple[int, ...]) -> _Changes:
         """Return the differences of h along the next statistic."""

@@ -27,7 +27,7 @@ from trueup.inverse.extended import Extended
 from trueup.inverse.grids import bounds_of, reads_of
 from trueup.inverse.jets import Keys, derivative, form
 from trueup.inverse.on_integers import OnIntegers
-from trueup.kernels.grid import Grid
+from trueup.kernels.grid import Grid, Part
 from trueup.noise.operator import Branch, Operator
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ class Sharing:
     def _grid(self, cells: Sequence[Cell], reads: frozenset[sympy.Symbol], expression: Any) -> Grid:
         inputs = (*(s.symbol for s in self.statistics), *self.scales.values())
         own = [s for s in self.component.statistics if s in reads]
-        part = bounds_of(cells, inputs), reads_of(own, inputs, self.scales), expression
         whole = frozenset(i for i, s in enumerate(self.statistics) if s.noise.lattice)
-        return Grid(inputs, [part], whole)
+        places, bounds = reads_of(own, inputs, self.scales), bounds_of(cells, inputs)
+        return Grid(inputs, [[Part(inputs, places, expression, bounds, whole)]], whole)
 
 
 def _replaced(cell: Cell, key: Key) -> Cell:

@@ -5,6 +5,7 @@ Arrays of every dtype and layout come in; nothing is copied but blocks.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from trueup.formula.opaque import value
+from trueup.formula.opaque import Table, value
 from trueup.formula.operations import OPERATIONS
 from trueup.kernels.tape import lower, run
 
@@ -52,21 +53,15 @@ def clenshaw(coefficients: Sequence[float], t: Any) -> Any:
 
 
 def _call(function: Callable[..., Any], *args: Any) -> Block:
-    """Apply a function that the user wrote, to columns if it can, else row by row."""
-    columns = np.broadcast_arrays(*args)
-    known = ~np.logical_or.reduce([np.isnan(c) for c in columns])
-    some = [c[known] for c in columns]
-    found = np.full(known.shape, np.nan)
-    try:
-        result = np.asarray(function(*some))
-    except Exception:  # whatever a function for single numbers does with columns
-        result = np.asarray(None)
-    if result.dtype.kind in "biuf" and result.shape == some[0].shape:
-        found[known] = result
-    else:
-        rows = zip(*(c.tolist() for c in some), strict=True)
-        found[known] = [value(function, *row) for row in rows]
-    return found
+    """Apply a function that the user wrote for single numbers, once to each that occurs."""
+    if isinstance(function, Table):
+        return np.asarray(function(*args))
+    points, rows = np.unique(np.broadcast_arrays(*args), axis=1, return_inverse=True)
+    known = [
+        math.nan if any(map(math.isnan, point)) else value(function, *point)
+        for point in points.T.tolist()
+    ]
+    return np.array(known)[rows.ravel()]
 
 
 def _where(condition: Any, a: Any, b: Any) -> Any:
@@ -111,18 +106,6 @@ def evaluate(
         ops = NUMPY if any(np.isinf(c).any() for c in columns.values()) else _OF_FINITE
         (out[...],) = run(_lowered(expr, tuple(columns)), [*columns.values()], ops)
     return out
-
-
-def value_at(expr: sympy.Expr, truth: Mapping[sympy.Symbol, float]) -> float:
-    """Return an expression's value at one number for each symbol.
-
-    Examples
-    --------
-    >>> q = sympy.Symbol("q", real=True)
-    >>> value_at(1 / q, {q: 2.0})
-    0.5
-    """
-    return float(evaluate(expr, {s: np.array([q]) for s, q in truth.items()})[0])
 
 
 # -- blocks ----------------------------------------------------------------------------------------

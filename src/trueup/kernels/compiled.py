@@ -50,7 +50,6 @@ WORDS: dict[str, Any] = {
 
 _MOST_STEPS = 1200  # which numba compiles in a few seconds
 _LARGEST = 1.7976931348623157e308
-_FUNCTIONS = ("laguerre", "call")
 
 
 def source(tape: Tape) -> tuple[str, dict[str, Any]]:
@@ -123,52 +122,30 @@ def fuse(grids: Sequence[Grid], outputs: Sequence[str]) -> Tape | None:
     >>> import sympy
     >>> from trueup.kernels.grid import Grid
     >>> x = sympy.Symbol("x", real=True)
-    >>> grid = Grid((x,), [([], (0,), lambda region: 4 * x)], frozenset())
-    >>> fuse([grid, grid], ["variance", "stderr"]).steps[-1].op
+    >>> fuse([Grid.of(4 * x, (x,))] * 2, ["variance", "stderr"]).steps[-1].op
     'sqrt'
     """
     new = Emitter(most=_MOST_STEPS)
     inputs = new.inputs(len(grids[0].inputs))
+    nan = new.const(math.nan)
+
+    def region(part: Part, region: Region) -> int:
+        (result,) = run(part.piece(region).guarded, [inputs[i] for i in part.reads], new.ops)
+        return int(result)
+
     columns = []
     try:
         for grid, name in zip(grids, outputs, strict=True):
-            total = _finite(new, inputs, grid)
+            total = grid.fused(new, region, inputs.__getitem__)
+            total = new.within(new.emit("abs", total), _LARGEST, total)
+            for i in sorted(grid.unread):
+                total = new.emit("where", new.emit("eq", inputs[i], inputs[i]), total, nan)
             columns.append(new.emit("sqrt", total) if name == "stderr" else total)
     except TrueupError:
         return None
-    if any(step.op in _FUNCTIONS for step in new.steps):
+    if any(step.op in ("laguerre", "call") for step in new.steps):
         return None
     return Tape(grids[0].inputs, tuple(new.steps), tuple(columns))
-
-
-def _finite(new: Emitter, inputs: Sequence[int], grid: Grid) -> int:
-    """Return the register of a grid, NaN where it is not finite or an input is NaN."""
-    terms = [
-        new.fold("mul", [_chosen(new, inputs, f, ()) for f in term])
-        for part in grid.parts
-        for term in part.factors
-    ]
-    total = new.fold("add", terms)
-    total = new.within(new.emit("abs", total), _LARGEST, total)
-    nan = new.const(math.nan)
-    for i in sorted(grid.unread):
-        total = new.emit("where", new.emit("eq", inputs[i], inputs[i]), total, nan)
-    return total
-
-
-def _chosen(new: Emitter, inputs: Sequence[int], part: Part, begun: Region) -> int:
-    """Return the register of a choice between the regions that begin with some branches."""
-    if len(begun) == len(part.bounds):
-        (result,) = run(part.piece(begun).guarded, [inputs[i] for i in part.reads], new.ops)
-        return int(result)
-    b = part.bounds[len(begun)]
-    chosen = _chosen(new, inputs, part, (*begun, 0))
-    for branch, op, bound in ((b.above, "ge", b.high), (b.below, "le", b.low)):
-        if branch:
-            other = _chosen(new, inputs, part, (*begun, branch))
-            beyond = new.emit(op, inputs[b.input], new.const(bound))
-            chosen = new.emit("where", beyond, other, chosen)
-    return chosen
 
 
 # -- its loop --------------------------------------------------------------------------------------
@@ -194,30 +171,29 @@ def _loop(text: str, inputs: int, outputs: int) -> Callable[..., None]:
     return compiler(_defined("loop", "\n    ".join(loop), {"f": row}))  # type: ignore[no-any-return]
 
 
-class Compilation:
-    """The compiled form of some outputs of some grids: made when enough rows have been seen.
+@lru_cache(maxsize=256)
+def _compiled(
+    grids: tuple[Grid, ...], outputs: tuple[str, ...]
+) -> Callable[..., None] | Exception | None:
+    """Return the loop for some outputs, None if it has no text, or what is in the way."""
+    try:
+        tape = fuse(grids, outputs)
+        return tape and _loop(source(tape)[0], len(tape.inputs), len(outputs))
+    except Exception as error:  # numba is missing or broken
+        return error
+
+
+def loop_of(grids: tuple[Grid, ...], outputs: tuple[str, ...]) -> Callable[..., None] | None:
+    """Return the compiled loop if enough rows have been seen by the first of the grids.
 
     TRUEUP_NUMBA=0 does without, TRUEUP_NUMBA=1 compiles at once and says what is in the way.
     """
-
-    def __init__(self, grids: Sequence[Grid], outputs: Sequence[str]) -> None:
-        self.grids, self.outputs = tuple(grids), tuple(outputs)
-        self.rows = 0.0
-        self.loop: Callable[..., None] | None = None
-
-    def ready(self, rows: int) -> Callable[..., None] | None:
-        """Return the loop if it is to be used, for an array of so many rows; compile it."""
-        wanted = os.environ.get("TRUEUP_NUMBA")
-        if wanted == "0":
-            return None
-        self.rows += rows
-        if self.loop is None and (self.rows >= NEW or wanted == "1"):
-            self.rows = -math.inf  # one attempt is enough
-            try:
-                tape = fuse(self.grids, self.outputs)
-                if tape is not None:
-                    self.loop = _loop(source(tape)[0], len(tape.inputs), len(self.outputs))
-            except Exception:  # numba is missing or broken: NumPy does it
-                if wanted == "1":
-                    raise
-        return self.loop
+    wanted = os.environ.get("TRUEUP_NUMBA")
+    if wanted == "0" or (wanted != "1" and grids[0].rows < NEW):
+        return None
+    found = _compiled(grids, outputs)
+    if isinstance(found, Exception):
+        if wanted == "1":
+            raise found
+        return None
+    return found

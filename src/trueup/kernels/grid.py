@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, reduce
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy
@@ -14,9 +15,9 @@ import sympy
 from trueup.errors import TrueupError
 from trueup.formula.build import is_long
 from trueup.kernels.blocks import BLOCK, NUMPY, Block, sweep
-from trueup.kernels.compiled import ROWS, Compilation, function
+from trueup.kernels.compiled import ROWS, function, loop_of
 from trueup.kernels.limits import Range, guarded, limits
-from trueup.kernels.tape import Tape, lower, run
+from trueup.kernels.tape import Emitter, Tape, lower, run
 
 Region = tuple[int, ...]
 
@@ -24,16 +25,22 @@ _SYMPY = threading.RLock()  # symbolic work is done by one thread at a time
 _MOST_WORK = 8_000  # regions times operations to be written down: a millisecond each, once
 _SHORT = 200  # parts up to which it pays to look for common factors
 
-Formula: TypeAlias = "tuple[Sequence[Bounds], tuple[int, ...], Callable[[Region], sympy.Expr]]"
-"""The bounds of cells, the inputs that are read, and the expression on each region."""
-Products: TypeAlias = "Sequence[Sequence[tuple[Formula, int]]]"
-"""A sum of products of powers."""
-Summand: TypeAlias = (
-    "Formula | tuple[Sequence[Bounds], tuple[int, ...], Callable[[Region], sympy.Expr], Products]"
-)
+
+class End(NamedTuple):
+    """Where a branch begins: x ``op`` ``bound``, or x is what single precision holds for it.
+
+    A release clamped to 0.1 and stored in single precision holds 0.100000001490116, which is above
+    the bound although it lies at it.
+    """
+
+    branch: int
+    op: str
+    bound: float
+    single: float | None
 
 
-class Bounds(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Bounds:
     """Where an input's branches begin; a missing branch has an infinite bound.
 
     ``below`` and ``above`` are the branch indices for x ≤ low and x ≥ high; 0 is inside.
@@ -44,24 +51,42 @@ class Bounds(NamedTuple):
     high: float
     below: int
     above: int
+    whole: bool = False
+
+    @cached_property
+    def ends(self) -> tuple[End, ...]:
+        """Where the outer branches begin."""
+        sides = ((self.above, "ge", self.high), (self.below, "le", self.low))
+        return tuple(End(*side, self._single(*side[1:])) for side in sides if side[0])
+
+    def _single(self, op: str, bound: float) -> float | None:
+        with np.errstate(over="ignore", under="ignore"):
+            single = float(np.float32(bound))
+        inside = single > bound if op == "le" else single < bound
+        return single if inside and math.isfinite(single) and not self.whole else None
 
     def branch(self, x: float) -> int:
         """Return the branch of one number."""
         if x <= self.low:
             return self.below
-        return self.above if x >= self.high else 0
+        if x >= self.high:
+            return self.above
+        for end in self.ends:
+            if x == end.single:
+                return end.branch
+        return 0
 
-    def range(self, branch: int, whole: bool) -> Range:
+    def range(self, branch: int) -> Range:
         """Return between which numbers a branch lies; inside the bounds themselves are left out."""
         low, high = self.low, self.high
         if branch:
             low, high = (-math.inf, low) if branch == self.below else (high, math.inf)
-        elif whole:
+        elif self.whole:
             low, high = low + 1, high - 1
         else:
             low = math.nextafter(low, math.inf) if low > -math.inf else low
             high = math.nextafter(high, -math.inf) if high < math.inf else high
-        return Range(low, high, whole)
+        return Range(low, high, float(self.whole))
 
 
 class Piece:
@@ -70,8 +95,9 @@ class Piece:
     def __init__(
         self, expr: sympy.Expr, inputs: tuple[sympy.Symbol, ...], ranges: tuple[Range, ...]
     ) -> None:
-        tidy = expr if is_long(expr, _SHORT) else sympy.factor_terms(expr)
-        self.tape: Tape = lower([tidy], inputs)
+        if not is_long(expr, _SHORT):  # a number that all terms have in common stays in each
+            expr = sympy.Mul(*sympy.factor_terms(expr).as_coeff_Mul())
+        self.tape: Tape = lower([expr], inputs)
         self.limits = limits(self.tape, ranges)
         self.guarded = guarded(self.tape, self.limits)
 
@@ -86,32 +112,35 @@ piece = lru_cache(maxsize=1024)(Piece)
 
 
 class Part:
-    """One summand: the bounds of its cells and its expression on each region.
+    """A function of some inputs, given region by region.
 
-    Where its statistics separate, ``products`` are what it is the sum of, each a list of factors
-    with their powers: those are evaluated.
+    Parameters
+    ----------
+    inputs
+        All inputs of the grid.
+    reads
+        Which of them the function reads.
+    expression
+        The formula of a region.
+    bounds
+        Of its cells, in the order of the branches that make a region.
+    whole
+        The inputs that are integers.
     """
 
     def __init__(
         self,
-        inputs: tuple[sympy.Symbol, ...],
-        whole: frozenset[int],
-        bounds: Sequence[Bounds],
-        reads: tuple[int, ...],
+        inputs: Sequence[sympy.Symbol],
+        reads: Sequence[int],
         expression: Callable[[Region], sympy.Expr],
-        products: Products = (),
+        bounds: Sequence[Bounds] = (),
+        whole: frozenset[int] = frozenset(),
     ) -> None:
-        self.products = [[(Part(inputs, whole, *f), n) for f, n in terms] for terms in products]
-        self.bounds, self.reads, self.whole = tuple(bounds), reads, whole
+        self.bounds, self.reads, self.whole = tuple(bounds), tuple(reads), whole
         self.symbols = tuple(inputs[i] for i in reads)
         self.expression = expression
         self.pieces: dict[Region, Piece] = {}
         self.inside: Region = tuple(0 for _ in self.bounds)
-
-    @property
-    def factors(self) -> list[list[Part]]:
-        """The products whose sum the part is, powers written out."""
-        return [[f for f, n in term for _ in range(n)] for term in self.products] or [[self]]
 
     def piece(self, region: Region) -> Piece:
         """Return what is evaluated on a region, made when first entered."""
@@ -123,25 +152,41 @@ class Part:
 
     def ranges(self, region: Region) -> tuple[Range, ...]:
         """Return where the inputs that are read lie in a region; noise scales are positive."""
-        found = {
-            b.input: b.range(branch, b.input in self.whole)
-            for b, branch in zip(self.bounds, region, strict=True)
-        }
+        pairs = zip(self.bounds, region, strict=True)
+        found = {b.input: b.range(branch) for b, branch in pairs}
         return tuple(
-            found.get(i, Range(0.0 if symbol.is_positive else -math.inf, whole=i in self.whole))
-            for i, symbol in zip(self.reads, self.symbols, strict=True)
+            found.get(i, Range(0.0 if s.is_positive else -math.inf, unit=float(i in self.whole)))
+            for i, s in zip(self.reads, self.symbols, strict=True)
         )
 
     def number(self, values: Sequence[float]) -> float:
         """Return the part at one point."""
-        if self.products:
-            return sum([math.prod([f.number(values) for f in term]) for term in self.factors])
         region = tuple([b.branch(values[b.input]) for b in self.bounds])
         found = self.pieces.get(region) or self.piece(region)
         return found.number(*[values[i] for i in self.reads])
 
+    def choice(
+        self,
+        new: Emitter,
+        region: Callable[[Part, Region], int],
+        column: Callable[[int], int],
+        begun: Region = (),
+    ) -> int:
+        """Return the register of a choice between the regions that begin with some branches."""
+        if len(begun) == len(self.bounds):
+            return region(self, begun)
+        b = self.bounds[len(begun)]
+        chosen = self.choice(new, region, column, (*begun, 0))
+        for end in b.ends:
+            x, other = column(b.input), self.choice(new, region, column, (*begun, end.branch))
+            beyond = new.emit(end.op, x, new.const(end.bound))
+            if end.single is not None:
+                beyond = new.emit("or", beyond, new.emit("eq", x, new.const(end.single)))
+            chosen = new.emit("where", beyond, other, chosen)
+        return chosen
+
     def block(self, columns: Sequence[Block]) -> Block:
-        """Return a block of a part that is no product, region by region."""
+        """Return a block, region by region."""
         out = np.empty(len(columns[0]))
         for region, rows in self._regions(columns):
             own = [columns[i][rows] for i in self.reads]
@@ -153,10 +198,12 @@ class Part:
         sides = []
         for place, b in enumerate(self.bounds):
             column, digit = columns[b.input], 3**place  # branches are digits to base 3
-            if b.below and (beyond := column <= b.low).any():
-                sides.append((b.below * digit, beyond))
-            if b.above and (beyond := column >= b.high).any():
-                sides.append((b.above * digit, beyond))
+            for end in b.ends:
+                beyond = NUMPY[end.op](column, end.bound)
+                if end.single is not None:
+                    beyond |= column == end.single
+                if beyond.any():
+                    sides.append((end.branch * digit, beyond))
         if not sides:
             yield self.inside, slice(None)
             return
@@ -184,16 +231,14 @@ class Part:
 
 
 class Grid:
-    """A sum of region-wise functions of common inputs; a region is lowered when first entered.
+    """A sum of products of region-wise functions of common inputs.
 
     Parameters
     ----------
     inputs
         The statistics, in the order in which values are passed.
-    parts
-        For each summand the bounds of its cells, the inputs it reads, and its expression on a
-        region; then, where its statistics separate, the products whose sum it is, each a list of
-        such tuples with their powers.
+    terms
+        The factors of each product.
     whole
         The inputs that must be integers.
     """
@@ -201,14 +246,23 @@ class Grid:
     def __init__(
         self,
         inputs: tuple[sympy.Symbol, ...],
-        parts: Sequence[Summand],
-        whole: frozenset[int],
+        terms: Sequence[Sequence[Part]],
+        whole: frozenset[int] = frozenset(),
     ) -> None:
-        self.inputs = inputs
-        self.whole = whole
-        self.parts = [Part(inputs, whole, *part) for part in parts]
-        self.loops: dict[tuple[Grid | str, ...], Compilation] = {}
-        self.unread = set(range(len(inputs))) - {i for part in self.parts for i in part.reads}
+        self.inputs, self.terms, self.whole = inputs, terms, whole
+        self.rows = 0
+        """How many rows of arrays have been seen."""
+        self.unread = {*range(len(inputs))} - {i for t in terms for part in t for i in part.reads}
+
+    @classmethod
+    def of(
+        cls,
+        expr: sympy.Expr,
+        inputs: tuple[sympy.Symbol, ...],
+        whole: frozenset[int] = frozenset(),
+    ) -> Grid:
+        """Return a formula without regions as a grid."""
+        return cls(inputs, [[Part(inputs, range(len(inputs)), lambda _: expr, whole=whole)]], whole)
 
     def number(self, *values: float) -> float:
         """Return the function at one point, NaN where it is not finite."""
@@ -218,7 +272,12 @@ class Grid:
             if i in self.whole and math.isfinite(x) and not x.is_integer():
                 raise _not_whole(self.inputs[i], x)
         try:
-            result = sum([part.number(values) for part in self.parts])
+            result = 0.0
+            for term in self.terms:
+                product = 1.0
+                for part in term:
+                    product *= part.number(values)
+                result += product
         except (ArithmeticError, ValueError):  # Python raises where NumPy gives NaN or ∞
             with np.errstate(all="ignore"):
                 result = float(self.block([np.array([x]) for x in values])[0])
@@ -226,9 +285,8 @@ class Grid:
 
     def block(self, columns: Sequence[Block]) -> Block:
         """Return a block of doubles, NaN where the function is not finite."""
-        terms = [term for part in self.parts for term in part.factors]
-        known = {f: f.block(columns) for f in dict.fromkeys(f for term in terms for f in term)}
-        products = (reduce(np.multiply, [known[f] for f in term]) for term in terms)
+        known = {f: f.block(columns) for f in dict.fromkeys(f for t in self.terms for f in t)}
+        products = (reduce(np.multiply, [known[f] for f in term]) for term in self.terms)
         total: Block = reduce(np.add, products)
         finite = np.isfinite(total)
         for i in self.unread:
@@ -242,17 +300,18 @@ class Grid:
             if broken.any():
                 raise _not_whole(self.inputs[i], float(columns[i][broken][0]))
 
-    def loop(self, grids: Sequence[Grid], outputs: Sequence[str]) -> Compilation:
-        """Return the compiled loop of outputs of which this grid makes the first."""
-        key: tuple[Grid | str, ...] = (*grids, *outputs)
-        if key not in self.loops:
-            self.loops[key] = Compilation(grids, outputs)
-        return self.loops[key]
+    def fused(
+        self,
+        new: Emitter,
+        region: Callable[[Part, Region], int],
+        column: Callable[[int], int],
+    ) -> int:
+        """Return the register of the grid, its regions as choices.
 
-    def ends(self, i: int) -> set[float]:
-        """Return the bounds at which branches of an input begin."""
-        bounds = [b for part in self.parts for b in part.bounds if b.input == i]
-        return {end for b in bounds for end in (b.low, b.high) if math.isfinite(end)}
+        ``region`` writes the formula of a region, ``column`` an input where bounds are compared.
+        """
+        terms = ([part.choice(new, region, column) for part in term] for term in self.terms)
+        return new.fold("add", [new.fold("mul", factors) for factors in terms])
 
 
 # -- arrays ----------------------------------------------------------------------------------------
@@ -282,14 +341,13 @@ def columns(
     Examples
     --------
     >>> x = sympy.Symbol("x", real=True)
-    >>> half = Grid((x,), [([], (0,), lambda region: x / 2)], frozenset())
+    >>> half = Grid.of(x / 2, (x,))
     >>> columns(half, half, [np.array([2, 8])], ["value", "stderr"])
     [array([1., 4.]), array([1., 2.])]
     """
     chosen = [variance if name != "value" else value for name in outputs]
     grids = [g for g in chosen if g is not None]
     dtype = dtype or common_dtype(arrays)
-    arrays = [at_bounds(array, grids[0].ends(i)) for i, array in enumerate(arrays)]
     floats = {i for i, a in enumerate(arrays) if not np.issubdtype(a.dtype, np.integer)}
     whole = sorted(grids[0].whole & floats)
 
@@ -298,8 +356,8 @@ def columns(
         for grid, name, out in zip(grids, outputs, outs, strict=True):
             (np.sqrt if name == "stderr" else np.positive)(blocks[grid], out=out)
 
-    rows = math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
-    loop = grids[0].loop(grids, outputs).ready(rows)
+    grids[0].rows += math.prod(np.broadcast_shapes(*(a.shape for a in arrays)))
+    loop = loop_of(tuple(grids), tuple(outputs))
 
     def checked(inputs: list[Block], outs: list[Block]) -> None:
         grids[0].check_whole(inputs, whole)
@@ -312,12 +370,15 @@ def columns(
 
 
 def common_dtype(arrays: Sequence[Block]) -> np.dtype[Any]:
-    """Return the dtype of results: that of the arrays if they are of floats, double otherwise.
-
-    Half precision ends at 65,504, which the square of 300 passes: it comes back as single.
-    """
+    """Return the dtype of results: that of the arrays if they are of floats, double otherwise."""
+    for array in arrays:
+        if array.dtype == np.float16:
+            raise TrueupError(
+                "half precision holds three digits and ends at 65,504",
+                "convert the array, e.g. with .astype(float)",
+            )
     dtype = np.result_type(*arrays) if arrays else np.dtype(float)
-    return np.promote_types(dtype, np.float32) if dtype.kind == "f" else np.dtype(float)
+    return dtype if dtype.kind == "f" else np.dtype(float)
 
 
 def _not_whole(symbol: sympy.Symbol, x: float) -> TrueupError:
@@ -325,38 +386,3 @@ def _not_whole(symbol: sympy.Symbol, x: float) -> TrueupError:
         f"{symbol.name} has integer noise, so its published values are whole numbers, got {x!r}",
         "check the column, or describe the noise as continuous, e.g. Laplace(scale)",
     )
-
-
-def at_bounds(array: Block, bounds: Iterable[float]) -> Block:
-    """Return the numbers, those that a narrow float holds for a bound replaced by the bound.
-
-    A release clamped to 0.1 and stored in single precision holds 0.100000001490116, which is above
-    the bound although it lies at it.
-
-    Examples
-    --------
-    >>> at_bounds(np.array([0.1, 0.25], "f4"), [0.1])
-    array([0.1 , 0.25])
-    """
-    if array.dtype.kind != "f" or array.dtype.itemsize >= 8:
-        return array
-    narrow = array
-    for bound in bounds:
-        near = nearest(bound, narrow.dtype.type)
-        if near is not None and (at := narrow == near).any():
-            array = array.astype(float) if array is narrow else array
-            array[at] = bound
-    return array
-
-
-def nearest(bound: float, kind: type[Any] = np.float32) -> float | None:
-    """Return what a narrow float holds for a bound, None if that is the bound or not finite.
-
-    Examples
-    --------
-    >>> nearest(0.1), nearest(0.5)
-    (0.10000000149011612, None)
-    """
-    with np.errstate(over="ignore", under="ignore"):
-        near = float(kind(bound))
-    return near if near != bound and math.isfinite(near) else None

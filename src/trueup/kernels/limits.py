@@ -1,17 +1,17 @@
 """How large inputs may be: up to there no step of a formula leaves the range of doubles.
 
 The limits hold in every target alike: where an input is larger than ``inputs``, or e^a is asked
-for with |a| beyond ``exponent``, the answer is NaN (NULL in SQL).
+for with |a| beyond ``exponent``, the answer is NaN (NULL in SQL). They are found by a walk over the
+tape in intervals, for one pair of limits after the other.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple, TypeAlias
-
-import numpy as np
+from functools import partial, reduce
+from typing import Any, NamedTuple
 
 from trueup.formula.opaque import Table
 from trueup.formula.operations import COMPARISONS, CONNECTIVES
@@ -21,35 +21,32 @@ LEAST = 1e-15
 """The least size, but 0, of an input that is divided by."""
 EXPONENTIAL = ("exp", "sinh", "cosh")
 
-_ALONE = [(float(f"1e{k}"), 690.0) for k in range(100, 0, -1)]
-_EXPONENTS = (*range(690, 60, -6), *range(60, 0, -1))
-_WIDE = 230.0  # e^±230 is 1e±100: a wider exponent is not worth a smaller limit of inputs
-_BESIDE_EXPONENTIAL = sorted(  # beyond 2⁵³ a double holds no fraction
-    [(x, float(a)) for x in (1e15, 1e9, 1e6, 1e4) for a in _EXPONENTS],
-    key=lambda pair: (min(pair[1], _WIDE), *pair),
-    reverse=True,
-)
+_DECADES = (*range(1, 17), 20, 25, 30, 37, 50, 75, 100)  # of the largest input, to be tried
 _VANISHED = -690.0  # below which e^a counts as 0 where nothing is divided by it
-_DOUBLES = 690.8  # e^±690.8 is 1e±300: there a double has all its digits, with room to round
-_LOST = 37.0  # e^−37 is 1e-16: by how much a difference can be below its terms unless it is 0
-_ANGLE = 34.5  # e^34.5 is 1e15: up to there a double knows where in its period it is
-
-Logarithm: TypeAlias = Any
-"""A logarithm of a size for each of the limits that are tried, or one for all."""
+_LARGEST, _SMALLEST = 1e300, 1e-300  # in between a double has all its digits, with room to round
+_DIGITS = 1e15  # up to here a double knows where in the period of a wave it is
 
 
 class Range(NamedTuple):
-    """Where an input lies, and whether it is an integer."""
+    """What is between ``low`` and ``high`` and a multiple of ``unit``, a power of two.
+
+    The unit is 1 for integers and 0 where nothing is known. Sums of multiples are multiples: where
+    terms cancel what is left is 0 or as large as the unit.
+    """
 
     low: float = -math.inf
     high: float = math.inf
-    whole: bool = False
+    unit: float = 0.0
 
     @property
     def least(self) -> float:
-        """The least |x| but 0; 0 where it may be below ``LEAST``."""
-        least = max(self.low, -self.high, float(self.whole))
-        return least if least >= LEAST else 0.0
+        """The least size but 0."""
+        return max(self.low, -self.high, self.unit)
+
+    @property
+    def most(self) -> float:
+        """The largest size."""
+        return max(-self.low, self.high)
 
 
 class Limits(NamedTuple):
@@ -73,6 +70,13 @@ class Limits(NamedTuple):
     vanishing: bool = False
     tiny: frozenset[int] = frozenset()
 
+    def within(self, i: int, range: Range) -> Range:
+        """Return the part of an input's range that is within the limits."""
+        low, high = (0.0 if abs(end) < LEAST else end for end in range[:2])
+        low, high = (min(max(end, -self.inputs), self.inputs) for end in (low, high))
+        least = LEAST if i in self.tiny else max(low, -high)
+        return Range(low, high, max(range.unit, _ulp(least)))
+
 
 def limits(tape: Tape, ranges: Sequence[Range], *, floors: bool = False) -> Limits:
     """Return the widest limits of a tape whose inputs lie in given ranges, 0 if there are none.
@@ -89,15 +93,37 @@ def limits(tape: Tape, ranges: Sequence[Range], *, floors: bool = False) -> Limi
     >>> limits(lower([n / sympy.log(1 + sympy.exp(n))], [n]), [Range(1)]).exponent
     690.0
     """
-    near = [i for i, r in enumerate(ranges) if not r.least]
-    for tiny in map(frozenset[int], [near] if floors else [(), *((i,) for i in near), near]):
-        for vanishing in (False,) if floors else (True, False):
-            survey = Survey([tape], vanishing)
-            survey.size(tape, ranges, tiny)
-            inputs, exponent = survey.widest()
-            if inputs and (exponent >= _WIDE or not vanishing):
-                return Limits(inputs, exponent, vanishing, tiny)
-    return Limits(0.0, 0.0)
+    near = frozenset(i for i, r in enumerate(ranges) if r.least < LEAST)
+    tiny = [near] if floors or not near else [frozenset[int](), near]
+    exponential = any(step.op in EXPONENTIAL for step in tape.steps)
+    vanishing = (True, False) if exponential and not floors else (False,)
+
+    def fitting(k: int) -> Limits | None:
+        # beyond 2⁵³ a double holds no fraction, which an exponential would show
+        inputs = float(f"1e{min(k, 15) if exponential else k}")
+        tried = (Limits(inputs, 6.9 * k, v, t) for v in vanishing for t in tiny)
+        return next((given for given in tried if _fit(tape, given, ranges, floors)), None)
+
+    decades = range(1, 101) if exponential else _DECADES
+    fit = bisect_left(decades, True, key=lambda k: fitting(k) is None)
+    return (fitting(decades[fit - 1]) if fit else None) or Limits(0.0, 0.0)
+
+
+def _fit(tape: Tape, given: Limits, ranges: Sequence[Range], floors: bool) -> bool:
+    """Whether no step leaves the range of doubles, or divides by what may be too small."""
+
+    def checked(rule: Callable[..., Range], *args: Any) -> Range:
+        found = rule(*args)
+        if not found.most <= _LARGEST or (floors and found.least < _SMALLEST):
+            raise OverflowError
+        return found
+
+    ops = {op: partial(checked, rule) for op, rule in rules(given).items()}
+    try:
+        run(tape, [given.within(i, r) for i, r in enumerate(ranges)], ops)
+    except (OverflowError, ZeroDivisionError):
+        return False
+    return True
 
 
 def guarded(tape: Tape, given: Limits) -> Tape:
@@ -142,135 +168,138 @@ def bounded(tape: Tape, given: Limits) -> Tape:
     return Tape(tape.inputs, tuple(new.steps), tuple(outputs))
 
 
-# -- how large and how small steps can get ---------------------------------------------------------
+# -- operations on ranges --------------------------------------------------------------------------
 
 
-class Size(NamedTuple):
-    """How large a number is: e^``low`` ≤ |x| ≤ e^``high`` unless x is 0.
+def rules(given: Limits) -> dict[str, Callable[..., Range]]:
+    """Return the operations on ranges, exponents being within their limit."""
 
-    Where terms cancel, x may be smaller than the least of them by a factor of e^``lost``.
-    """
+    def exp(a: Range) -> Range:
+        low, high = (min(max(end, -given.exponent), given.exponent) for end in a[:2])
+        low = 0.0 if given.vanishing else math.exp(low)
+        return Range(low, math.exp(high), _ulp(low))
 
-    high: Logarithm
-    low: Logarithm
-    positive: bool = False
-    lost: float = 0.0
+    def sinh(a: Range) -> Range:
+        most = exp(_size(a)).high
+        return Range(-most, most, _ulp(a.least))
 
-    def times(self, n: float) -> Size:
-        """Return the size of xⁿ."""
-        if n < 0:
-            return Size(self.lost - self.low, -self.high, self.positive).times(-n)
-        return Size(self.high * n, self.low * n, self.positive or n % 2 != 1, self.lost * n)
+    return _RULES | {"exp": exp, "sinh": sinh, "cosh": lambda a: exp(_size(a))._replace(low=1.0)}
 
 
-class Survey:
-    """Tries limits: all steps that are seen have to fit them.
-
-    With ``vanishing`` an exponential may be as small as 0.
-    """
-
-    def __init__(self, tapes: Sequence[Tape], vanishing: bool) -> None:
-        exponential = any(step.op in EXPONENTIAL for tape in tapes for step in tape.steps)
-        self.tried = np.array(_BESIDE_EXPONENTIAL if exponential else _ALONE)
-        self.fits = np.ones(len(self.tried), bool)
-        self.vanishing = vanishing
-        own = {"exp": self._exp, "sinh": self._sinh, "cosh": self._cosh, "log": self._log}
-        rules = _SIZES | own | dict.fromkeys(["sin", "cos", "tan"], self._wave)
-        self.ops = {op: self._noted(rule) for op, rule in rules.items()}
-        """The operations on sizes: what does not fit is noted."""
-
-    def widest(self) -> tuple[float, float]:
-        """Return the limits of inputs and exponents that all steps fit, 0 if there are none."""
-        if not self.fits.any():
-            return 0.0, 0.0
-        inputs, exponent = self.tried[self.fits.argmax()].tolist()
-        return inputs, exponent
-
-    def size(self, tape: Tape, ranges: Sequence[Range], tiny: frozenset[int]) -> Size:
-        """Return the size of a formula whose inputs lie in given ranges."""
-        inputs = [self._input(r, LEAST if i in tiny else r.least) for i, r in enumerate(ranges)]
-        with np.errstate(invalid="ignore"):  # ∞ − ∞, which does not fit
-            (size,) = run(tape, inputs, self.ops)
-        return size  # type: ignore[no-any-return]
-
-    def _input(self, within: Range, least: float) -> Size:
-        farthest = math.log(max(abs(within.low), abs(within.high), LEAST))
-        high = np.minimum(np.log(self.tried[:, 0]), farthest)
-        return Size(high, math.log(least) if least else -math.inf, within.low >= 0)
-
-    def _noted(self, rule: Callable[..., Size]) -> Callable[..., Size]:
-        def noted(*args: Any) -> Size:
-            size = rule(*args)
-            self.fits &= size.high <= _DOUBLES
-            self.fits &= (size.low >= -_DOUBLES) | (size.low == -math.inf)
-            return size
-
-        return noted
-
-    def _exp(self, a: Size) -> Size:
-        reach = np.minimum(self.tried[:, 1], np.exp(np.minimum(a.high, 7.0)))
-        return Size(reach, np.array(-math.inf) if self.vanishing else -reach, positive=True)
-
-    def _sinh(self, a: Size) -> Size:
-        return Size(np.maximum(self._exp(a).high, a.high), a.low, lost=a.lost)
-
-    def _cosh(self, a: Size) -> Size:
-        return Size(self._exp(a).high, 0.0, positive=True)
-
-    def _log(self, a: Size) -> Size:
-        self.fits &= a.low > -math.inf
-        return Size(7.0, 0.0, lost=_LOST)
-
-    def _wave(self, a: Size) -> Size:
-        self.fits &= a.high <= _ANGLE
-        return _near_zero(a)._replace(high=_LOST)
+def _ulp(x: float) -> float:
+    """Return a unit of all doubles from x > 0 on."""
+    return math.ulp(x) if x > _SMALLEST else 0.0
 
 
-_UNIT = Size(0.0, 0.0)
+_NOTHING = Range(0.0, 0.0, 2.0**1000)  # of NaN
 
 
-def _const(*values: float) -> Size:
-    sizes = [math.log(abs(v)) for v in values if v and math.isfinite(v)] or [0.0]
-    return Size(max(sizes), min(sizes), positive=all(v >= 0 for v in values))
+def _const(x: float) -> Range:
+    if not math.isfinite(x):
+        return _NOTHING
+    numerator, denominator = x.as_integer_ratio()
+    return Range(x, x, (numerator & -numerator) / denominator if x else 1.0)
 
 
-def _add(a: Size, b: Size) -> Size:
-    high = np.logaddexp(a.high, b.high)
-    if a.positive and b.positive:
-        return Size(high, np.maximum(a.low - a.lost, b.low - b.lost), positive=True)
-    return Size(high, np.minimum(a.low, b.low), lost=max(a.lost, b.lost, _LOST))
+def _sum(a: Range, b: Range) -> Range:
+    return Range(a.low + b.low, a.high + b.high, min(a.unit, b.unit))
 
 
-def _mul(a: Size, b: Size) -> Size:
-    positive = a is b or (a.positive and b.positive)
-    return Size(a.high + b.high, a.low + b.low, positive, a.lost + b.lost)
+def _product(a: Range, b: Range) -> Range:
+    ends = [x * y if x and y else 0.0 for x in a[:2] for y in b[:2]]
+    unit = max(a.unit * b.unit, _ulp(a.least * b.least))
+    return Range(max(min(ends), 0.0) if a is b else min(ends), max(ends), unit)
 
 
-def _union(a: Size, b: Size) -> Size:
-    high, low = np.maximum(a.high, b.high), np.minimum(a.low, b.low)
-    return Size(high, low, a.positive and b.positive, max(a.lost, b.lost))
+def _quotient(a: Range, b: Range) -> Range:
+    if b.low > 0 or b.high < 0:
+        ends = [x / y for x in a[:2] for y in b[:2]]
+    else:
+        ends = [s * a.most / b.least for s in (1, -1)]
+    return Range(min(ends), max(ends), _ulp(a.least / b.most))
 
 
-def _near_zero(a: Size) -> Size:
-    """Return the size of a function whose values near its zero are as small as its argument."""
-    return Size(7.0, np.minimum(a.low, 0.0), lost=a.lost + _LOST)
+def _power(a: Range, b: Range) -> Range:
+    """Return aᵇ for a > 0, and 0 for a = 0."""
+    low, high = max(a.low, a.least if b.low < 0 else 0.0), max(a.high, 0.0)
+    ends = [x**y for x in (low, high) for y in b[:2]]
+    return Range(min(ends), max(ends), _ulp(min(ends)))
 
 
-_SIZES: dict[str, Callable[..., Size]] = {
+def _root(a: Range) -> Range:
+    low, high = (math.sqrt(max(end, 0.0)) for end in a[:2])
+    return Range(low, high, _ulp(math.sqrt(a.least)))
+
+
+def _size(a: Range) -> Range:
+    return Range(max(a.low, -a.high, 0.0), a.most, a.unit)
+
+
+def _floor(a: Range) -> Range:
+    low, high = (float(math.floor(end)) for end in a[:2])
+    return Range(low, high, 1.0)
+
+
+def _hull(a: Range, b: Range) -> Range:
+    if _NOTHING in (a, b):
+        return b if a == _NOTHING else a
+    return Range(min(a.low, b.low), max(a.high, b.high), min(a.unit, b.unit))
+
+
+def _extreme(choose: Callable[..., float], a: Range, b: Range) -> Range:
+    return Range(choose(a.low, b.low), choose(a.high, b.high), min(a.unit, b.unit))
+
+
+def _log(a: Range) -> Range:
+    if a.least < _SMALLEST:
+        raise ZeroDivisionError
+    low, high = (math.log(max(end, a.least)) for end in a[:2])
+    return Range(low, high, _ulp(1e-16))
+
+
+def _increasing(function: Callable[[float], float], low: float, high: float, a: Range) -> Range:
+    """Return the range of a function on its domain, near 0 at least as large as its argument."""
+    least, most = (function(min(max(end, low), high)) for end in a[:2])
+    return Range(least, most, _ulp(min(a.least, 1e-9) / 2))
+
+
+def _wave(most: float, a: Range) -> Range:
+    if a.most > _DIGITS:
+        raise OverflowError
+    return Range(-most, most, _ulp(min(a.least, 1e-9) / _DIGITS))
+
+
+def _call(function: Any, *_: Range) -> Range:
+    """Return the range of a table; of other functions nothing is known: they are ordinary."""
+    values = function.values.tolist() if isinstance(function, Table) else [-1.0, 1.0]
+    return reduce(_hull, map(_const, values))
+
+
+_RULES: dict[str, Callable[..., Range]] = {
     "const": _const,
-    "add": _add,
-    "sub": lambda a, b: _add(a, b._replace(positive=False)),
-    "mul": _mul,
-    "div": lambda a, b: _mul(a, b.times(-1)),
-    "pow": lambda a, b: a.times(math.exp(b.high) * (1 if b.positive else -1)),
-    "sqrt": lambda a: a.times(0.5),
-    "abs": lambda a: a._replace(positive=True),
-    "floor": lambda a: Size(np.maximum(a.high, 0.0), 0.0),
-    "max": _union,
-    "min": _union,
-    "where": lambda _, a, b: _union(a, b),
-    **dict.fromkeys(["truth", "sign", *COMPARISONS, *CONNECTIVES], lambda *_: _UNIT),
-    **dict.fromkeys(["atan", "tanh", "asin", "acos", "asinh", "acosh", "atanh"], _near_zero),
-    "laguerre": lambda *_: _UNIT,  # nothing is divided by it: where it overflows all does
-    "call": lambda f, *_: _const(*f.values.tolist()) if isinstance(f, Table) else _UNIT,
+    "add": _sum,
+    "sub": lambda a, b: _sum(a, Range(-b.high, -b.low, b.unit)),
+    "mul": _product,
+    "div": _quotient,
+    "pow": _power,
+    "sqrt": _root,
+    "log": _log,
+    "abs": _size,
+    "sign": lambda _: Range(-1.0, 1.0, 1.0),
+    "floor": _floor,
+    "max": partial(_extreme, max),
+    "min": partial(_extreme, min),
+    "where": lambda _, a, b: _hull(a, b),
+    **dict.fromkeys(["truth", *COMPARISONS, *CONNECTIVES], lambda *_: Range(0.0, 1.0, 1.0)),
+    **dict.fromkeys(["sin", "cos"], partial(_wave, 1.0)),
+    "tan": partial(_wave, 1e20),
+    "atan": partial(_increasing, math.atan, -math.inf, math.inf),
+    "tanh": partial(_increasing, math.tanh, -math.inf, math.inf),
+    "asinh": partial(_increasing, math.asinh, -math.inf, math.inf),
+    "acosh": partial(_increasing, math.acosh, 1.0, math.inf),
+    "asin": partial(_increasing, math.asin, -1.0, 1.0),
+    "acos": lambda a: _sum(_const(math.pi / 2), _increasing(math.asin, -1.0, 1.0, a)),
+    "atanh": partial(_increasing, math.atanh, math.nextafter(-1.0, 0.0), math.nextafter(1.0, 0.0)),
+    "laguerre": _call,  # nothing is divided by it: where it overflows all does
+    "call": _call,
 }

@@ -14,7 +14,7 @@ import sympy
 
 from trueup.errors import TrueupError
 from trueup.formula.opaque import Opaque
-from trueup.formula.operations import COMPARISONS, CONNECTIVES, OF_CLASS, OPERATIONS
+from trueup.formula.operations import OF_CLASS, OPERATIONS
 from trueup.noise.extension import LaguerreExtension
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ MAX_OPERATIONS = 20_000
 """The evaluation cost of a formula, in elementary operations per row."""
 
 _FOLDED = ("max", "min", "and", "or")
-BOOLEAN = {*COMPARISONS, *CONNECTIVES}
-"""Operations that yield truth values."""
 
 
 class Step(NamedTuple):
@@ -45,13 +43,6 @@ class Tape(NamedTuple):
     inputs: tuple[sympy.Symbol, ...]
     steps: tuple[Step, ...]
     outputs: tuple[int, ...]
-
-    @property
-    def constant(self) -> float | None:
-        """The value of the only formula, if it does not depend on its inputs."""
-        (output,) = self.outputs
-        step = self.steps[output]
-        return float(step.data) if step.op == "const" else None
 
 
 def lower(exprs: Sequence[sympy.Expr], inputs: Sequence[sympy.Symbol]) -> Tape:

@@ -9,18 +9,17 @@ undefined the result is NULL.
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
-
-import numpy as np
 
 from trueup.errors import TrueupError
 from trueup.extras import optional
 from trueup.formula.opaque import Table
 from trueup.formula.operations import COMPARISONS, FUNCTIONS
+from trueup.kernels.limits import Limits, Range, rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from trueup.sql.dialects import Dialect
 
@@ -31,11 +30,7 @@ Sql: TypeAlias = Any
 _SHORT = 3  # nodes of a factor up to which its square is a product: POWER takes ten times as long
 _WAYS = 8  # branches of one CASE in a table
 _NEGATIVE = -1e-300  # stands for all negative radicands
-_LEAST_EXPONENT = -700.0  # below which no exponential is computed
 _KINDS = {"lt": "LT", "le": "LTE", "gt": "GT", "ge": "GTE", "eq": "EQ", "ne": "NEQ"}
-
-_IMAGES = {**dict.fromkeys(["sin", "cos", "tanh"], (-1.0, 1.0)), "cosh": (1.0, math.inf)}
-"""Where the values of a function lie."""
 
 _DOMAINS = {
     **dict.fromkeys(["asin", "acos"], ("le", 1.0)),
@@ -47,122 +42,86 @@ _DOMAINS = {
 """Where a function is defined: "le" and "lt" are said of the size."""
 
 
-Terms: TypeAlias = "dict[int, tuple[float, Number]]"
-
-
 class Number(NamedTuple):
-    """A tree whose values lie between ``low`` and ``high``.
-
-    It is the sum of ``terms``, each with a coefficient, by the identities of their trees.
-    """
+    """A tree, and where its values lie within the limits."""
 
     tree: Sql
-    low: float = -math.inf
-    high: float = math.inf
-    terms: Terms | None = None
-
-    def times(self, c: float) -> Terms:
-        """Return the terms of a multiple."""
-        if self.terms is None:
-            return {id(self.tree): (c, self)}
-        return {key: (c * k, term) for key, (k, term) in self.terms.items()}
+    range: Range = Range()
 
 
 class Arithmetic:
     """The operations in one dialect, by their names in ``table``."""
 
-    def __init__(self, dialect: Dialect) -> None:
-        self.dialect = dialect
-        self.one = Number(literal(1.0, dialect), 1.0, 1.0)
-        self.table: dict[str, Callable[..., Any]] = {
+    def __init__(self, dialect: Dialect, given: Limits) -> None:
+        self.dialect, self.rules = dialect, rules(given)
+        self.one = literal(1.0, dialect)
+        written: dict[str, Callable[..., Any]] = {
             **{name: partial(self.function, name) for name in FUNCTIONS},
-            **{name: partial(self.comparison, name) for name in COMPARISONS},
             "const": self.constant,
-            "truth": bool,
-            "add": partial(self.sum, 1.0),
-            "sub": partial(self.sum, -1.0),
+            "add": lambda a, b: self.binary(exp.Add, a.tree, b.tree),
+            "sub": lambda a, b: self.binary(exp.Sub, a.tree, b.tree),
             "mul": self.mul,
             "div": self.div,
             "pow": self.pow,
             "sign": self.sign,
             "floor": self.floor,
-            "where": self.where,
             "max": partial(self.extreme, "ge"),
             "min": partial(self.extreme, "le"),
-            "and": partial(self.connected, exp.and_),
-            "or": partial(self.connected, exp.or_),
-            "not": self.negated,
             "laguerre": _no_series,
             "call": self.call,
         }
+        self.table: dict[str, Callable[..., Any]] = {
+            **{name: partial(self.number, name, write) for name, write in written.items()},
+            **{name: partial(self.comparison, name) for name in COMPARISONS},
+            "truth": bool,
+            "where": self.where,
+            "and": partial(self.connected, exp.and_),
+            "or": partial(self.connected, exp.or_),
+            "not": self.negated,
+        }
 
-    def constant(self, x: float) -> Number:
-        """Return a number; what is not finite is NULL."""
-        if not math.isfinite(x):
-            return Number(exp.Null())
-        return Number(literal(x, self.dialect), x, x, self.one.times(x))
+    def number(self, op: str, write: Callable[..., Sql], *args: Any) -> Number:
+        """Return the result of an operation."""
+        ranges = (a.range if isinstance(a, Number) else a for a in args)
+        return Number(write(*args), self.rules[op](*ranges))
 
-    # -- sums, products and powers -----------------------------------------------------------------
+    def constant(self, x: float) -> Sql:
+        """Write a number; what is not finite is NULL."""
+        return literal(x, self.dialect) if math.isfinite(x) else exp.Null()
 
-    def sum(self, sign: float, a: Number, b: Number) -> Number:
-        """Return a ± b, like terms added up."""
-        mine, others = a.times(1.0), b.times(sign)
-        terms = _gathered(_merged(mine, others))
-        if [*terms] == [*mine, *others]:
-            total = self.plus(a, others.values())
-        else:
-            first, *rest = sorted(terms.values(), key=lambda term: term[0] < 0) or [(0.0, self.one)]
-            total = self.plus(self.mul(self.constant(first[0]), first[1]), rest)
-        return total._replace(terms=terms)
+    # -- products and powers -----------------------------------------------------------------------
 
-    def plus(self, total: Number, terms: Iterable[tuple[float, Number]]) -> Number:
-        """Return a number and further terms, as they are."""
-        for c, term in terms:
-            x = self.mul(self.constant(abs(c)), term)
-            tree = self.binary(exp.Sub if c < 0 else exp.Add, total.tree, x.tree)
-            low, high = (-x.high, -x.low) if c < 0 else (x.low, x.high)
-            total = Number(tree, *_interval(total.low + low, total.high + high))
-        return total
-
-    def mul(self, a: Number, b: Number) -> Number:
-        """Return a·b; times 1/x is written as divided by x."""
-        low, high = _interval(*(_times(x, y) for x in (a.low, a.high) for y in (b.low, b.high)))
-        terms = None
-        if a.low == a.high:
-            is_sum = b.terms is not None and len(b.terms) > 1
-            terms = {id(b.tree): (a.low, b)} if is_sum else b.times(a.low)
+    def mul(self, a: Number, b: Number) -> Sql:
+        """Write a·b; times 1/x is written as divided by x."""
         if a.tree is b.tree:
-            return Number(self.square(a.tree), max(low, 0.0), high)
+            return self.square(a.tree)
         for factor, other in ((a.tree, b.tree), (b.tree, a.tree)):
             below = _divisors(other)
             if below is not None:
-                return Number(self.divided(factor, below), low, high, terms)
-        return Number(self.binary(exp.Mul, a.tree, b.tree), low, high, terms)
+                return self.divided(factor, below)
+        return self.binary(exp.Mul, a.tree, b.tree)
 
     def square(self, a: Sql) -> Sql:
         """Write a², long factors once."""
         below = _divisors(a)
         if below:
             twice = ([x, x] if nodes(_bare(x)) == 1 else [self.square(x.unnest())] for x in below)
-            return self.divided(self.one.tree, [x for squared in twice for x in squared])
+            return self.divided(self.one, [x for squared in twice for x in squared])
         if nodes(a) > _SHORT:
             return self.power(a, literal(2.0, self.dialect))
         return self.binary(exp.Mul, a, a)
 
     def divided(self, a: Sql, below: Sequence[Sql]) -> Sql:
         """Write a quotient, divided step by step."""
-        for divisor in below:
-            a = self.binary(exp.Div, a, divisor)
-        return a
+        return reduce(partial(self.binary, exp.Div), below, a)
 
-    def div(self, a: Number, b: Number) -> Number:
-        """Return a/b; NULL where b is zero."""
-        if b.low <= 0 <= b.high:
+    def div(self, a: Number, b: Number) -> Sql:
+        """Write a/b; NULL where b is zero."""
+        below = b.tree
+        if b.range.low <= 0 <= b.range.high:
             zero = exp.Literal.number("0")
-            below = exp.Nullif(this=self.double(b.tree), expression=zero)
-            return Number(self.binary(exp.Div, a.tree, below))
-        ends = [x * y for x in (a.low, a.high) for y in (1 / b.low, 1 / b.high)]
-        return Number(self.binary(exp.Div, a.tree, b.tree), *_interval(*ends))
+            below = exp.Nullif(this=self.double(below), expression=zero)
+        return self.binary(exp.Div, a.tree, below)
 
     def power(self, a: Sql, b: Sql) -> Sql:
         """Write aᵇ."""
@@ -216,71 +175,66 @@ class Arithmetic:
 
     # -- functions ---------------------------------------------------------------------------------
 
-    def function(self, name: str, a: Number) -> Number:
-        """Return a function of one number, NULL where it is undefined."""
-        if name == "abs" and a.low >= 0:
-            return a
+    def function(self, name: str, a: Number) -> Sql:
+        """Write a function of one number, NULL where it is undefined."""
+        if name == "abs" and a.range.low >= 0:
+            return a.tree
         if name not in self.dialect.has:
             raise TrueupError(
                 f"{self.dialect.name} has no function {name}",
                 "compute this estimator in another engine, or in Python",
             )
-        low, high = _IMAGES.get(name, (-math.inf, math.inf))
-        if name == "log" and a.low > 0:
-            low, high = math.log(a.low), math.log(a.high)
-        if name == "sqrt":
-            low, high = math.sqrt(max(a.low, 0.0)), math.sqrt(max(a.high, 0.0))
-        if name == "exp":
-            low, high = math.exp(max(a.low, _LEAST_EXPONENT)), math.exp(min(a.high, 709.0))
-        if name == "abs":
-            low, high = max(0.0, -a.high), max(-a.low, a.high)
         x = self.double(a.tree)
         tree = exp.Ln(this=x) if name == "log" else call(name.upper(), x)
-        return Number(self.within(_DOMAINS.get(name), a, tree), low, high)
-
-    def within(self, domain: tuple[str, float] | None, a: Number, tree: Sql) -> Sql:
-        """Write a function of a number, NULL unless the number (or its size) is in a domain."""
-        op, x = domain or ("ge", -math.inf)
-        if (op[0] == "g" and a.low > x) or (op == "ge" and a.low == x):
+        if name not in _DOMAINS:
             return tree
-        size = a if op[0] == "g" else self.function("abs", a)
-        return self.case([(self.comparison(op, Number(size.tree), self.constant(x)), tree)])
+        op, end = _DOMAINS[name]
+        return self.within(op, a if op[0] == "g" else self.table["abs"](a), end, tree)
+
+    def within(self, op: str, a: Number, end: float, tree: Sql) -> Sql:
+        """Write a tree where a number is on one side of an end, else NULL."""
+        if a.range.low > end or (a.range.low == end and op == "ge"):
+            return tree
+        return self.case([(self.comparison(op, a._replace(range=Range()), self.value(end)), tree)])
+
+    def value(self, x: float) -> Number:
+        """Return a number."""
+        return self.number("const", self.constant, x)
 
     def root(self, a: Number) -> Sql:
         """Write √a; what is negative becomes one number, and that NULL: a is written once."""
-        if a.low >= 0:
-            return self.function("sqrt", a).tree
+        if a.range.low >= 0:
+            return self.function("sqrt", a)
         negative = literal(_NEGATIVE, self.dialect)
         known = call(self.dialect.greatest, self.double(a.tree), negative)
         return call("SQRT", call("ABS", exp.Nullif(this=known, expression=negative)))
 
-    def pow(self, a: Number, b: Number) -> Number:
-        """Return aᵇ for a > 0, and 0 for a = 0 and a number b > 0."""
-        domain = ("ge" if 0 < b.low == b.high else "gt", 0.0)
-        return Number(self.within(domain, a, self.power(a.tree, b.tree)), 0.0)
+    def pow(self, a: Number, b: Number) -> Sql:
+        """Write aᵇ for a > 0, and 0 for a = 0 and a number b > 0."""
+        op = "ge" if 0 < b.range.low == b.range.high else "gt"
+        return self.within(op, a, 0.0, self.power(a.tree, b.tree))
 
-    def sign(self, a: Number) -> Number:
-        """Return −1, 0 or 1."""
-        zero = self.constant(0.0)
-        below = self.where(self.comparison("lt", a, zero), self.constant(-1.0), zero)
-        return self.where(self.comparison("gt", a, zero), self.constant(1.0), below)
+    def sign(self, a: Number) -> Sql:
+        """Write −1, 0 or 1."""
+        zero = self.value(0.0)
+        below = self.where(self.comparison("lt", a, zero), self.value(-1.0), zero)
+        return self.where(self.comparison("gt", a, zero), self.value(1.0), below).tree
 
-    def floor(self, a: Number) -> Number:
-        """Return ⌊a⌋; where FLOOR gives a bounded integer, round and step back."""
+    def floor(self, a: Number) -> Sql:
+        """Write ⌊a⌋; where FLOOR gives a bounded integer, round and step back."""
         name = self.dialect.floor
         tree = call(name, self.double(a.tree))
-        if name != "FLOOR":
-            less = self.binary(exp.Sub, tree, self.one.tree)
-            tree = self.case([(exp.GT(this=tree, expression=a.tree), less)], tree)
-        low, high = np.floor([a.low, a.high]).tolist()
-        return Number(tree, low, high)
+        if name == "FLOOR":
+            return tree
+        less = self.binary(exp.Sub, tree, self.one)
+        return self.case([(exp.GT(this=tree, expression=a.tree), less)], tree)
 
     # -- conditions --------------------------------------------------------------------------------
 
     def comparison(self, op: str, a: Number, b: Number) -> Sql | bool:
         """Return a comparison: decided where the two are apart."""
         if not (may_be_null(a.tree) or may_be_null(b.tree)):
-            held = _decided(op, a, b)
+            held = _decided(op, a.range, b.range)
             if held is not None:
                 return held
         kind = getattr(exp, _KINDS[op])
@@ -309,14 +263,14 @@ class Arithmetic:
         elif isinstance(otherwise, exp.Case):
             branches += [(e.this, e.args["true"]) for e in otherwise.args["ifs"]]
             otherwise = otherwise.args.get("default")
-        return Number(self.case(branches, otherwise), min(a.low, b.low), max(a.high, b.high))
+        return Number(self.case(branches, otherwise), self.rules["where"](test, a.range, b.range))
 
-    def extreme(self, op: str, a: Number, b: Number) -> Number:
-        """Return the larger or smaller of two; GREATEST and LEAST drop nulls in some engines."""
+    def extreme(self, op: str, a: Number, b: Number) -> Sql:
+        """Write the larger or smaller of two; GREATEST and LEAST drop nulls in some engines."""
         test = self.comparison(op, a, b)
         if isinstance(test, bool):
-            return self.where(test, a, b)
-        name, choose = (self.dialect.greatest, max) if op == "ge" else (self.dialect.least, min)
+            return self.where(test, a, b).tree
+        name = self.dialect.greatest if op == "ge" else self.dialect.least
         members = [self.double(m) for x in (a, b) for m in _members(x.tree, name)]
         tree = call(name, *members)
         unsure = [exp.Is(this=m, expression=exp.Null()) for m in members if may_be_null(m)]
@@ -324,12 +278,12 @@ class Arithmetic:
             known = exp.and_(*(exp.Not(this=null) for null in unsure), copy=False)
             tree = self.case([(known, tree)])
         tree.meta["extreme"] = name
-        return Number(tree, choose(a.low, b.low), choose(a.high, b.high))
+        return tree
 
     # -- tables ------------------------------------------------------------------------------------
 
-    def call(self, function: Any, *args: Number) -> Number:
-        """Return a table at a whole number; other Python functions are refused."""
+    def call(self, function: Any, *args: Number) -> Sql:
+        """Write a table at a whole number; other Python functions are refused."""
         if not isinstance(function, Table):
             name = getattr(function, "__name__", repr(function))
             raise TrueupError(
@@ -339,22 +293,18 @@ class Arithmetic:
         values = function.values.tolist()
         while len(values) > 1 and values[-1] == values[-2]:
             values.pop()
-        tree = self.entries(args[0].tree, function.low - 1, values)
-        known = [v for v in values if math.isfinite(v)] or [-math.inf, math.inf]
-        return Number(tree, min(known), max(known))
+        return self.entries(args[0].tree, function.low - 1, values)
 
     def entries(self, k: Sql, first: int, values: Sequence[float]) -> Sql:
         """Write the values at ``first`` and below, at the next whole numbers, and beyond."""
         if len(values) == 1:
-            return self.constant(values[0]).tree
+            return self.constant(values[0])
         step = 1
         while step * _WAYS < len(values):
             step *= _WAYS
         starts = range(0, len(values), step)
         *most, last = [self.entries(k, first + i, values[i : i + step]) for i in starts]
-        tests = [
-            self.comparison("lt", Number(k), self.constant(float(first + i))) for i in starts[1:]
-        ]
+        tests = [self.comparison("lt", Number(k), self.value(float(first + i))) for i in starts[1:]]
         return self.case(list(zip(tests, most, strict=True)), last)
 
 
@@ -435,18 +385,7 @@ def _members(tree: Sql, name: str) -> list[Sql]:
     return list(inner.expressions)
 
 
-def _times(a: float, b: float) -> float:
-    """Return a·b, where 0·∞ is 0."""
-    return a * b if a and b else 0.0
-
-
-def _interval(*ends: float) -> tuple[float, float]:
-    if any(end != end for end in ends):
-        return -math.inf, math.inf
-    return min(ends), max(ends)
-
-
-def _decided(op: str, a: Number, b: Number) -> bool | None:
+def _decided(op: str, a: Range, b: Range) -> bool | None:
     """Return whether a comparison always or never holds; None if it depends."""
     if op in ("gt", "ge"):
         held = _decided("lt" if op == "ge" else "le", a, b)
@@ -456,23 +395,6 @@ def _decided(op: str, a: Number, b: Number) -> bool | None:
     if a.high < b.low or (op == "le" and a.high == b.low):
         return True
     return False if a.low > b.high or (op == "lt" and a.low == b.high) else None
-
-
-def _merged(terms: Terms, others: Terms) -> Terms:
-    """Return all terms, like ones added up."""
-    terms = dict(terms)
-    for key, (c, term) in others.items():
-        terms[key] = (terms[key][0] + c if key in terms else c), term
-    return {key: term for key, term in terms.items() if term[0]}
-
-
-def _gathered(terms: Terms) -> Terms:
-    """Return terms, c·(x + y) multiplied out where x is there already."""
-    for key, (c, term) in terms.items():
-        if term.terms is not None and term.terms.keys() & terms.keys() - {key}:
-            rest = {k: other for k, other in terms.items() if k != key}
-            return _gathered(_merged(rest, term.times(c)))
-    return terms
 
 
 def _no_series(coefficients: Sequence[float], _: Number) -> Number:

@@ -20,7 +20,6 @@ from trueup.formula.opaque import Table
 from trueup.inputs import by_statistic
 from trueup.inverse.projection import ENDS
 from trueup.kernels.blocks import NUMPY
-from trueup.kernels.grid import nearest
 from trueup.kernels.limits import LEAST, Range, bounded, limits
 from trueup.kernels.tape import Emitter, Tape, run
 from trueup.sql import arithmetic
@@ -169,17 +168,19 @@ def expression(
     'CASE WHEN ABS(CAST(`n` AS DOUBLE)) <= 1e100 THEN CAST(`n` AS DOUBLE) * `n` - 18e0 END'
     """
     engine = dialect_of(dialect)
-    on = Arithmetic(engine)
     names = [column(columns.get(s.name, s.name), engine) for s in grid.inputs]
     steps = Choices(grid, largest or {})
-    tape = steps.tape()
+    total = grid.fused(steps, steps.region, steps.column)
+    tape = Tape(sympy.symbols(f"x:{len(steps.reads)}"), tuple(steps.steps), (total,))
     found = limits(tape, [within for _, within in steps.reads], floors=engine.underflow)
     if not found.inputs:
         raise TrueupError(
             "no range of inputs is sure to stay within the range of doubles in this estimator",
             "compute it in Python, or debias the parts of the formula one by one",
         )
-    numbers = [Number(names[i], within.low, within.high) for i, within in steps.reads]
+    on = Arithmetic(engine, found)
+    reads = enumerate(steps.reads)
+    numbers = [Number(names[i], found.within(k, within)) for k, (i, within) in reads]
     (result,) = run(bounded(tape, found), numbers, on.table)
     value = on.root(result) if root else on.double(result.tree)
     tiny = {steps.reads[k][0] for k in found.tiny}
@@ -189,8 +190,8 @@ def expression(
             inside.append(arithmetic.call(engine.finite, name))
         if i in steps.scales:
             most = min(steps.scales[i].high, found.inputs)
-            inside.append(on.comparison("ge", Number(name), on.constant(LEAST)))
-            inside.append(on.comparison("lt", Number(name), on.constant(most)))
+            inside.append(on.comparison("ge", Number(name), on.value(LEAST)))
+            inside.append(on.comparison("lt", Number(name), on.value(most)))
         else:
             inside.append(_inside(on, Number(name), found.inputs, i in tiny))
         if i in grid.whole:
@@ -201,11 +202,11 @@ def expression(
 
 def _inside(on: Arithmetic, x: Number, limit: float, tiny: bool) -> Sql:
     """Return the condition on a statistic within its limits: neither NULL nor NaN is."""
-    size, most = on.function("abs", x), on.constant(limit)
+    size, most = Number(on.function("abs", x)), on.value(limit)
     if not tiny:
         return on.comparison("le", size, most)
-    large = exp.Between(this=size.tree, low=on.constant(LEAST).tree, high=most.tree)
-    return exp.or_(on.comparison("eq", x, on.constant(0.0)), large, copy=False)
+    large = exp.Between(this=size.tree, low=on.constant(LEAST), high=most.tree)
+    return exp.or_(on.comparison("eq", x, on.value(0.0)), large, copy=False)
 
 
 def column(name: object, dialect: Dialect) -> Sql:
@@ -248,48 +249,18 @@ class Choices(Emitter):
             if symbol.is_positive
         }
 
-    def tape(self) -> Tape:
-        """Return the tape of the grid."""
-        terms = [
-            self.fold("mul", [self.part(factor) for factor in term])
-            for part in self.grid.parts
-            for term in part.factors
-        ]
-        total = self.fold("add", terms)
-        return Tape(sympy.symbols(f"x:{len(self.reads)}"), tuple(self.steps), (total,))
-
     def emit(self, op: str, *args: int, data: Any = None) -> int:
         """Return the register of an operation; refuse what takes seconds to write."""
         if len(self.steps) > MAX_STEPS:
             raise too_long(MAX_LENGTH)
         return super().emit(op, *args, data=data)
 
-    def column(self, i: int, within: Range) -> int:
+    def column(self, i: int, within: Range | None = None) -> int:
         """Return the register of a column that lies in a range."""
+        within = within or Range(unit=float(i in self.grid.whole))
         if (i, within) not in self.reads:
             self.reads.append((i, within))
         return self.emit("input", data=self.reads.index((i, within)))
-
-    def part(self, part: Part, begun: Region = ()) -> int:
-        """Return the register of a choice between the regions that begin with some branches."""
-        if len(begun) == len(part.bounds):
-            return self.region(part, begun)
-        b = part.bounds[len(begun)]
-        chosen = self.part(part, (*begun, 0))
-        for branch, op, bound in ((b.above, "ge", b.high), (b.below, "le", b.low)):
-            if branch:
-                other = self.part(part, (*begun, branch))
-                chosen = self.emit("where", self.beyond(b.input, op, bound), other, chosen)
-        return chosen
-
-    def beyond(self, i: int, op: str, bound: float) -> int:
-        """Return the register of whether a column is beyond a bound, or at it in singles."""
-        whole = i in self.grid.whole
-        x, near = self.column(i, Range(whole=whole)), nearest(bound)
-        beyond = self.emit(op, x, self.const(bound))
-        if near is None or whole or (near < bound) == (op == "le"):
-            return beyond
-        return self.emit("or", beyond, self.emit("eq", x, self.const(near)))
 
     def region(self, part: Part, region: Region) -> int:
         """Return the register of the formula of a region."""
