@@ -178,17 +178,14 @@ def test_the_value_of_the_hole_on_an_edge():
         hole = Fraction(0.77141)
         f = lambda a, b, hole=hole: share(a, b) if a + b else hole  # noqa: E731
         cells = list(product(range(40), repeat=2))
-        p = counts.masses(np.array(cells), (1 - ones, ones))
+        p = np.array([counts.probability(c, (1 - ones, ones)) for c in cells])
         g = np.array([float(counts.inverse(f, c)) if sum(c) < 40 else ones for c in cells])
         assert math.sqrt((p * (g - ones) ** 2).sum()) == printed(sd)
 
 
 def test_the_punctured_labels_know_their_error():
     mechanism = GroupShare(1)
-    found = {
-        cell: mechanism._variance_of(mechanism._values(cell, i)[0], Fraction(0), cell, i)
-        for i, cell in enumerate(mechanism.corner.cells)
-    }
+    found = {cell: mechanism.variance(cell) for cell in mechanism.corner.cells}
     assert found[0, 1] == pytest.approx(0.31325, abs=6e-6)
     assert found[1, 1] == pytest.approx(1.32099, abs=6e-6)
     assert mechanism.corner.labels[0] == pytest.approx(1.3474, abs=6e-5)
@@ -205,7 +202,7 @@ def test_the_punctured_mean_of_one_record_at_one_half():
     )
     for cell in product(range(45), repeat=2):
         if max(cell) > 1:
-            total += float(counts.probability(cell, (0, 1)) * (counts.inverse(mean, cell) - 1) ** 2)
+            total += counts.probability(cell, (0, 1)) * float(counts.inverse(mean, cell) - 1) ** 2
     assert math.sqrt(total) == printed(".802")
 
 
@@ -352,7 +349,7 @@ def test_the_standard_deviation_of_the_number_of_records(epsilon):
         assert value[0, 0] == pytest.approx(float(counts.inverse(size, (0, 0))), rel=1e-12)
         for i, cell in enumerate(made.cells):
             mass[cell], value[cell] = (
-                float(x) for x in (made.probabilities((0, n))[i], made.estimate(size, i) or 0)
+                float(x) for x in (made.probabilities((0, n))[i], made.estimate(size, cell))
             )
         mass[0, 0] = 0.0
         assert mass.sum() == pytest.approx(1, abs=1e-12)
@@ -368,8 +365,11 @@ def test_which_punctured_variances_are_negative(epsilon, least):
     def square(zeros: int, ones: int) -> Fraction:
         return (share(zeros, ones) - half) ** 2 if zeros + ones else Fraction(0)
 
-    found = [made.estimate(share, i) or half for i in range(3)]
-    stated = [(g - half) ** 2 - (made.estimate(square, i) or 0) for i, g in enumerate(found)]
+    found = [made.estimate(share, cell) for cell in made.cells]
+    stated = [
+        (g - half) ** 2 - made.estimate(square, cell)
+        for g, cell in zip(found, made.cells, strict=True)
+    ]
     mean = counts.continued(share, 1)
     for cell in product(range(10), repeat=2):
         if max(cell) > 1:
@@ -386,14 +386,10 @@ REAL = {  # n: rms over all means, and the largest sd, at ε = 1
 
 
 def test_the_standard_deviation_of_means_of_values():
-    """Cubic between whole totals, so that Gauss rules are exact; few records written out too.
-
-    The note's are without joined pairs, which are nearer.
-    """
+    """Cubic between whole totals, so that Gauss rules are exact; few records written out too."""
     x, w = np.polynomial.legendre.leggauss(3)
     for epsilon, table in ((1, REAL), (2, {50: (".0113", None)})):
         mechanism = GroupMean(epsilon)
-        mechanism.corner = GroupShare(epsilon).corner
         for n, (rms, most) in table.items():
             parts = n if n % 2 else n // 2  # the other half is its mirror
             at = [(k + (1 + u) / 2) / n for k in range(parts) for u in x]

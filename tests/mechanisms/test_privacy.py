@@ -19,7 +19,18 @@ import pytest
 from scipy.stats import beta
 
 import trueup as tu
-from trueup.mechanisms import Mean, PerRecordSum, Shares, TwoTotalsMean, means, per_record, shares
+from trueup.mechanisms import (
+    GroupMean,
+    GroupShare,
+    Mean,
+    PerRecordSum,
+    Shares,
+    TwoTotalsMean,
+    means,
+    per_record,
+    shares,
+)
+from trueup.mechanisms.corner import Corner
 from trueup.mechanisms.whole_numbers import Grid
 
 RELEASES = 4_000
@@ -223,6 +234,39 @@ def test_a_release_that_hands_over_random_numbers_is_noticed(monkeypatch):
     monkeypatch.setattr(Grid, "total", lambda *_: np.random.default_rng().integers(1000))
     with pytest.raises(AssertionError):
         AUDITS["mean"].loss(monkeypatch, mechanism)
+
+
+# -- groups: what is published near no records is drawn, not only noise ---------------------------
+
+GROUPS = {"share": GroupShare, "mean": GroupMean}
+
+
+def lost_by_groups(mechanism: Any, more: tuple[int, int]) -> float:
+    """Return a loss that is certain from what an empty group and one of one record publish."""
+    found = []
+    for seed, truth in ((11, (0, 0)), (12, more)):
+        rng = np.random.default_rng(seed)
+        made = [mechanism.draw(truth, rng) for _ in range(RELEASES)]
+        pairs = [o if isinstance(o, tuple) else (mechanism.corner.labels[o], -1) for o in made]
+        found.append(np.array(pairs, float))
+    edges = [[-0.4, 0.3, 0.7, 1.4, 2.4], [-0.5, 0.5, 1.5, 2.5]]
+    return smallest_epsilon(*found, edges)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("epsilon", [1.5, 1, 0.6])
+def test_an_empty_group_and_its_neighbours_are_told_apart_by_epsilon_at_most(name, epsilon):
+    """And by half of it at least; twice the budget is noticed."""
+    for more in ((0, 1), (1, 0)):
+        loss = lost_by_groups(GROUPS[name](epsilon), more)
+        assert 0.5 * epsilon < loss <= epsilon
+        assert lost_by_groups(GROUPS[name](2 * epsilon), more) > epsilon
+
+
+def test_an_empty_group_that_is_drawn_in_another_way_is_noticed(monkeypatch):
+    """Pairs beyond the corner that are always the next one."""
+    monkeypatch.setattr(Corner, "outside", lambda self, side, noise: (2, 2))
+    assert lost_by_groups(GroupShare(1), (0, 1)) > 1
 
 
 def test_the_bounds_themselves():

@@ -6,9 +6,9 @@
     quadrant, inverse_count     two totals, none negative · the unbiased 1/n
     groups                      GroupMean, GroupShare: the empty group too
     two_counts, corner          their inverse in fractions · what few records publish
-    cache                       solved programmes, kept in a directory of the user's own
     shares                      Shares: k counts
-    many_counts, share_law      their inverse · their exact law
+    many_counts                 their inverse
+    share_law, pair_law         the exact law of shares · of means of two counts with a dither
     per_record                  PerRecordSum, Policy: privacy that depends on the record
     transforms, concavity       its transforms, in whole numbers · proofs of their shape
     planning                    plan: which of them, which split, which error
@@ -16,7 +16,7 @@
 
     records, whole_numbers      records read exactly · added as whole numbers
     sampling                    noise in whole steps, from OpenDP
-    lattice_sums, sum_quadrature   sums over many whole numbers · integrals over sums of noises
+    sum_quadrature              integrals over sums of noises
 """
 
 from trueup.limit.few_records import OptimalMean

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
-from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.limit.table import exp_below
 from trueup.mechanisms.corner import Corner, corner
+from trueup.mechanisms.pair_law import PairLaw
 from trueup.mechanisms.records import (
     float_above,
     near_whole,
@@ -31,29 +32,36 @@ from trueup.mechanisms.records import (
 )
 from trueup.mechanisms.released import MeanRelease, Mechanism, root, rounding, square_of
 from trueup.mechanisms.sampling import below, generator, publish
-from trueup.mechanisms.two_counts import TwoCounts, alpha_of, share, whole_dither
+from trueup.mechanisms.share_law import ShareLaw
+from trueup.mechanisms.two_counts import Cell, TwoCounts, alpha_of, share
 from trueup.mechanisms.whole_numbers import Grid
 from trueup.noise import DiscreteLaplace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
+    from collections.abc import Collection
 
     from trueup.exact import Exact
-    from trueup.mechanisms.two_counts import Cell, Floats, Function
+    from trueup.mechanisms.share_law import Floats
+    from trueup.mechanisms.two_counts import Function
+    from trueup.noise import Noise
+
+Outcome = Cell | int
+"""What is published: a pair of counts, or near no records the number of a label."""
 
 _PROMISE = re.compile(r"\s*n\s*(?:>=|≥)\s*([1-9][0-9]?)\s*", re.ASCII)
 _WIDER = Fraction(1, 2**40)
 """By this part the noise is wider than 1/ε: what the rounding of rows in the corner may use."""
 _MOST = 300
 """With a larger ε, e^−2ε is no double, and no noise is ever drawn."""
-_REACH = 45  # scales: beyond, e⁻⁴⁵ of a count is lost, less than its rounding
+_SAME = 1e-9  # a total of 0/1 records that is nearer than this to a whole number is that number
+_WIDE = 8  # a scale of noise beside which the ¼ of rounding is below 0.2 % of the variance
 _HALF, _TWELFTH, _QUARTER = Fraction(1, 2), Fraction(1, 12), Fraction(1, 4)
 
 
 class _Group(Mechanism):
     """What the two have in common: counts in, a published pair or label out, and estimates."""
+
+    count_at_least: int
 
     def __init__(self, epsilon: Exact, bounds: tuple[Exact, Exact], empty: Exact | str) -> None:
         self.epsilon = number(epsilon, "epsilon", positive=True)
@@ -69,7 +77,6 @@ class _Group(Mechanism):
         self.count_at_least, self._hole = _read_empty(empty, low, high)
         wider = 1 + (_WIDER if self._is_cornered else 0)
         self.noise = DiscreteLaplace(float_above(wider / Fraction(self.epsilon)))
-        self._stated: float | None = None  # the variance of labels that are no pairs
 
     @property
     def _is_cornered(self) -> bool:
@@ -85,13 +92,12 @@ class _Group(Mechanism):
         """What is published near no records; None with a promise or a value of one's own."""
         if not self._is_cornered:
             return None
-        joined = isinstance(self, GroupMean)
-        return corner(float(self.noise.scale), exp_below(Fraction(self.epsilon)), joined)
+        return corner(float(self.noise.scale), exp_below(Fraction(self.epsilon)))
 
     @cached_property
     def is_of_pairs(self) -> bool:
         """Whether all that is published are pairs of counts; else some are means only."""
-        return self.corner is None or None not in self.corner.cells
+        return self.corner is None or bool(self.corner.cells)
 
     @property
     def is_dithered(self) -> bool:
@@ -102,41 +108,36 @@ class _Group(Mechanism):
 
     def _release(self, truth: Cell, shift: Fraction, rng: Any) -> MeanRelease:
         """Publish whole counts; ``shift`` is ½ − U of their rounding."""
-        unit = square_of(self.width)
-        cell, label = self._draw(truth, rng)
-        share, factor = self._values(cell, label)
+        unit, outcome = square_of(self.width), self.draw(truth, rng)
+        share, factor = self.estimates(outcome)
         share += shift * factor
         published: tuple[float, ...] = (float(share),)
-        variance, count = self._variance_of(share, shift, cell, label), math.nan
-        if label is None or self.is_of_pairs:
-            published, count = self._place(cell, label), float(self._at(_count, cell, label))
+        variance, count = unit * self.variance(outcome, shift), math.nan
+        if isinstance(outcome, tuple):
+            published, count = outcome, float(self._inverse(_count, outcome))
         if self.is_dithered:
             published = (*published, float(_HALF - shift))
         mean = float(self.low + self.width * share)
-        variance *= unit
-        noise = {"zeros": self.noise, "ones": self.noise}
+        noise: dict[str, Noise] = {"zeros": self.noise, "ones": self.noise}
         note = rounding(mean, root(variance))
-        return MeanRelease(count, mean, variance, {**noise}, rng is not None, published, note)
+        return MeanRelease(count, mean, variance, noise, rng is not None, published, note)
 
-    def _draw(self, truth: Cell, rng: np.random.Generator | None) -> tuple[Cell, int | None]:
-        """Return the published pair and, in the corner, the number of its label."""
-        noisy, made = self._noisy(truth, rng), self.corner
-        if made is None or not made.holds(noisy):
-            return noisy, None
-        label = made.row(truth).draw(rng)
-        if label < len(made.labels):
-            return (0, 0), label
-        while made.holds(noisy) or min(noisy) < 1:  # no records: as at (1, 1), but outside
-            noisy = self._noisy((1, 1), rng)
-        return noisy, None
+    def draw(self, truth: Cell, rng: np.random.Generator | None) -> Outcome:
+        """Return the published pair, or the number of a label that is a mean only.
 
-    def _place(self, cell: Cell, label: int | None) -> tuple[float, ...]:
-        """Return the published pair: of two that are joined, the middle."""
-        return cell if label is None or self.corner is None else self.corner.cells[label] or ()
-
-    def _noisy(self, truth: Cell, rng: np.random.Generator | None) -> Cell:
+        As much is drawn whatever the records and the noise are: time tells nothing of them.
+        """
+        made = self.corner
         zeros, ones = (max(0, int(y)) for y in publish(list(truth), self.noise, rng))
-        return zeros, ones
+        if made is None:
+            return zeros, ones
+        more = [int(z) for z in publish([0, 0], self.noise, rng)]
+        label, side, pair = made.row(truth).draw(rng), made.sides.draw(rng), (zeros, ones)
+        if not made.holds(pair):
+            return pair
+        if label == len(made.labels):  # no records
+            return made.outside(side, more)
+        return made.cells[label] if made.cells else label
 
     # -- estimates ---------------------------------------------------------------------------------
 
@@ -152,91 +153,75 @@ class _Group(Mechanism):
         """Return what is, on average over the rounding, the squared mean."""
         return lambda zeros, ones: self._mean(zeros, ones) ** 2
 
-    def _variance_of(
-        self, share: Fraction, shift: Fraction, cell: Cell, label: int | None
-    ) -> float:
-        if label is None or self.is_of_pairs:  # in fractions: for many records the two are near
-            f = self._square(shift)
-            return float(share**2 - self._at(f, cell, label, partial(self._joined, f, shift)))
-        if self._stated is None and self.corner:
-            self._stated = self.corner.variance(self._square(Fraction(0)))
-        return self._stated or 0.0
+    @cached_property
+    def _phi(self) -> Function:
+        """φ(n) = n/(n² + 1): near 1/n, which takes the rounding out, and 0 without records."""
+        return lambda zeros, ones: Fraction(zeros + ones, (zeros + ones) ** 2 + 1)
 
-    def _joined(self, f: Function, shift: Fraction, low: Cell) -> Fraction:
-        """Return what joined pairs say of f, the squared mean: their variance is that of both."""
-        made, both = cast("Corner", self.corner), (low, (low[0] + 1, low[1] + 1))
-        share, factor = self._named(made.cells.index((low[0] + 0.5, low[1] + 0.5)))
-        at = [mean + shift * factor for mean, factor in map(self._punctured, both)]
-        variances = (x**2 - made.punctured(f, t) for x, t in zip(at, both, strict=True))
-        return (share + shift * factor) ** 2 - sum(variances, Fraction(0)) / 2
-
-    def _at(
-        self,
-        f: Function,
-        cell: Cell,
-        label: int | None,
-        said: Callable[[Cell], Fraction] | None = None,
-    ) -> Fraction:
+    def _inverse(self, f: Function, pair: Cell) -> Fraction:
         """Return the unbiased estimate of f from a published pair, in or outside the corner."""
-        if label is None or self.corner is None:
-            return self.counts.inverse(f, cell)
-        return self.corner.estimate(f, label, said) or Fraction(0)
+        if self.corner and self.corner.holds(pair):
+            return self.corner.estimate(f, pair)
+        return self.counts.inverse(f, pair)
+
+    def estimates(self, outcome: Outcome) -> tuple[Fraction, Fraction]:
+        """Return the mean in [0, 1] that is published, and the factor of its dither."""
+        if not isinstance(outcome, tuple):
+            return Fraction(self.corner.labels[outcome] if self.corner else 0), Fraction(0)
+        factor = self._inverse(self._phi, outcome) if self.is_dithered else Fraction(0)
+        return self._inverse(self._mean, outcome), factor
+
+    def variance(self, outcome: Outcome, shift: Fraction = Fraction(0)) -> float:
+        """Return the variance that is stated of the mean in [0, 1], in fractions where it can be.
+
+        For many records its two parts are nearly the same.
+        """
+        if not isinstance(outcome, tuple):
+            return self._labels_variance
+        share, factor = self.estimates(outcome)
+        return float((share + shift * factor) ** 2 - self._inverse(self._square(shift), outcome))
 
     @cached_property
-    def _punctured(self) -> Callable[[Cell], tuple[Fraction, Fraction]]:
-        """What a pair says of the mean, and the factor of its dither, if none are joined."""
-        made = cast("Corner", self.corner)
-        return cache(lambda t: (made.punctured(self._mean, t), made.punctured(self.counts.phi, t)))
-
-    @cached_property
-    def _named(self) -> Callable[[int], tuple[Fraction, Fraction]]:
-        return cache(lambda label: self._found((0, 0), label))
-
-    def _values(self, cell: Cell, label: int | None) -> tuple[Fraction, Fraction]:
-        """Return the mean that was published, and the factor of its dither."""
-        return self._found(cell, None) if label is None else self._named(label)
-
-    def _found(self, cell: Cell, label: int | None) -> tuple[Fraction, Fraction]:
-        if label is not None and self.corner is not None and not self.is_of_pairs:
-            return Fraction(self.corner.labels[label]), Fraction(0)
-        factor = self._at(self.counts.phi, cell, label) if self.is_dithered else Fraction(0)
-        return self._at(self._mean, cell, label), factor
+    def _labels_variance(self) -> float:
+        return self.corner.variance(self._square(Fraction(0))) if self.corner else 0.0
 
     # -- what they are worth -----------------------------------------------------------------------
 
-    @property
-    def _box(self) -> int:
-        """Above it, labels have a closed form: they read nothing below ``count_at_least``."""
-        return max(self.count_at_least + 2, self.corner.size if self.corner else 0)
+    @cached_property
+    def law(self) -> PairLaw:
+        """The law of all pairs but those near no records that are special."""
+        box = self.corner.size if self.corner else -1 if self._hole is None else 1
+        shares = ShareLaw(self.counts.alpha, 2, self.count_at_least)
+        return PairLaw(shares, self._factors if self.is_dithered else None, box)
+
+    def _factors(self, n: Floats) -> Floats:
+        """Return φ of many numbers of records."""
+        return np.asarray(n / (n**2 + 1))
 
     def moments(self, truth: Cell, centre: Fraction) -> Floats:
         """Return E X, E X², E XH, E H² at whole counts: X the mean less ``centre``, H the dither's.
 
         About the true mean: about 0 the variance of many records would be lost in rounding.
         """
-        made = self.corner
-        inner = float(self.counts.alpha) ** -2 if made and truth == (0, 0) else 1.0
-        total = self.counts.beyond(truth, self._box, centre, inner)
-        cells, values = self._outside
-        p = self.counts.masses(cells, truth) * np.where(cells.all(axis=1), inner, 1.0)
-        total += _powers(values, p, centre)
-        return total + _powers(self._labels, made.floats(truth), centre) if made else total
+        made, values = self.corner, self._special
+        sides = range(self.law.box + 1)
+        cells = ((i, j) for i in sides for j in sides)
+        p = made.floats(truth) if made else [self.counts.probability(c, truth) for c in cells]
+        x, h = values[:, 0] - float(centre), values[:, 1]
+        near = np.array([np.dot(p, m) for m in (x, x**2, x * h, h**2)])
+        if made and truth == (0, 0):  # pairs of positive counts are as likely as at (1, 1)
+            near += self.law.moments((1, 1), centre, (2,))
+            return np.asarray(near + self.law.moments(truth, centre, (0, 1)))
+        return np.asarray(near + self.law.moments(truth, centre))
 
     @cached_property
-    def _outside(self) -> tuple[NDArray[np.int64], Floats]:
-        """The pairs outside the corner with no count above the box, and their values."""
-        made, size = self.corner, self._box + 1
-        cells = ((i, j) for i in range(size) for j in range(size))
-        outside = [c for c in cells if not (made and made.holds(c))]
-        values = [self._values(c, None) for c in outside]
-        return np.array(outside, int).reshape(-1, 2), np.array(values, float).reshape(-1, 2)
-
-    @cached_property
-    def _labels(self) -> Floats:
-        made = cast("Corner", self.corner)
-        means = np.array(made.labels)
-        factors = made.estimates(self.counts.phi) if self.is_dithered else np.zeros_like(means)
-        return np.stack([means, factors], axis=1)
+    def _special(self) -> Floats:
+        """The values of what is published near no records: of labels, or of pairs by the hole."""
+        made, sides = self.corner, range(self.law.box + 1)
+        outcomes: list[Outcome] = [(i, j) for i in sides for j in sides]
+        if made:
+            outcomes = list(made.cells or range(len(made.labels)))
+        return np.array([self.estimates(o) for o in outcomes], float).reshape(-1, 2)
 
     def sd(self, n: int, mean: Exact) -> float:
         """Return the exact standard deviation for n records with a given mean, also for none."""
@@ -276,21 +261,20 @@ class _Group(Mechanism):
         made, total = self.corner, sum(map(self._one_count, (zeros, ones)))
         if made is None:
             return total
-        cells = [(i, j) for i in range(made.size + 1) for j in range(made.size + 1)]
-        apart = np.array([float(self.counts.inverse(_count, c)) for c in cells])
-        chances, n = self.counts.masses(np.array(cells), (zeros, ones)), zeros + ones
-        labels, said = made.floats((zeros, ones)), made.estimates(_count)
-        return float(total + labels @ (said - n) ** 2 - chances @ (apart - n) ** 2)
+        truth, n = (zeros, ones), zeros + ones
+        for cell in ((i, j) for i in range(made.size + 1) for j in range(made.size + 1)):
+            off = float(self.counts.inverse(_count, cell)) - n
+            total -= self.counts.probability(cell, truth) * off**2
+        said = np.array([float(made.estimate(_count, cell)) for cell in made.cells])
+        return float(total + made.floats(truth) @ (said - n) ** 2)
 
     def _one_count(self, k: int) -> float:
-        """Return the variance of one count: what is below 0 is published as 0."""
-        reach = math.ceil(_REACH * float(self.noise.scale))
-        if k > reach:
-            return float(self.noise.variance)
-        y, a = np.arange(k + reach), float(self.counts.alpha)
-        chance = np.where(y > 0, (1 - a) / (1 + a), 1 / (1 + a)) * a ** np.abs(y - k)
-        said = np.where(y > 0, y, float(self.counts.inverse(_first, (0, 1))))
-        return float(chance @ (said - k) ** 2)
+        """Return the variance of one count: what is below 0 is published as 0.
+
+        By that it is α^k·λ/(1 + α) less than that of the noise, λ = α/(1 − α)².
+        """
+        a = float(self.counts.alpha)
+        return float(self.noise.variance) - a**k * a / (1 - a) ** 2 / (1 + a)
 
     def _truth(self, n: int, mean: Exact) -> tuple[int, Fraction]:
         """Return the number of records and their total in [0, 1]."""
@@ -328,8 +312,16 @@ class GroupShare(_Group):
     <mean 0.672 ± 0.017, count 61.0; simulation: not private>
     """
 
+    only = "0/1 records"
+
     def __init__(self, epsilon: Exact, empty: Exact | str = "midpoint") -> None:
         super().__init__(epsilon, (0, 1), empty)
+
+    def places(self, n: int, means: Collection[Exact]) -> Collection[Exact]:
+        """Return the means that n records of 0 and 1 can have, on both sides of those given."""
+        totals = [Fraction(mean) * n for mean in means]
+        near = [t if abs(t - round(t)) >= _SAME else round(t) for t in totals]  # 0.1 is not 1/10
+        return {Fraction(ones, n) for t in near for ones in (math.floor(t), math.ceil(t))}
 
     def release(self, values: Any, rng: Any = None) -> MeanRelease:
         """Return a private mean; with an ``rng`` it is only a simulation."""
@@ -355,10 +347,8 @@ class GroupMean(_Group):
     """Release the mean of records in bounds, near the best unbiased release for every group size.
 
     As :class:`GroupShare`, with totals that are rounded at random (see above). For records that are
-    all 0 or 1, :class:`GroupShare` is better. From ε = 0.9 to 1.5 pairs of much the same mean, such
-    as (2, 2) and (3, 3), may be joined: ``published`` is then the middle of the two, the mean is
-    nearer for few records, and the count and the stated variance scatter more. Below ε = ln 2 the
-    variance of rounding counts as ¼, the most it can be.
+    all 0 or 1, :class:`GroupShare` is better. Below ε = ln 2 the variance of rounding counts as ¼,
+    the most it can be.
 
     Parameters
     ----------
@@ -374,7 +364,7 @@ class GroupMean(_Group):
     --------
     >>> mechanism = GroupMean(1, bounds=(0, 100))
     >>> [round(mechanism.sd(n, 50), 1) for n in (0, 3, 10, 50)]
-    [60.6, 43.9, 11.1, 2.0]
+    [60.7, 44.1, 11.4, 2.0]
     >>> mechanism.release([61.5, 70.25, 58] * 10, rng=1)
     <mean 61.2 ± 3.3, count 31.0; simulation: not private>
     """
@@ -388,6 +378,14 @@ class GroupMean(_Group):
     ) -> None:
         super().__init__(epsilon, bounds, empty)
         self.outside = read_outside(outside)
+
+    def places(self, n: int, means: Collection[Exact]) -> Collection[Exact]:
+        """Return means, and without a dither those whose totals are rounded up as often as down."""
+        if self.is_dithered or self.noise.scale >= _WIDE:
+            return means
+        low, high, half = self.low, self.low + self.width, self.width / (2 * n)
+        inner = [Fraction(m) for m in means if low < m < high]
+        return {*means, *(m + half if m + half < high else m - half for m in inner)}
 
     @property
     def is_dithered(self) -> bool:
@@ -446,22 +444,21 @@ class PlainGroupMean(GroupMean):
         return True
 
     @cached_property
-    def counts(self) -> TwoCounts:
-        """The inverse of the noise on two counts."""
-        return TwoCounts(Fraction(float(alpha_of(float(self.noise.scale)))), whole_dither)
+    def _phi(self) -> Function:
+        """φ(n) = 1/n, which takes all of the rounding out of the mean of some records."""
+        return self.counts.continued(lambda zeros, ones: Fraction(1, zeros + ones), 1)
 
     @property
     def at_nothing(self) -> Fraction:
         """What φ is without records."""
-        return self.counts.phi(0, 0)
+        return self._phi(0, 0)
+
+    def _factors(self, n: Floats) -> Floats:
+        return np.where(n > 0, 1 / np.maximum(n, 1), float(self.at_nothing))
 
 
 def _count(zeros: int, ones: int) -> Fraction:
     return Fraction(zeros + ones)
-
-
-def _first(zeros: int, ones: int) -> Fraction:
-    return Fraction(zeros)
 
 
 def _rounded(total: Fraction) -> list[tuple[int, float, float, float]]:
@@ -477,12 +474,6 @@ def _rounded(total: Fraction) -> list[tuple[int, float, float, float]]:
     tilt, bend = r * (1 - r) / 2, (r - 0.5) ** 3 / 3
     both = ((low, 1 - r, tilt, 1 / 24 - bend), (low + 1, r, -tilt, 1 / 24 + bend))
     return [part for part in both if part[1]]
-
-
-def _powers(values: Floats, p: Floats, centre: Fraction) -> Floats:
-    """Return E X, E X², E XH, E H² of labels with their dithers, over their probabilities."""
-    x, h = values[:, 0] - float(centre), values[:, 1]
-    return np.array([p @ m for m in (x, x**2, x * h, h**2)])
 
 
 def _read_empty(empty: Exact | str, low: Fraction, high: Fraction) -> tuple[int, Fraction | None]:

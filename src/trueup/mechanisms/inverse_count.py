@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.mechanisms.lattice_sums import nodes
+from trueup.errors import TrueupError
 from trueup.mechanisms.sum_quadrature import expect
 
 if TYPE_CHECKING:
     from trueup.noise import Noise
+
+_MOST = 100_000
+"""Counts on each side of the truth that are summed over."""
 
 
 def inverse_moments(n: float, noise: Noise, at_least: float) -> tuple[float, float]:
@@ -36,8 +39,13 @@ def inverse_moments(n: float, noise: Noise, at_least: float) -> tuple[float, flo
         return centre, expect(lambda u: (g(u) - centre) ** 2, n, b, 1, at_least)
     low = math.ceil(at_least)
     a, reach = math.exp(-1 / b), math.ceil(40 * b)
-    k, w = nodes(-reach, reach, (0, low - int(n)), b, int(n))
-    y, p = np.maximum(n + k, low), w * a ** np.abs(k) * (1 - a) / (1 + a)
+    if reach > _MOST:
+        raise TrueupError(
+            f"a standard deviation under this noise is a sum over {2 * reach:,} counts",
+            f"at most {2 * _MOST:,} are summed: raise epsilon, or take continuous noise",
+        )
+    k = np.arange(-reach, reach + 1)
+    y, p = np.maximum(n + k, low), a ** np.abs(k) * (1 - a) / (1 + a)
     lam, safe = a / (1 - a) ** 2, np.maximum(y, low + 1)
     inside = 1 / safe - 2 * lam / (safe * (safe**2 - 1))
     values = np.where(y > low, inside, (1 + a / (1 - a) / (low + 1)) / low)

@@ -138,6 +138,10 @@ class Mean(Mechanism):
         error = float(self.noise["s"].variance) * (spread + centre**2)
         return math.sqrt(error + total**2 * spread)
 
+    def sd_count(self, n: int, mean: Exact) -> float:
+        """Return the standard deviation of the published count."""
+        return math.sqrt(float(self.noise["n"].variance))
+
     def bias(self, n: int, mean: Exact) -> float:
         """Return the exact bias: zero from ``count_at_least`` records on."""
         size, total = self._truth(n, mean)
@@ -176,6 +180,8 @@ class SmoothSensitivityMean(Mechanism):
     2.719
     """
 
+    is_private = False
+
     def __init__(
         self,
         epsilon_count: Exact,
@@ -200,6 +206,10 @@ class SmoothSensitivityMean(Mechanism):
         """Return the exact standard deviation √3·scale(n); it does not depend on the mean."""
         read_mean(mean, self.bounds)
         return math.sqrt(3) * self.scale(n)
+
+    def sd_count(self, n: float, mean: float) -> float:
+        """Return the standard deviation of the published count."""
+        return math.sqrt(float(self.count_noise.variance))
 
     def release(self, values: Any, rng: Any = None) -> MeanRelease:
         """Return a count and mean for comparison; the standard error is itself an estimate.
@@ -327,6 +337,10 @@ class TwoTotalsMean(Mechanism):
                 "try a larger epsilon",
             )
         return float(_span(self.bounds)[1]) * math.sqrt(variance)
+
+    def sd_count(self, n: int, mean: Exact) -> float:
+        """Return the standard deviation of the published count, the sum of the totals."""
+        return math.sqrt(2 * float(self.noise.variance))
 
     def bias(self, n: int, mean: Exact) -> float:
         """Return the exact bias: zero from ``count_at_least`` records on."""

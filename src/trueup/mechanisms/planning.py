@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,16 +22,14 @@ from trueup.notebook import table
 
 if TYPE_CHECKING:
     from trueup.exact import Exact
+    from trueup.mechanisms.released import Mechanism
 
-    _Group = GroupMean | GroupShare
+    Choice = tuple[Mechanism, str]
 
 _SPLIT = (0.05, 0.95)
 _MOST = 10**7
 _LEAP = 8  # times as many records are tried while the sd is more than e times the target
-_BINARY = "0/1 records"
-_SAME = 1e-9  # a total of 0/1 records that is nearer than this to a whole number is that number
 _NOTHING = 1e-300  # an sd of 0 has no logarithm
-_WIDE = 8  # a scale of noise beside which the ¼ of rounding is below 0.2 % of the variance
 _PROMISED = 99
 """A larger promise than this changes nothing in a group mean."""
 
@@ -41,20 +39,26 @@ class Option:
     """One mechanism at its best split, and what to expect of it.
 
     ``sd`` is the worst over the mean range at the expected count, ``useful_from`` the smallest
-    count with an sd below the target, ``wrong_bound`` the bias of the mean if there are only half
-    as many records as ``count_at_least`` promises. What is not ``private`` can only be simulated;
-    ``only`` says which records a mechanism takes, if not all within the bounds.
+    count with an sd below the target. What is not ``private`` can only be simulated; ``only`` says
+    which records a mechanism takes, if not all within the bounds.
     """
 
     name: str
-    mechanism: Any
+    mechanism: Mechanism
     split: str
     sd: float
     sd_count: float
     useful_from: int | None
-    wrong_bound: float | None
-    private: bool = True
-    only: str = ""
+
+    @property
+    def private(self) -> bool:
+        """Whether it can be released privately."""
+        return self.mechanism.is_private
+
+    @property
+    def only(self) -> str:
+        """Which records it takes, "" for all within the bounds."""
+        return self.mechanism.only
 
     @property
     def is_for_all(self) -> bool:
@@ -86,18 +90,17 @@ class Plan:
     def _rows(self) -> list[tuple[str, ...]]:
         """The head and a row for each option, as text."""
         head = ("mechanism", "budget", "sd of mean", "sd of n", f"sd<{self.target:g} from")
-        rows: list[tuple[str, ...]] = [(*head, "bias, bound wrong")]
+        rows: list[tuple[str, ...]] = [head]
         for o in self.options:
             useful = "never" if o.useful_from is None else f"n = {o.useful_from}"
             count = "–" if math.isnan(o.sd_count) else f"{o.sd_count:.3g}"
-            wrong = "–" if o.wrong_bound is None else f"{o.wrong_bound:.3g}"
-            rows.append((o.name, o.split, f"{o.sd:.4g}", count, useful, wrong))
+            rows.append((o.name, o.split, f"{o.sd:.4g}", count, useful))
         return rows
 
     def __str__(self) -> str:
         lines = (
-            f"{name:<27}{split:<28}{sd:>11}{count:>9}{useful:>14}{wrong:>19}"
-            for name, split, sd, count, useful, wrong in self._rows
+            f"{name:<27}{split:<28}{sd:>11}{count:>9}{useful:>14}"
+            for name, split, sd, count, useful in self._rows
         )
         return "\n".join([self._title, *lines])
 
@@ -157,10 +160,12 @@ def plan(
         number(target, "target", positive=True) if target is not None else (high - low) / 10
     )
     options = []
-    choices = _choices(float(budget), budget, bounds, count_at_least, n, exact)
-    for name, make, split in choices:
-        with contextlib.suppress(TrueupError):  # a standard deviation that is refused
-            options.append(_option(name, make, split, n, exact, aim))
+    for name, choose in _choices(budget, bounds, count_at_least, n, exact):
+        with contextlib.suppress(TrueupError):  # a table or a standard deviation that is refused
+            mechanism, split = choose()
+            sds = worst_sd(mechanism, n, exact), _worst_count(mechanism, n, exact)
+            useful = _useful_from(mechanism, exact, aim)
+            options.append(Option(name, mechanism, split, *sds, useful))
     shown = tuple(float(m) for m in exact)
     return Plan(budget, n, shown, aim, tuple(sorted(options, key=lambda o: o.sd)))
 
@@ -176,60 +181,63 @@ def _count(expected: object, at_least: object) -> int:
 
 
 def _choices(
-    epsilon: float, exact: Exact, bounds: Any, at_least: Exact, n: int, means: tuple[Exact, ...]
-) -> Any:
-    """Yield every mechanism at its best split as (name, mechanism, split)."""
+    epsilon: Exact, bounds: Any, at_least: Exact, n: int, means: tuple[Exact, ...]
+) -> Iterator[tuple[str, Callable[[], Choice]]]:
+    """Yield every mechanism's name, and how to choose its options and its split of the budget."""
     promises = ["midpoint", *([f"n >= {math.ceil(at_least)}"] if 1 < at_least <= _PROMISED else [])]
-    makers: dict[str, Callable[[str], _Group]] = {"group mean": partial(GroupMean, exact, bounds)}
-    if tuple(bounds) == (0, 1):
-        makers[f"group share, {_BINARY}"] = partial(GroupShare, exact)
-    for name, maker in makers.items():
-        groups = [m for p in promises for m in _possible(partial(maker, p), n, means)]
-        if groups:
-            yield name, min(groups, key=lambda m: worst_sd(m, n, means)), "all for both counts"
-    yield "two totals", TwoTotalsMean(exact, bounds, at_least), "all for both totals"
-    families: dict[str, Callable[[float], Any]] = {
-        "centred mean": lambda e: Mean(e, epsilon - e, bounds, at_least),
-        "centred mean, discrete": lambda e: Mean(
-            e, epsilon - e, bounds, at_least, count_noise="discrete"
-        ),
-        "plain mean (M_U)": lambda e: Mean(e, epsilon - e, bounds, at_least, centred=False),
+    makers: dict[str, Callable[[str], Mechanism]] = {
+        "group mean": partial(GroupMean, epsilon, bounds)
     }
-    for name, make in families.items():
-        share = _best_split(make, epsilon, n, means)
-        words = f"count {share:.2f}, sum {1 - share:.2f} of ε"
-        yield name, make(share * epsilon), words
-    yield (
-        "smooth sensitivity (M_SS)",
-        SmoothSensitivityMean(epsilon / 2, epsilon / 2, bounds),
-        "halves; simulation only",
-    )
+    if tuple(bounds) == (0, 1):
+        makers["group share, 0/1 records"] = partial(GroupShare, epsilon)
+    for name, maker in makers.items():
+        yield name, partial(_best_promise, maker, promises, n, means)
+    two = TwoTotalsMean(epsilon, bounds, at_least)
+    yield "two totals", lambda: (two, "all for both totals")
+    families: dict[str, dict[str, Any]] = {
+        "centred mean": {},
+        "centred mean, discrete": {"count_noise": "discrete"},
+        "plain mean (M_U)": {"centred": False},
+    }
+    whole = float(epsilon)
+
+    def divided(options: dict[str, Any], share: float) -> Mean:
+        count = share * whole
+        return Mean(count, whole - count, bounds, at_least, **options)
+
+    for name, options in families.items():
+        yield name, partial(_best_split, partial(divided, options), n, means)
+    smooth = SmoothSensitivityMean(whole / 2, whole / 2, bounds)
+    yield "smooth sensitivity (M_SS)", lambda: (smooth, "halves; simulation only")
 
 
-def _possible(make: Callable[[], _Group], n: int, means: tuple[Exact, ...]) -> tuple[_Group, ...]:
-    """Return the mechanism, or nothing where it, its table or its sd is refused."""
-    try:
-        group = make()
-        worst_sd(group, n, means)
-    except TrueupError:
-        return ()
-    return (group,)
+def _best_promise(
+    make: Callable[[str], Mechanism], promises: list[str], n: int, means: tuple[Exact, ...]
+) -> Choice:
+    """Return a group mean with the promise that is best, of those that are not refused."""
+    found = []
+    for promise in promises:
+        with contextlib.suppress(TrueupError):
+            mechanism = make(promise)
+            found.append((worst_sd(mechanism, n, means), mechanism))
+    if not found:
+        raise TrueupError("no group mean is possible at this budget", "raise epsilon")
+    return min(found, key=lambda f: f[0])[1], "all for both counts"
 
 
-def _best_split(
-    make: Callable[[float], Any], epsilon: float, n: int, means: tuple[Exact, ...]
-) -> float:
-    """Return the share of the budget for the count with the smallest worst-case sd."""
+def _best_split(make: Callable[[float], Mean], n: int, means: tuple[Exact, ...]) -> Choice:
+    """Return a mean at the split of the budget with the smallest worst-case sd."""
     found = optimize.minimize_scalar(
-        lambda share: math.log(worst_sd(make(share * epsilon), n, means)),
+        lambda share: math.log(worst_sd(make(share), n, means)),
         bounds=_SPLIT,
         method="bounded",
         options={"xatol": 5e-3},
     )
-    return float(found.x)
+    share = float(found.x)
+    return make(share), f"count {share:.2f}, sum {1 - share:.2f} of ε"
 
 
-def worst_sd(mechanism: Any, n: int, means: Sequence[Exact]) -> float:
+def worst_sd(mechanism: Mechanism, n: int, means: Sequence[Exact]) -> float:
     """Return the largest sd over some means, or over those beside them.
 
     Examples
@@ -237,73 +245,20 @@ def worst_sd(mechanism: Any, n: int, means: Sequence[Exact]) -> float:
     >>> round(worst_sd(GroupShare(1), 5, [0.5]), 4)  # two or three of five
     0.2595
     """
-    return float(max(mechanism.sd(n, mean) for mean in _places(mechanism, n, means)))
+    return float(max(mechanism.sd(n, mean) for mean in mechanism.places(n, means)))
 
 
-def _places(mechanism: Any, n: int, means: Sequence[Exact]) -> Collection[Exact]:
-    """Return the means to look at: of 0/1 records those beside the given ones.
-
-    A total that is not whole is rounded at random: so of group means also one that is half way.
-    """
-    if isinstance(mechanism, GroupShare):
-        return _shares(n, means)
-    if (
-        isinstance(mechanism, GroupMean)
-        and not mechanism.is_dithered
-        and mechanism.noise.scale < _WIDE
-    ):
-        low, high = (Fraction(b) for b in mechanism.bounds)
-        half = (high - low) / (2 * n)
-        inner = (Fraction(m) for m in means if low < m < high)
-        return {*means, *(m + half if m + half < high else m - half for m in inner)}
-    return means
+def _worst_count(mechanism: Mechanism, n: int, means: Sequence[Exact]) -> float:
+    return float(max(mechanism.sd_count(n, mean) for mean in mechanism.places(n, means)))
 
 
-def _shares(n: int, means: Sequence[Exact]) -> set[Fraction]:
-    """Return the means that n records of 0 and 1 can have, on both sides of those given."""
-    found = set()
-    for mean in means:
-        total, near = Fraction(mean) * n, round(Fraction(mean) * n)
-        whole = abs(total - near) < _SAME  # 0.1 is not 1/10
-        found |= {near} if whole else {math.floor(total), math.ceil(total)}
-    return {Fraction(ones, n) for ones in found}
-
-
-def _option(
-    name: str, mechanism: Any, split: str, n: int, means: tuple[Exact, ...], target: float
-) -> Option:
-    at_least = getattr(mechanism, "count_at_least", 1)
-    return Option(
-        name,
-        mechanism,
-        split,
-        worst_sd(mechanism, n, means),
-        _sd_count(mechanism, n, means),
-        _useful_from(mechanism, at_least, means, target),
-        _wrong_bound(mechanism, at_least, means),
-        not isinstance(mechanism, SmoothSensitivityMean),
-        _BINARY if isinstance(mechanism, GroupShare) else "",
-    )
-
-
-def _sd_count(mechanism: Any, n: int, means: Sequence[Exact]) -> float:
-    if isinstance(mechanism, (GroupMean, GroupShare)):
-        return max(mechanism.sd_count(n, mean) for mean in _places(mechanism, n, means))
-    if isinstance(mechanism, TwoTotalsMean):
-        return math.sqrt(2 * float(mechanism.noise.variance))
-    noise = mechanism.noise["n"] if isinstance(mechanism, Mean) else mechanism.count_noise
-    return math.sqrt(float(noise.variance))
-
-
-def _useful_from(
-    mechanism: Any, at_least: Exact, means: tuple[Exact, ...], target: float
-) -> int | None:
+def _useful_from(mechanism: Mechanism, means: tuple[Exact, ...], target: float) -> int | None:
     """Return the smallest count from which the worst sd stays below the target."""
 
     def excess(n: int) -> float:
         return math.log(max(worst_sd(mechanism, n, means), _NOTHING) / target)
 
-    low = math.ceil(at_least)
+    low = math.ceil(mechanism.count_at_least)
     over = excess(low)
     if over < 0:
         return low
@@ -340,11 +295,3 @@ def _crossing(
             low, over, kept = n, found, min(kept, 0) - 1
             under /= 2 if kept < -1 else 1
     return high
-
-
-def _wrong_bound(mechanism: Any, at_least: Exact, means: tuple[Exact, ...]) -> float | None:
-    """Return the largest bias with half the promised records, None if no promise was used."""
-    n = int(at_least) // 2
-    if not hasattr(mechanism, "bias") or n < 1:
-        return None
-    return float(max((mechanism.bias(n, m) for m in _places(mechanism, n, means)), key=abs))

@@ -14,8 +14,11 @@ from trueup.notebook import table
 from trueup.values import plus_minus
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
+    from trueup.exact import Exact
     from trueup.noise import Noise
 
 _SIMULATED = "simulation: not private"
@@ -24,10 +27,27 @@ _PART = 0.1  # rounding to a double by more than this part of the standard error
 
 
 class Mechanism:
-    """What releases something: it shows its name, its budget and what it takes."""
+    """What releases something with a budget, and knows its error: ``plan`` chooses among them."""
 
     epsilon: Any
     bounds: tuple[Any, Any]
+    count_at_least: Exact = 1
+    is_private = True
+    """Whether a release without ``rng`` is private; else it is a simulation, too."""
+    only = ""
+    """Which records it takes, if not all within the bounds."""
+
+    def sd(self, n: Any, mean: Any, /) -> float:
+        """Return the exact standard deviation for n records with a given mean."""
+        raise NotImplementedError
+
+    def sd_count(self, n: Any, mean: Any) -> float:
+        """Return the standard deviation of the published number of records."""
+        raise NotImplementedError
+
+    def places(self, n: int, means: Collection[Exact]) -> Collection[Exact]:
+        """Return the means to look at for the largest error near some means."""
+        return means
 
     def __repr__(self) -> str:
         taken = getattr(self, "categories", None) or f"[{self.bounds[0]}, {self.bounds[1]}]"

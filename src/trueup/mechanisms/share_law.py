@@ -20,7 +20,7 @@ import numpy as np
 from trueup.errors import TrueupError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,6 +32,25 @@ _TILTS = (0.5, 0.8, 0.9, 0.95)  # of 1/scale, in Chernoff's bound of the tails
 _CALM = 10.0  # from so many times k scales on, a share is near y/n
 _HALF = 0.5  # below, the logarithm of α is that of 1 less its distance from 1
 _CELLS = 1_000_000  # pairs (n, p) that are summed: more take long
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcomes:
+    """Noisy counts of which p are positive: the share is a + b·(y − s) off, by their sum.
+
+    ``far`` is how far that sum is from the true one, ``masses`` are Σ P, Σ P·(y − s), Σ P·(y − s)².
+    """
+
+    p: int
+    far: NDArray[np.int64]
+    a: Floats
+    b: Floats
+    masses: Moments
+
+    def moments(self, shift: float) -> tuple[Floats, Floats]:
+        """Return the sums of X and X², by the sum of all counts, X the share's error and more."""
+        a, (m0, m1, m2) = self.a + shift, self.masses
+        return a * m0 + self.b * m1, a**2 * m0 + 2 * a * self.b * m1 + self.b**2 * m2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,26 +84,34 @@ class ShareLaw:
 
     def sd(self, counts: Sequence[int], i: int) -> float:
         """Return the standard deviation of the share of category i at the true counts."""
+        first = second = 0.0
+        for part in self.outcomes(counts, i):
+            one, two = part.moments(0.0)
+            first, second = first + float(one.sum()), second + float(two.sum())
+        return math.sqrt(max(second - first**2, 0.0))
+
+    def outcomes(self, counts: Sequence[int], i: int, above: int = -1) -> Iterator[Outcomes]:
+        """Yield all that can come out, by the number of positive counts.
+
+        ``above``: only where the noisy counts but that of category i have a larger sum.
+        """
         size, own = sum(counts), counts[i]
-        low, high = self._window(size)
+        low, high = self.window(size)
+        far = np.arange(low, high + 1)
         law = np.zeros((1, high - low + 1))
         law[0, -low] = 1.0
-        others = [s for j, s in enumerate(counts) if j != i]
         sure = 0
-        for s in others:
+        for s in (s for j, s in enumerate(counts) if j != i):
             law, more = self._with(law, s)
             sure += more
-        first = second = 0.0
-        for q, positive, moments in self._parts(law, own):
-            at, rise = self._linear(counts, i, np.arange(low, high + 1), q + sure, positive)
-            m0, m1, m2 = moments
-            first += float((at * m0 + rise * m1).sum())
-            second += float((at**2 * m0 + 2 * at * rise * m1 + rise**2 * m2).sum())
-        return math.sqrt(max(second - first**2, 0.0))
+        law[:, far <= above - (size - own)] = 0.0
+        for q, positive, masses in self._parts(law, own):
+            at, rise = self.linear(counts, i, far, q + sure + positive, positive)
+            yield Outcomes(q + sure + positive, far, at, rise, masses)
 
     # -- the law -----------------------------------------------------------------------------------
 
-    def _window(self, size: int) -> tuple[int, int]:
+    def window(self, size: int) -> tuple[int, int]:
         """Return how far n is below and above the true sum in all that is summed.
 
         E e^{tZ} ≤ M^k bounds the tails for a tilt t. Where n is small a share can be as large as
@@ -129,35 +156,34 @@ class ShareLaw:
 
     def _positive(self, law: Floats, s: int, orders: int) -> list[Floats]:
         """Return Σ P(y)·(y − s)^r·law(n − y + s) over y ≥ 1 for r below ``orders``."""
-        a, width = self.alpha, law.shape[1]
-        up = _geometric(law, a, width, orders, 1)
-        if not s:  # y ≥ 1 is y − s ≥ 1
-            up[0] = up[0] - law
+        a, width = self.alpha, law.shape[-1]
+        found = _geometric(law, a, width, orders, 1)
         down = _geometric(law, a, min(s, width), orders, -1)
-        down[0] = down[0] - law if s else down[0]
-        mass = self.rest / (1 + a)
-        return [mass * (u + (-1) ** r * d) for r, (u, d) in enumerate(zip(up, down, strict=True))]
-
-    def _parts(self, law: Floats, s: int) -> list[tuple[int, bool, Moments]]:
-        """Return the number of other positive counts, whether the own one is, and its moments."""
-        found: list[tuple[int, bool, Moments]] = []
-        m0, m1, m2 = self._positive(law, s, 3)
-        found += [(q, True, (m0[q], m1[q], m2[q])) for q in range(len(law))]
-        if s < law.shape[1]:
-            zero = _moved(law, -s) * (self.alpha**s / (1 + self.alpha))
-            found += [(q, False, (z, -s * z, s**2 * z)) for q, z in enumerate(zero)]
+        found[0] -= law  # y = s is in both, or in none where y ≥ 1 is y − s ≥ 1
+        for r in range(orders):
+            found[r] += (-1) ** r * down[r]
+            found[r] *= self.rest / (1 + a)
         return found
+
+    def _parts(self, law: Floats, s: int) -> Iterator[tuple[int, bool, Moments]]:
+        """Yield the number of other positive counts, whether the own one is, and its moments."""
+        for q, one in enumerate(law):
+            m0, m1, m2 = self._positive(one, s, 3)
+            yield q, True, (m0, m1, m2)
+            if s < len(one):
+                zero = _moved(one, -s) * (self.alpha**s / (1 + self.alpha))
+                yield q, False, (zero, -s * zero, s**2 * zero)
 
     # -- the share ---------------------------------------------------------------------------------
 
-    def _linear(
-        self, counts: Sequence[int], i: int, far: NDArray[np.int64], q: int, positive: bool
+    def linear(
+        self, counts: Sequence[int], i: int, far: NDArray[np.int64], p: int, positive: bool
     ) -> tuple[Floats, Floats]:
         """Return a and b of the share less its true value, a + b·(y − s), for each n.
 
         Written as differences from the truth: for many records both are nearly the same.
         """
-        k, size, p = self.categories, sum(counts), q + positive
+        k, size = self.categories, sum(counts)
         n = np.asarray(far + float(size), dtype=np.float64)
         bend, slope = self._slope(n, p)
         edge = self.kappa * self._slope(n - 1, p - 1)[1] if p else np.zeros(len(n))
@@ -171,16 +197,12 @@ class ShareLaw:
     def _slope(self, n: Floats, p: int) -> tuple[Floats, Floats]:
         """Return B_p(n) − 1/n and B_p(n); n < p has no probability."""
         bend, slope = np.zeros(len(n)), np.zeros(len(n))
-        own = n - p >= self.least
-        with np.errstate(divide="ignore"):
-            inverse = np.where(n > 0, 1 / n, 0.0)
-        if own.any():
-            bend[own] = self._bend(n[own], p)
-            slope[own] = bend[own] + inverse[own]
-        below = ~own & (n >= p)
-        if below.any():
-            slope[below] = self._continued(n[below], p)
-            bend[below] = slope[below] - inverse[below]
+        first, own = np.searchsorted(n, [p, p + self.least])
+        bend[own:] = self._bend(n[own:], p)
+        slope[own:] = bend[own:] + 1 / n[own:]
+        below = n[first:own]
+        slope[first:own] = self._continued(below, p)
+        bend[first:own] = slope[first:own] - np.where(below > 0, 1 / np.maximum(below, 1), 0.0)
         return bend, slope
 
     def _bend(self, n: Floats, p: int) -> Floats:
@@ -241,22 +263,25 @@ def _moved(law: Floats, by: int) -> Floats:
 
 
 def _geometric(law: Floats, a: float, length: int, orders: int, sign: int) -> list[Floats]:
-    """Return Σ aᵈ·dʳ·law(n − sign·d) over d below ``length``, for r below ``orders``."""
-    one = [law, *(np.zeros_like(law) for _ in range(orders - 1))]
-    if length <= 1:
-        return one if length else [np.zeros_like(law) for _ in range(orders)]
-    half = length // 2
-    found = _geometric(law, a, half, orders, sign)
-    found = _joined(found, found, a, half, sign)
-    return _joined(found, one, a, length - 1, sign) if length % 2 else found
+    """Return Σ aᵈ·dʳ·law(n − sign·d) over d below ``length``, for r below ``orders``.
 
+    Sums over twice as many d are those over the first and over the second half.
+    """
+    found, size = [np.zeros_like(law) for _ in range(orders)], 0
 
-def _joined(
-    near: list[Floats], far: list[Floats], a: float, length: int, sign: int
-) -> list[Floats]:
-    """Return the sums over a window, and over another one that begins where it ends."""
-    moved = [_moved(f, sign * length) * a**length for f in far]
-    return [
-        here + sum(math.comb(r, m) * float(length) ** (r - m) * moved[m] for m in range(r + 1))
-        for r, here in enumerate(near)
-    ]
+    def add(into: Floats, values: Floats, factor: float) -> None:
+        if size < law.shape[-1] and factor:
+            here, there = slice(size, None), slice(0, law.shape[-1] - size)
+            here, there = (here, there) if sign > 0 else (there, here)
+            into[..., here] += factor * values[..., there]
+
+    for bit in f"{length:b}":
+        for r in reversed(range(orders)):  # none is changed before the others have read it
+            for m in reversed(range(r + 1)):
+                add(found[r], found[m], a**size * math.comb(r, m) * float(size) ** (r - m))
+        size *= 2
+        if bit == "1":
+            for r in range(orders):
+                add(found[r], law, a**size * float(size) ** r)
+            size += 1
+    return found
