@@ -233,7 +233,10 @@ class Estimator:
         """
         level = read_level(level)
         if self.interval_method != NORMAL:
-            return self._intervals.at(self._values(x, statistics), level)
+            values = self._values(x, statistics)
+            with np.errstate(invalid="ignore"):  # ∞ is no fraction
+                self._value.check_whole([*map(np.asarray, values)], self._value.whole)
+            return self._intervals.at(values, level)
         return self._around(self(*x, **statistics), self.stderr(*x, **statistics), level)
 
     def _around(self, center: Any, error: Any, level: float) -> tuple[Any, Any]:
