@@ -16,7 +16,7 @@
 
     records, whole_numbers      records read exactly · added as whole numbers
     sampling                    noise in whole steps, from OpenDP
-    sum_quadrature              integrals over sums of noises
+    quadrature                  integrals over Laplace noise
 """
 
 from trueup.limit.few_records import OptimalMean

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.errors import TrueupError
-from trueup.mechanisms.sum_quadrature import expect
+from trueup.mechanisms.quadrature import expect
 
 if TYPE_CHECKING:
     from trueup.noise import Noise
@@ -35,8 +35,8 @@ def inverse_moments(n: float, noise: Noise, at_least: float) -> tuple[float, flo
             safe, below = np.maximum(u, at_least), (1 + b / at_least) / at_least
             return np.where(u > at_least, (1 - 2 * (b / safe) ** 2) / safe, below)
 
-        centre = 1 / n if n >= at_least else expect(g, n, b, 1, at_least)
-        return centre, expect(lambda u: (g(u) - centre) ** 2, n, b, 1, at_least)
+        centre = 1 / n if n >= at_least else expect(g, n, b, at_least)
+        return centre, expect(lambda u: (g(u) - centre) ** 2, n, b, at_least)
     low = math.ceil(at_least)
     a, reach = math.exp(-1 / b), math.ceil(40 * b)
     if reach > _MOST:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import gammainc
 
-from trueup.mechanisms.sum_quadrature import integrate, panels
+from trueup.mechanisms.quadrature import integrate, panels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +117,7 @@ class Quadrant:
         )
 
     def _along(self, at: float, breaks: tuple[float, ...], h: Callable[[Floats], Floats]) -> float:
-        edges = panels(at, self.scale, 2, self.at_least)
+        edges = panels(at, self.scale, self.at_least)
         edges = np.unique(np.concatenate([edges[edges > 0], [0.0], breaks]))
         edges = edges[edges >= min(self.at_least, at) - 80 * self.scale]
         return integrate(h, edges)
