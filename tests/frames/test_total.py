@@ -6,11 +6,13 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import trueup as tu
 from extras import needs
 from frames.backends import BACKENDS, same
+from trueup.cli import main
 from trueup.frames import of_polars
 from trueup.frames.total import Cells, covariances
 from trueup.tables.request import read_requests
@@ -492,3 +494,70 @@ def test_a_copy_of_a_noisy_column_is_no_weight(eager_constructor):
     assert tu.total(eager_constructor(known), weights="w", pay=MEAN) is not None
     level = data | {"n": [9, 9, 9], "w": [9.0, 9.0, 9.0]}  # one number proves nothing
     assert tu.total(eager_constructor(level), weights="w", pay=MEAN) is not None
+
+
+class TestNonempty:
+    """`average="nonempty"`: the average over cells that are not empty, with its error."""
+
+    NOISE = dict.fromkeys("sn", tu.DiscreteLaplace(2))
+
+    @staticmethod
+    def drawn(seed, rows=4000):
+        rng = np.random.default_rng(seed)
+        n = np.floor(np.exp(rng.normal(np.log(13), 1.6, rows)))
+        n[rng.random(rows) < 0.09] = 0
+        s = np.rint(59 * n * np.exp(rng.normal(-0.02, 0.2, rows)))
+        noise = tu.DiscreteLaplace(2)
+        table = {"s": s + noise.sample(rows, rng=rng), "n": n + noise.sample(rows, rng=rng)}
+        return table, float(np.mean(s[n > 0] / n[n > 0]))
+
+    @pytest.mark.parametrize(
+        ("domain", "empty"), [({"n": (0, None)}, 0), ({"n": (0, None)}, 7), ({"n": (1, None)}, None)],
+        ids=["convention", "another", "bounds that deny it"],
+    )  # fmt: skip
+    @pytest.mark.filterwarnings("ignore:about .* cells")
+    def test_it_is_what_was_true(self, domain, empty):
+        est = tu.unbiased("s/n", self.NOISE, domain, empty=empty)
+        scores = []
+        for seed in range(60):
+            table, truth = self.drawn(seed)
+            found = tu.total(pd.DataFrame(table), average="nonempty", pay=est)
+            scores.append((found["pay"][0] - truth) / found["pay_stderr"][0])
+        assert abs(np.mean(scores)) < 4 / math.sqrt(60)
+        assert 0.65 < np.std(scores) < 1.35  # χ² of 60, at 4 standard deviations
+
+    def test_all_cells_are_another_average(self):
+        table, truth = self.drawn(0, 50_000)
+        est = tu.unbiased("s/n", self.NOISE, {"n": (0, None)}, empty=0)
+        all_cells = tu.total(pd.DataFrame(table), average=True, pay=est)
+        others = tu.total(pd.DataFrame(table), average="nonempty", pay=est)
+        assert all_cells["pay"][0] < truth - 4 * all_cells["pay_stderr"][0]
+        assert others["pay"][0] == pytest.approx(truth, abs=4 * others["pay_stderr"][0])
+
+    def test_engines_and_files_say_the_same(self, tmp_path):
+        duckdb = needs("duckdb")
+        table, _ = self.drawn(1)
+        frame = pd.DataFrame(table | {"w": 1.0 + np.arange(4000) % 3, "g": np.arange(4000) % 2})
+        est = tu.unbiased("s/n", self.NOISE, {"n": (0, None)}, empty=0)
+        given = {"by": "g", "weights": "w", "average": "nonempty", "pay": est}
+        ours = tu.total(frame, **given)
+        relation = tu.total(duckdb.from_df(frame), **given).df().sort_values("g")
+        source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+        frame.to_csv(source, index=False)
+        argv = "--noise discrete_laplace(2) --domain n>=0 --empty 0 --total --nonempty --by g"
+        assert (
+            main(["debias", str(source), str(out), "pay = s/n", *argv.split(), "--weights", "w"])
+            == 0
+        )
+        for other in (relation, pd.read_csv(out)):
+            for name in ("rows", "pay", "pay_stderr"):
+                assert other[name].to_numpy() == pytest.approx(ours[name].to_numpy(), rel=1e-9)
+
+    def test_what_cannot_tell_empty_cells_is_refused(self):
+        frame = pd.DataFrame({"s": [1.0], "n": [2.0]})
+        noise = {"s": tu.Laplace(1), "n": tu.Laplace(1)}
+        est = tu.unbiased("s/n", noise, {"n": (1, None)})
+        with pytest.raises(tu.TrueupError, match="which cells are empty is not known"):
+            tu.total(frame, average="nonempty", pay=est)
+        with pytest.raises(tu.TrueupError, match="average must be True, False or 'nonempty'"):
+            tu.total(frame, average="empty", pay=est)

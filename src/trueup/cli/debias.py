@@ -80,6 +80,9 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
         "--average", action="store_true", help="with --total: (weighted) averages in place of sums"
     )
     group.add_argument(
+        "--nonempty", action="store_true", help="with --total: averages of the cells not empty"
+    )
+    group.add_argument(
         "--skip-missing",
         action="store_true",
         help="with --total, --ratio: leave out rows without a number",
@@ -123,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
     release.check_table(args.input)
     if not release.formulas:
         raise WrongUsage("there is no formula", 'give one after OUT, e.g. "mean = s/n"')
-    others = ("total", "weights", "average", "variance", "max_bias", "cells")
+    others = ("total", "weights", "average", "nonempty", "variance", "max_bias", "cells")
     if args.ratio and (given := [name for name in others if getattr(args, name)]):
         named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise WrongUsage(
@@ -133,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
     if args.interval is not None and args.total:
         raise WrongUsage("--interval does not go with --total", "use --ratio, or leave it out")
     if not (args.total or args.ratio) and (
-        args.by or args.weights or args.average or args.skip_missing
+        args.by or args.weights or args.average or args.nonempty or args.skip_missing
     ):
         raise WrongUsage(
             "--by and --skip-missing go with --total or --ratio, --weights and --average with "
@@ -160,7 +163,8 @@ def read_job(args: argparse.Namespace, release: Spec) -> Job:
         weights = None if args.weights is None else Name(args.weights)
         if weights is not None:
             release.check_weights(weights, {s for e in estimators.values() for s in e.statistics})
-        totals = Totals(names(args.by or ""), weights, args.average, args.skip_missing)
+        kind = args.average or args.nonempty, args.nonempty
+        totals = Totals(names(args.by or ""), weights, *kind, args.skip_missing)
     level = level_of(args.interval)
     if args.ratio:
         totals = Totals(names(args.by or ""), skip=args.skip_missing, ratio=True, level=level)

@@ -228,9 +228,9 @@ class _Run:
         job, duck = self.job, self.duck
         if job.totals is not None and job.totals.ratio:
             return self._write_ratios(statement, job.totals)
-        query, rows = statement.query(job.totals), 0
+        query, rows = statement.query(), 0
         if job.totals:
-            query, rows = self._computed(query, statement, job.totals)
+            query, rows = self._computed(statement, job.totals)
         kinds = self.source.types
         if self.target is not None:
             written = duck.write(query, self.target.part, self.form, job.compression, kinds)
@@ -271,15 +271,21 @@ class _Run:
         given = {"cells": count, "clamped": self.job.clamped}
         return report(cells, *statement.named, **given | estimators)
 
-    def _computed(self, query: str, statement: Statement, totals: Totals) -> tuple[str, int]:
+    def _computed(self, statement: Statement, totals: Totals) -> tuple[str, int]:
         """Compute totals; return the query that reads them, groups in order, and all rows."""
-        self.duck.ask(f"CREATE OR REPLACE TEMP TABLE {_TOTALS} AS\n{query}")
-        missing = quote(statement.missing)
-        found = self.duck.ask(f"SELECT SUM({missing}), SUM({quote(ROWS)}) FROM {_TOTALS}")[0]
-        rows = [int(n or 0) for n in found]
-        self.job.check_missing(*rows)
+        from trueup.frames import of_duckdb
+        from trueup.frames.total import in_engine
+
+        cells = self.duck.connection.sql(statement.cells(totals.by, totals.weights))
+        weights = None if totals.weights is None else statement.weight
+        asked = dataclasses.replace(totals, weights=weights, skip=True)
+        made = in_engine(of_duckdb, cells, statement.on_helpers, asked)
+        self.duck.ask(f"CREATE OR REPLACE TEMP TABLE {_TOTALS} AS\n{made.sql_query()}")
+        rows = int(self.duck.ask(f"SELECT COUNT(*) FROM {statement.source}")[0][0])
+        summed = int(self.duck.ask(f"SELECT SUM({quote(ROWS)}) FROM {_TOTALS}")[0][0] or 0)
+        self.job.check_missing(rows - summed, summed)
         order = f" ORDER BY {', '.join(map(quote, totals.by))}" if totals.by else ""
-        return f"SELECT * EXCLUDE ({missing}) FROM {_TOTALS}{order}", sum(rows)
+        return f"SELECT * FROM {_TOTALS}{order}", rows
 
     def _summary(self, statement: Statement, rows: int) -> Summary:
         """Count in the output where that is quick, else in the input."""

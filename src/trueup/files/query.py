@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from trueup.tables.request import Request
-    from trueup.tables.totals import Totals
 
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _WHOLE = {*_SIGNED, *(f"U{name}" for name in _SIGNED)}
@@ -223,15 +222,26 @@ class Statement:
     def _listed(self, columns: Mapping[str, str], between: str = ",\n    ") -> str:
         return between.join(f"{sql} AS {quote(name)}" for name, sql in columns.items())
 
-    def query(self, totals: Totals | None = None) -> str:
-        """Return the query for all columns and the new ones, or for totals."""
-        if totals is None:
-            return self.over(self.outputs(), self.kept())
-        p, weight = self.prefix, "CAST(1 AS DOUBLE)"
-        rows = {f"{p}{o}_{r.name}": self.output(r, o) for r, o in totals.summed(self.requests)}
-        rows[f"{p}w"] = weight if totals.weights is None else self.double(totals.weights)
-        over = self.over(rows, map(quote, totals.by))
-        return totals.sql(over, self.requests, p, quote)
+    def query(self) -> str:
+        """Return the query for all columns and the new ones."""
+        return self.over(self.outputs(), self.kept())
+
+    @property
+    def weight(self) -> str:
+        """The helper column of the weights of totals."""
+        return f"{self.prefix}w"
+
+    @property
+    def on_helpers(self) -> list[Request]:
+        """The requests on helper columns, as :meth:`cells` names them."""
+        return [
+            dataclasses.replace(
+                r,
+                columns={s: self.numbers[c] for s, c in r.columns.items()},
+                scales={s: self.scales[c] for s, c in r.scales.items()},
+            )
+            for r in self.requests
+        ]
 
     @property
     def named(self) -> tuple[dict[str, str], dict[str, str]]:
@@ -241,20 +251,18 @@ class Statement:
             {s: self.scales[c] for r in self.requests for s, c in r.scales.items()},
         )
 
-    def cells(self, by: Iterable[str] = ()) -> str:
-        """Return the query for the numbers and scales alone, beside keys."""
+    def cells(self, by: Iterable[str] = (), weights: str | None = None) -> str:
+        """Return the query for the numbers and scales alone, beside keys and weights."""
         helpers = (*self.numbers.values(), *self.scales.values())
-        return self.over({name: quote(name) for name in helpers}, map(quote, by))
+        wanted = {name: quote(name) for name in helpers}
+        if weights is not None:
+            wanted[self.weight] = self.double(weights)
+        return self.over(wanted, map(quote, by))
 
     def incomplete(self) -> str:
         """Return the condition that a row of the cells misses a number."""
         helpers = (*self.numbers.values(), *self.scales.values())
         return " OR ".join(f"{quote(name)} IS NULL" for name in helpers)
-
-    @property
-    def missing(self) -> str:
-        """The column of totals that counts the rows left out."""
-        return f"{self.prefix}missing"
 
 
 def _broken(x: str) -> str:

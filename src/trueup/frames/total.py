@@ -22,7 +22,18 @@ from trueup.frames.eager import compute, read, warn_beyond
 from trueup.inverse.sharing import sharing
 from trueup.kernels.grid import columns as evaluate
 from trueup.tables.request import check_column, check_known, outputs_of, read_flag, read_requests
-from trueup.tables.totals import LARGEST, ROWS, Totals, check_copies, check_weights, missing_numbers
+from trueup.tables.totals import (
+    LARGEST,
+    ROWS,
+    Nonempty,
+    Totals,
+    averaged,
+    check_copies,
+    check_weights,
+    missing_numbers,
+    read_average,
+    summands,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +57,7 @@ def total(
     scales: Mapping[str, Any] | None = None,
     *,
     shared: Mapping[str, Any] | None = None,
-    average: bool = False,
+    average: bool | str = False,
     missing: str = "raise",
     stderr: bool = True,
     clamped: Any = False,
@@ -76,7 +87,10 @@ def total(
         Such cells are correlated, and their covariances are added. For tables in memory.
     average
         Divide by Σ w, or by the number of rows: weighted means, or means, of cells. Where Σ w is 0
-        a mean is undefined: refused in memory, null in an engine.
+        a mean is undefined: refused in memory, null in an engine. ``"nonempty"`` is for cells that
+        may be empty: the sum over the others, divided by the unbiased number of them (discrete
+        Laplace noise of the count), with its standard error. It is for many cells: null where the
+        estimated number is not positive.
     missing
         What to do with rows that miss a number: ``"raise"``, or ``"skip"`` them. An engine cannot
         raise: without ``"skip"`` the total of their group is null. A number beyond ±1e100 counts as
@@ -115,7 +129,7 @@ def total(
         return back(total(native, by, weights, columns, scales, **options))
     present, fold = names_of(frame)
     keys = keys_of(by, missing, present, fold)
-    totals = Totals(keys, weights, average, missing == "skip")
+    totals = Totals(keys, weights, *read_average(average), missing == "skip")
     requests = read_requests(
         *(present, columns, scales, estimators),
         outputs=outputs_of(stderr),
@@ -126,6 +140,11 @@ def total(
         check_column(weights, present, "weights", "weights=…", fold)
         check_weights(weights, requests, fold)
     backend = eager_backend(frame)
+    if shared and totals.nonempty:
+        raise TrueupError(
+            "average='nonempty' is for independent cells",
+            "leave one of them out",
+        )
     if backend is not None:
         ids = _read_shared(shared, requests, present)
         cells = Cells(backend, frame, requests, totals)
@@ -139,7 +158,7 @@ def total(
     numbers = [*(c for r in requests for c in r.inputs), *([] if weights is None else [weights])]
     engine = engine_of(frame)
     engine.check(frame, numbers)
-    return _in_engine(engine, frame, requests, totals)
+    return in_engine(engine, frame, requests, totals)
 
 
 def keys_of(
@@ -244,8 +263,8 @@ def group_sums(codes: NDArray[np.intp], values: Floats, groups: int) -> Floats:
 
 
 def _in_memory(cells: Cells, requests: Sequence[Request], ids: Mapping[str, Any]) -> Any:
-    weight = cells.weight[cells.kept]
-    over = cells.sums(weight) if cells.totals.average else np.ones(cells.groups)
+    weight, totals = cells.weight[cells.kept], cells.totals
+    over = cells.sums(weight) if totals.average else np.ones(cells.groups)
     if (over == 0).any():
         raise TrueupError(
             "a mean over weights that add up to 0 is undefined",
@@ -253,15 +272,22 @@ def _in_memory(cells: Cells, requests: Sequence[Request], ids: Mapping[str, Any]
         )
     new = {}
     for w in requests:
-        new[w.name] = Column(cells.sums(weight * cells.output(w, "value")) / over)
-        if w.has_errors:
-            spread = cells.sums(weight**2 * cells.output(w, "variance"))
-            spread += covariances(cells, w, ids)
-            negative = spread < 0
-            with np.errstate(invalid="ignore"):
-                stderr = np.sqrt(spread) / np.abs(over)
-            new[f"{w.name}_stderr"] = Column(stderr, negative if negative.any() else None)
+        empty = Nonempty.of(w) if totals.nonempty else None
+        e = None if empty is None else cells.output(empty.indicator, "value")
+        variance = cells.output(w, "variance") if w.has_errors else None
+        rows = summands(cells.output(w, "value"), variance, e, weight)
+        sums = {name: cells.sums(x) for name, x in rows.items()}
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean, spread, cell = averaged(sums, over, empty)
+            new[w.name] = _known(mean, cell > 0 if totals.nonempty else cell != 0)
+            if w.has_errors:
+                spread = spread + covariances(cells, w, ids)
+                new[f"{w.name}_stderr"] = _known(np.sqrt(spread) / np.abs(cell), spread >= 0)
     return cells.result(new)
+
+
+def _known(values: Floats, known: NDArray[np.bool_]) -> Column:
+    return Column(np.where(known, values, np.nan), None if known.all() else ~known)
 
 
 # -- cells that share a statistic ------------------------------------------------------------------
@@ -357,32 +383,49 @@ def _check_draws(cells: Cells, w: Request, ids: Mapping[str, Any]) -> None:
 # -- lazy frames and engines -----------------------------------------------------------------------
 
 
-def _in_engine(engine: Engine, frame: Any, requests: Sequence[Request], totals: Totals) -> Any:
+def in_engine(engine: Engine, frame: Any, requests: Sequence[Request], totals: Totals) -> Any:
     """Return one row for each group; a missing number makes its total null unless skipped."""
-    new: dict[str, tuple[Request, str]] = {}
     taken = list(engine.names(frame))
-    for what in totals.summed(requests):
-        new[new_name(taken)] = what
+    empty = {w.name: Nonempty.of(w) if totals.nonempty else None for w in requests}
+    new: dict[str, tuple[Request, str]] = {}
+    parts: dict[str, list[Any]] = {}
+    for w in requests:
+        told, of = empty[w.name], w.name
+        asked = [(w, "value"), (w, "variance") if w.has_errors else None]
+        asked.append(None if told is None else (told.indicator, "value"))
+        names = [None if what is None else new_name(taken) for what in asked]
+        new |= {n: what for n, what in zip(names, asked, strict=True) if n and what}
+        parts[of] = [None if n is None else nw.col(n) for n in names]
     weighed = totals.weights is not None
     weight = nw.col(totals.weights).cast(nw.Float64()) if weighed else nw.lit(1.0)
     count = new_name(taken)
-    summands = {}
-    for name, (w, output) in new.items():
-        summand = nw.col(name) * (weight if output == "value" else weight * weight)
-        summands[name] = nw.when(*(within(column) for column in w.inputs)).then(summand)
+    named: dict[str, dict[str, str]] = {}
+    rows: dict[str, Any] = {}
+    for w in requests:
+        g, variance, e = parts[w.name]
+        made = summands(g, variance, e, weight)
+        named[w.name] = {part: new_name(taken) for part in made}
+        there = [within(column) for column in w.inputs]
+        rows |= {named[w.name][part]: nw.when(*there).then(x) for part, x in made.items()}
     cells = nw.from_native(engine.extend(frame, new))
-    cells = cells.select(*totals.by, **summands, **{count: weight})
-    cells = present_cells(cells, [*new, count]) if totals.skip else cells
-    summed = engine_sums(cells, totals.by, [*new, count], skip=totals.skip)
+    cells = cells.select(*totals.by, **rows, **{count: weight})
+    cells = present_cells(cells, [*rows, count]) if totals.skip else cells
+    summed = engine_sums(cells, totals.by, [*rows, count], skip=totals.skip)
     over = nw.col(count) if totals.average else nw.lit(1.0)
     results = {ROWS: nw.col(ROWS).cast(nw.Int64())}
-    for name, (w, output) in new.items():
-        known = [*(nw.col(f"{n}#") == nw.col(ROWS) for n in (name, count)), over != 0]
-        if output == "value":
-            results[w.name] = nw.when(*known).then(nw.col(name) / over)
-        else:
-            root = nw.col(name).abs().sqrt() / over.abs()
-            results[f"{w.name}_stderr"] = nw.when(*known, nw.col(name) >= 0).then(root)
+    for w in requests:
+        sums = {part: nw.col(name) for part, name in named[w.name].items()}
+        mean, spread, cell = averaged(sums, over, empty[w.name])
+        all_there = (nw.col(f"{n}#") == nw.col(ROWS) for n in (*named[w.name].values(), count))
+        known = [*all_there, cell > 0 if totals.nonempty else cell != 0]
+        for name, output in w.written.items():
+            if output == "value":
+                results[name] = nw.when(*known).then(mean)
+            elif output == "variance":
+                results[name] = nw.when(*known).then(spread / (cell * cell))
+            else:
+                root = spread.abs().sqrt() / cell.abs()
+                results[name] = nw.when(*known, spread >= 0).then(root)
     return summed.select(*totals.by, **results).to_native()
 
 

@@ -103,7 +103,7 @@ class Empty:
         say = "say what the estimate is in empty cells, empty=value, with bounds that reach 0"
         for estimator in self.estimators:
             zero = estimator.expectation(**dict.fromkeys(estimator.statistics, 0))
-            if len(estimator.statistics) == 1 or not abs(zero) < _NOTHING:
+            if len(estimator.statistics) == 1 or not abs(zero) < NOTHING:
                 return f"{say}: beyond a wrong bound estimates are biased"
         names = ", ".join(self.estimators[0].statistics)
         return f"where {names} are all 0 the estimate averages 0, and may stay so; otherwise {say}"
@@ -118,7 +118,7 @@ class Empty:
         return np.unique(np.concatenate(new))
 
 
-_NOTHING = 1e-9  # a mean of 0, up to rounding
+NOTHING = 1e-9  # a mean of 0, up to rounding
 
 
 def empties_of(requests: Iterable[Request]) -> list[Empty]:

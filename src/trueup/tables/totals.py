@@ -1,7 +1,7 @@
 """Totals of debiased cells: Σ w·g with the error √(Σ w²·V̂), over Σ w for means.
 
-What is summed, and how, is said here; sums are taken by NumPy or by lazy frames
-(:mod:`trueup.frames.total`), or by an engine that is told SQL.
+What is summed, and how, is said here; sums are taken by NumPy or by narwhals in an engine
+(:mod:`trueup.frames.total`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.errors import TrueupError
-from trueup.tables.request import SUFFIXES
+from trueup.tables.empty import NOTHING, empties_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,8 @@ LARGEST = 1e100
 class Totals:
     """What to sum: cells in groups ``by`` the values of columns, times known ``weights``.
 
-    ``average`` divides by the sum of the weights; ``skip`` leaves out rows that miss a number, and
+    ``average`` divides by the sum of the weights, ``nonempty`` by that of the cells that are not
+    empty; ``skip`` leaves out rows that miss a number, and
     does not refuse them. ``ratio`` asks for ratios of sums in place of sums of estimates, with
     intervals of a ``level`` unless that is None.
     """
@@ -42,45 +43,71 @@ class Totals:
     by: tuple[Any, ...] = ()
     weights: Any = None
     average: bool = False
+    nonempty: bool = False
     skip: bool = False
     ratio: bool = False
     level: float | None = None
 
-    def summed(self, requests: Sequence[Request]) -> list[tuple[Request, str]]:
-        """Return what is summed: estimates, and variances where errors are wanted."""
-        return [(r, o) for r in requests for o in ("value", "variance")[: 1 + r.has_errors]]
 
-    def sql(
-        self,
-        rows: str,
-        requests: Sequence[Request],
-        prefix: str,
-        quote: Callable[[str], str],
-    ) -> str:
-        """Return the query over rows that hold what is summed, and the weight.
+@dataclasses.dataclass(frozen=True)
+class Nonempty:
+    """Which cells are empty: the indicator of a request's denominator, and its mean in such cells.
 
-        They are called by ``prefix``, as ``_value_pay``, ``_variance_pay`` and ``_w``; the last
-        column, ``_missing``, has the number of rows left out. FSUM makes good what rounding loses.
-        """
-        sums = [quote(f"{prefix}{output}_{r.name}") for r, output in self.summed(requests)]
-        weight = quote(f"{prefix}w")
-        known = " AND ".join(f"{name} IS NOT NULL" for name in [*sums, weight])
-        kept = f"FILTER (WHERE {known})"
-        over = f"NULLIF(FSUM({weight}) {kept}, 0)" if self.average else "1"
-        keys = [quote(name) for name in self.by]
-        columns = [*keys, f"COUNT(*) {kept} AS {quote(ROWS)}"]
-        for r in requests:
-            value, spread = quote(f"{prefix}value_{r.name}"), quote(f"{prefix}variance_{r.name}")
-            spread = f"COALESCE(FSUM({weight} * {weight} * {spread}) {kept}, 0) / POW({over}, 2)"
-            results = {
-                "value": f"COALESCE(FSUM({weight} * {value}) {kept}, 0) / {over}",
-                "stderr": f"CASE WHEN {spread} >= 0 THEN SQRT({spread}) END",
-                "variance": spread,
-            }
-            columns += [f"{results[o]} AS {quote(r.name + SUFFIXES[o])}" for o in r.outputs]
-        columns.append(f"COUNT(*) - COUNT(*) {kept} AS {quote(f'{prefix}missing')}")
-        group = f"\nGROUP BY {', '.join(keys)}" if keys else ""
-        return "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM (\n{rows}\n){group}"
+    The average over the others is Σw(g − c·e) over Σw(1 − e), with e the unbiased indicator.
+    """
+
+    indicator: Request
+    at_empty: float
+
+    @classmethod
+    def of(cls, request: Request) -> Nonempty:
+        """Return what tells empty cells from others, or refuse a formula that does not."""
+        found = empties_of([request])
+        if len(found) != 1:
+            raise TrueupError(
+                f"{request.name}: which cells are empty is not known for this formula",
+                "average='nonempty' needs one denominator, of counts with discrete Laplace noise; "
+                "average=True takes all cells",
+            )
+        mean = request.estimator.expectation(**dict.fromkeys(request.columns, 0))
+        return cls(found[0].indicator, float(mean) if abs(mean) > NOTHING else 0.0)
+
+
+def summands(g: Any, variance: Any, e: Any, w: Any) -> dict[str, Any]:
+    """Return what is summed of a row, arrays or expressions: None for what is not wanted."""
+    found = {"g": w * g}
+    if variance is not None:
+        found["variance"] = w * w * variance
+    if e is not None:
+        found |= {"e": w * e, "ge": w * w * g * e, "ee": w * w * e * e, "wwe": w * w * e}
+    return found
+
+
+def averaged(sums: Mapping[str, Any], over: Any, nonempty: Nonempty | None) -> tuple[Any, Any, Any]:
+    """Return an average, an unbiased estimate of its variance, and what was divided by.
+
+    T/N varies as T − (T/N)·N over N, and cov(g, e) = E[g·e] − c·P(empty).
+    """
+    if nonempty is None:
+        return sums["g"] / over, sums.get("variance"), over
+    c = nonempty.at_empty
+    cells = over - sums["e"]
+    mean = (sums["g"] - c * sums["e"]) / cells
+    if "variance" not in sums:
+        return mean, None, cells
+    r = mean - c
+    together = 2 * r * (sums["ge"] - c * sums["wwe"]) + r * r * (sums["ee"] - sums["wwe"])
+    return mean, sums["variance"] + together, cells
+
+
+def read_average(value: Any) -> tuple[bool, bool]:
+    """Return whether averages are wanted, and whether of the cells that are not empty."""
+    if isinstance(value, bool) or (isinstance(value, str) and value == "nonempty"):
+        return bool(value), value == "nonempty"
+    raise TrueupError(
+        f"average must be True, False or 'nonempty', got {value!r}",
+        "'nonempty' leaves out cells that are empty, as far as the noise lets us know",
+    )
 
 
 def check_weights(
