@@ -43,6 +43,7 @@ _WORDS: list[tuple[str, Callable[[str], str]]] = [
     (r"by=\[[^\]]*\]", lambda _: "--by state,industry"),
     (r"ledger=\{[^{}]*\}", lambda _: "--ledger ledger.toml --dataset survey-2026 --cap 3"),
     (r"\bn='count'", lambda _: '"n = count"'),
+    (r"bias=True gives the bound of each group; ", lambda _: ""),
     (r"\bclamped=True\b", lambda _: "--clamped"),
     (r"\bstderr=False\b", lambda _: "--no-stderr"),
     (r"\btu\.ratio\(\.\.\.\)", lambda _: "--ratio"),

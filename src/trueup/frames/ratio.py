@@ -20,8 +20,8 @@ from trueup.frames.eager import WHOLE, check_whole, not_positive, warn_selected_
 from trueup.frames.ends import warn_selected
 from trueup.frames.total import Cells, engine_sums, keys_of, new_name, present_cells, within
 from trueup.tables.bounds import warn
-from trueup.tables.ratios import SHOWN, RatioOfSums, RatioRequest, computed, too_small
-from trueup.tables.request import level_of, outputs_of, read_requests
+from trueup.tables.ratios import SHOWN, TOLD, RatioOfSums, RatioRequest, computed, too_small
+from trueup.tables.request import level_of, outputs_of, read_flag, read_requests
 from trueup.tables.totals import ROWS, Totals
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def ratio(
     missing: str = "raise",
     stderr: bool = True,
     interval: Any = None,
+    bias: bool = False,
     **estimators: Any,
 ) -> Any:
     """Return Σs/Σn without bias, over all rows or group by group, with its standard error.
@@ -73,15 +74,20 @@ def ratio(
         False leaves out the standard errors.
     interval
         A level such as 0.95: NAME_low and NAME_high are added, ends that cover at least that often.
+    bias
+        True adds NAME_bias: what the bias is at most, as a share of the ratio; 0 where it is below
+        1e-9 of the standard error.
     **estimators
         NAME = an estimator of a quotient made by :func:`trueup.unbiased`, or its formula.
 
     Notes
     -----
-    The estimate is unbiased up to 1e-9 of its standard error. Where the denominator is too small
-    for its noise, groups of one cell or a few (up to eight, discrete Laplace noise of scale 5 four)
-    have an exact estimate if its domain allows one, as a cell has. In other groups it is missing,
-    with a warning; the interval is not.
+    Every group has an estimate, whatever was published: to show groups by their noisy denominators
+    would bias those that are shown. It is unbiased up to 1e-9 of its standard error, or exactly, as
+    that of a cell, in groups of one cell or a few (up to eight, discrete Laplace noise of scale 5
+    four) if the domain allows it. Where the denominator may be small for its noise the estimate is
+    nearly unbiased: ``bias`` gives the bound, by what is known of the cells and, but for odds of
+    1e-12, by what was published. From 1 % on a warning tells it.
 
     Where bounds keep the denominator away from 0 intervals are finite however small it is, and
     elsewhere about 1 % longer than without bounds: a small share of the error is kept for that.
@@ -106,14 +112,15 @@ def ratio(
     other = of_narwhals.opened(frame)
     if other is not None:
         native, back = other
-        options = {"missing": missing, "stderr": stderr, "interval": interval, **estimators}
-        return back(ratio(native, by, columns, scales, noise=noise, domain=domain, **options))
+        options = {"missing": missing, "stderr": stderr, "interval": interval, "bias": bias}
+        given = {"noise": noise, "domain": domain, **options, **estimators}
+        return back(ratio(native, by, columns, scales, **given))
     present, fold = names_of(frame)
     keys = keys_of(by, missing, present, fold)
     asked = {name: RatioOfSums.read(f, noise, domain) for name, f in estimators.items()}
     made = read_requests(
         *(present, columns, scales, asked),
-        outputs=outputs_of(stderr, interval),
+        outputs=outputs_of(stderr, interval) + ("bias",) * read_flag(bias, "bias"),
         level=level_of(interval) or 0.95,
         kept=[*keys, ROWS],
         fold=fold,
@@ -173,10 +180,11 @@ def _warn(
     rows: NDArray[Any],
     keys: Callable[[NDArray[np.intp]], list[Any]],
 ) -> None:
-    gone = np.flatnonzero(np.isnan(found["value"]) & (rows > 0))
-    if len(gone):
-        named = keys(gone[:SHOWN]) if len(rows) > 1 else []
-        warn(f"{r.name}: {too_small(named, len(gone), len(rows))}")
+    doubtful = np.flatnonzero((found["bias"] > TOLD) & (rows > 0))
+    if len(doubtful):
+        named = keys(doubtful[:SHOWN]) if len(rows) > 1 else []
+        largest = float(found["bias"][doubtful].max())
+        warn(f"{r.name}: {too_small(named, len(doubtful), len(rows), largest)}")
 
 
 # -- lazy frames and engines -----------------------------------------------------------------------

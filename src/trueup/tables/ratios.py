@@ -8,19 +8,19 @@ directions,
 
 is unbiased for A/B, and T[A²/B²] has t·((x_A − κ_A)² − κ_AA) in place of the last factor; κ_A and
 κ_AA are derivatives in the direction of A. The integral is cut off at the c up to which M and the
-variance exist: that is the whole error, exactly e^{−cB} of A/B. It must be below 1e-9 of the
-standard error at every B that the published one leaves possible. Otherwise B is small for its
-noise: over few cells the exact inverse is taken (:mod:`~.few_cells`), over more it is missing.
+variance exist: that is the whole error, exactly e^{−cB} of A/B. Every group is shown, small or not:
+to choose by the published denominator would bias what is left. Where the error may exceed 1e-9 of
+the standard error and the cells are few the exact inverse is taken (:mod:`~.few_cells`); otherwise
+the bound of the error is e^{−c·L}, with L what is known of B.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sympy
@@ -66,6 +66,9 @@ CHANCE = 1e-12
 FEW = 16
 """So many cells at most have a polygon of their own law on the integers."""
 
+TOLD = 0.01
+"""A relative bias that cannot be excluded, from which on it is told."""
+
 SHOWN = 3
 """So many groups are named where some have no ratio."""
 
@@ -77,42 +80,43 @@ _V = np.concatenate([(b - a) / 2 * (_NODES + 1) + a for a, b in pairwise(_PANELS
 _W = np.concatenate([(b - a) / 2 * _WEIGHTS for a, b in pairwise(_PANELS)])
 
 
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """A ratio of sums with the unbiased variance; NaN where the denominator is too small."""
+class Estimates(NamedTuple):
+    """Ratios of sums of groups: values, unbiased variances, and bounds of relative biases."""
 
-    value: float
-    variance: float
-
-    @property
-    def stderr(self) -> float:
-        """The root of the variance, NaN where that is negative."""
-        return math.sqrt(self.variance) if self.variance >= 0 else math.nan
+    value: Floats
+    variance: Floats
+    bias: Floats
+    certain: NDArray[np.bool_]
 
 
-UNKNOWN = Estimate(math.nan, math.nan)
+def estimate(
+    summands: tuple[Summand, ...], a: Floats, b: Floats, least: float = -math.inf
+) -> Estimates:
+    """Return ratios of published sums a and b, of which the denominator is at least ``least``.
 
-
-def estimate(summands: tuple[Summand, ...], a: float, b: float) -> Estimate:
-    """Return the ratio of published sums a and b without bias.
+    A denominator is taken to be positive unless the noise excludes that.
 
     Examples
     --------
     >>> from trueup.noise.laplace import Laplace
     >>> noise = (Summand(Laplace(5), 1.0, 0.0, 400), Summand(Laplace(5), 0.0, 1.0, 400))
-    >>> found = estimate(noise, 2000.0, 4000.0)
-    >>> round(found.value, 6), round(found.stderr, 4)
-    (0.499377, 0.0394)
+    >>> found = estimate(noise, np.array([2000.0]), np.array([4000.0]))
+    >>> found.value.round(6), np.sqrt(found.variance).round(4), found.certain
+    (array([0.499377]), array([0.0394]), array([ True]))
     """
-    if b < 0:
-        summands = tuple(s._replace(top=-s.top, bottom=-s.bottom) for s in summands)
-        a, b = -a, -b
+    below = beyond(summands, (0.0, 1.0), CHANCE)
+    negative = b < -beyond(summands, (0.0, -1.0), CHANCE)
+    if negative.any():
+        turned = tuple(s._replace(top=-s.top, bottom=-s.bottom) for s in summands)
+        sides = (turned, -a[negative], -b[negative]), (summands, a[~negative], b[~negative])
+        found = [estimate(*side, least) for side in sides]
+        order = np.argsort(np.concatenate([np.flatnonzero(negative), np.flatnonzero(~negative)]))
+        return Estimates(*(np.concatenate(part)[order] for part in zip(*found, strict=True)))
     cut = _cut(summands)
-    if not _certain(summands, a, b, cut):
-        return UNKNOWN
-    end = min(cut * b / _PANELS[-1], 1.0)
-    t, weight = end * _V / b, end * _W / b
-    log, shift, curve = -t * b, np.full(t.shape, a), np.zeros(t.shape)
+    b = np.where(b > 0, b, np.nan) if math.isinf(cut) else b  # known, without noise
+    end = np.minimum(cut / _PANELS[-1], 1 / np.maximum(b, 1e-300))[:, None]
+    t, weight = end * _V, end * _W
+    log, shift, curve = -t * b[:, None], np.repeat(a[:, None], len(_V), axis=1), np.zeros(t.shape)
     for noise, top, bottom, count in summands:
         if not bottom:  # of the numerator mean and variance are enough
             mean, variance = moments(noise)
@@ -120,11 +124,23 @@ def estimate(summands: tuple[Summand, ...], a: float, b: float) -> Estimate:
             continue
         k0, k1, k2 = cumulants(noise, -bottom * t)
         log, shift, curve = log - count * k0, shift - count * top * k1, curve + count * top**2 * k2
-    kernel = weight * np.exp(log)
-    value = float(kernel @ shift)
-    with np.errstate(over="ignore"):
-        square = float(kernel @ (t * (shift**2 - curve)))
-    return Estimate(value, value * value - square)  # infinite beyond the range of floats
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        kernel = weight * np.exp(log)
+        value = (kernel * shift).sum(axis=1)
+        square = (kernel * t * (shift**2 - curve)).sum(axis=1)
+        known = np.maximum(b - below, least)
+        bias = np.exp(-np.minimum(cut * known, 700.0))
+        error = spread_of(summands, a, b)
+        certain = (known > 0) & ((np.abs(a) * bias <= REMAINDER * error) | (a == 0))
+        return Estimates(value, value * value - square, bias, certain)
+
+
+def spread_of(summands: tuple[Summand, ...], a: Floats, b: Floats) -> Floats:
+    """Return the standard deviation of A − (a/b)·B."""
+    parts = [
+        math.sqrt(n * moments(z)[1]) * (top * b - a * bottom) for z, top, bottom, n in summands
+    ]
+    return np.asarray(np.sqrt(np.sum(np.square(parts), axis=0)) / np.abs(b)) if parts else 0 * a
 
 
 @lru_cache(maxsize=4096)
@@ -135,33 +151,22 @@ def _cut(summands: tuple[Summand, ...]) -> float:
     return _NO_POLES / sd if math.isinf(end) and sd else end
 
 
-def _certain(summands: tuple[Summand, ...], a: float, b: float, cut: float) -> bool:
-    """Whether e^{−cB}·|A/B| is below the share of the standard error that is allowed."""
-    least = b - beyond(summands, (0.0, 1.0), CHANCE)
-    if not least > 0:
-        return False
-    ratio = a / b
-    error = spread(summands, (1.0, -ratio)) / b
-    return abs(ratio) * math.exp(-min(cut * least, 700.0)) <= REMAINDER * error or not ratio
-
-
 def interval(
     ratio: Quotient,
     summands: tuple[Summand, ...],
     cells: int,
-    sums: tuple[float, float],
+    sums: tuple[Floats, Floats],
     level: float,
-) -> tuple[float, float]:
+) -> tuple[Floats, Floats]:
     """Return the ends for ΣA/ΣB: the ratio of sums lies in the range of the ratios of cells."""
 
     def reached(side: int, tail: float) -> tuple[float, float]:
         u = (float(side == 0), float(side == 1))
         return -height(summands, (-u[0], -u[1]), tail), height(summands, u, tail)
 
-    published = np.array(sums[0]), np.array(sums[1])
     with np.errstate(all="ignore"):
-        low, high = ratio.between(published, 1 - level, partial(_noise, summands), reached, cells)
-    return float(low), float(high)
+        low, high = ratio.between(sums, 1 - level, partial(_noise, summands), reached, cells)
+    return np.asarray(low, float), np.asarray(high, float)
 
 
 @lru_cache(maxsize=256)
@@ -181,14 +186,17 @@ def _noise(summands: tuple[Summand, ...], tail: float) -> Offsets:
         return Offsets(_AXES, region(summands, tail))
 
 
-def too_small(groups: Sequence[Any], gone: int, of: int) -> str:
-    """Return what is said of groups whose denominator is too small, given the first of them."""
-    shown = ", ".join(" ".join(map(str, key)) for key in groups) + (", …" * (gone > len(groups)))
-    which = f"{gone} of {of} groups ({shown})" if of > 1 else "the table"
+def too_small(groups: Sequence[Any], doubtful: int, of: int, bias: float) -> str:
+    """Return what is said of groups whose ratio may be biased, given the first of them."""
+    more = ", …" * (doubtful > len(groups))
+    shown = ", ".join(" ".join(map(str, key)) for key in groups) + more
+    which = f"{doubtful} of {of} groups ({shown})" if of > 1 else "the table"
+    size = f"up to {bias:.2g} of the ratio" if bias < 1 else "of any size"
     return (
-        f"the denominator of {which} is too small for its noise: no ratio with a bias below 1e-9 "
-        "of the standard error is known. It is missing there; intervals are given\n"
-        "Hint: take larger groups, or tu.total of debiased cells"
+        f"the denominator of {which} is small for its noise: a bias {size} cannot be excluded "
+        "there; intervals cover all the same\n"
+        "Hint: bias=True gives the bound of each group; take larger groups, or state bounds, e.g. "
+        "domain='n >= 1'"
     )
 
 
@@ -250,6 +258,23 @@ class RatioOfSums(Readable):
         source, statistics, tied = read_arguments(f, noise, domain)
         return cls(source.expr, statistics, tied)
 
+    def least(self, cells: int) -> float:
+        """Return the least denominator of so many cells that the bounds allow."""
+        constant, *weights = (float(c) for c in self.quotient.bottom)
+        bounds = [s.domain.bounds for s in self.known]
+        ends = [low if w > 0 else high for w, (low, high) in zip(weights, bounds, strict=True) if w]
+        used = [w for w in weights if w]
+        alone = -math.inf
+        if None not in ends:
+            alone = sum(w * float(end or 0) for w, end in zip(used, ends, strict=True))
+        form = {s.symbol.name: w for s, w in zip(self.known, weights, strict=True) if w}
+        for condition in self.tied:  # a + b >= 1, of the denominator a + b
+            given = {name: float(c) for name, c in condition.terms}
+            scale = next(iter(form.values())) / given.get(next(iter(form)), math.inf)
+            if scale > 0 and form == {name: scale * c for name, c in given.items()}:
+                alone = max(alone, scale * float(condition.low))
+        return cells * (constant + alone)
+
     def of_few(self, noises: Mapping[str, Sequence[Noise]], cells: int) -> FewCells | None:
         """Return the exact ratio of sums over few cells with these noises, None for others."""
         key = (cells, *(tuple(sorted(noises[name], key=repr)) for name in self.statistics))
@@ -287,31 +312,50 @@ Levels = Mapping[str, Sequence[Sequence[tuple[float, int]]]]
 def computed(
     request: RatioRequest, cells: Floats, sums: Mapping[str, Floats], levels: Levels
 ) -> dict[str, Floats]:
-    """Return the outputs for every group, from its number of cells and its published sums."""
+    """Return the outputs for every group, from its number of cells and its published sums.
+
+    Groups with as many cells and the same noises are computed together.
+    """
     ratio = request.ratio
-    quotient = ratio.quotient
-    found: dict[str, list[float]] = {output: [] for output in request.outputs}
-    for i, count in enumerate(cells.astype(int).tolist()):
-        published = {name: float(sums[name][i]) for name in ratio.statistics}
-        a, b = (
-            float(form @ [count, *published.values()]) for form in (quotient.top, quotient.bottom)
-        )
-        if not (count and math.isfinite(a) and math.isfinite(b)):
-            row = dict.fromkeys(found, math.nan)
-        else:
-            noises = _noises(ratio, count, {n: rows[i] for n, rows in levels.items()})
-            summands = _summands(ratio, noises)
-            made = estimate(summands, a, b)
-            made = dataclasses.replace(made, value=quotient.shift + made.value)
-            if math.isnan(made.value):
-                made = _exactly(ratio, noises, count, published)
-            row = {"value": made.value, "stderr": made.stderr, "variance": made.variance}
-            if "low" in found:
-                ends = interval(quotient, summands, count, (a, b), request.level)
-                row |= {"low": quotient.shift + ends[0], "high": quotient.shift + ends[1]}
-        for output, values in found.items():
-            values.append(row[output])
-    return {output: np.array(values, float) for output, values in found.items()}
+    wanted = dict.fromkeys((*request.outputs, "bias"))
+    found = {output: np.full(len(cells), math.nan) for output in wanted}
+    known = np.logical_and.reduce([cells > 0, *(np.isfinite(x) for x in sums.values())])
+    alike: dict[Any, list[int]] = {}
+    for i in np.flatnonzero(known).tolist():
+        own = tuple((name, tuple(rows[i])) for name, rows in levels.items())
+        alike.setdefault((int(cells[i]), own), []).append(i)
+    for (count, own), members in alike.items():
+        published = {name: sums[name][members] for name in ratio.statistics}
+        made = _together(request, count, _noises(ratio, count, dict(own)), published)
+        for output in wanted:
+            found[output][members] = made[output]
+    return found
+
+
+def _together(
+    request: RatioRequest, count: int, noises: Noises, published: Mapping[str, Floats]
+) -> dict[str, Floats]:
+    """Return the outputs of groups of so many cells with the same noises."""
+    ratio = request.ratio
+    quotient, summands = ratio.quotient, _summands(ratio, noises)
+    a, b = (
+        form[0] * count + sum(c * x for c, x in zip(form[1:], published.values(), strict=True))
+        for form in (quotient.top, quotient.bottom)
+    )
+    made = estimate(summands, a, b, ratio.least(count))
+    value, variance, bias = made.value + quotient.shift, made.variance, made.bias
+    bias = np.where(made.certain, 0.0, bias)
+    doubtful = np.flatnonzero(~made.certain).tolist()
+    if doubtful and (exact := _exactly(ratio, noises, count)) is not None:
+        for i in doubtful:
+            value[i], variance[i] = exact.at({name: float(x[i]) for name, x in published.items()})
+            bias[i] = 0.0
+    with np.errstate(invalid="ignore"):
+        row = {"value": value, "stderr": np.sqrt(variance), "variance": variance, "bias": bias}
+    if "low" in request.outputs:
+        low, high = interval(quotient, summands, count, (a, b), request.level)
+        row |= {"low": quotient.shift + low, "high": quotient.shift + high}
+    return row
 
 
 Noises = Mapping[str, Sequence[tuple["Noise", int]]]
@@ -338,12 +382,9 @@ def _summands(ratio: RatioOfSums, noises: Noises) -> tuple[Summand, ...]:
     )
 
 
-def _exactly(
-    ratio: RatioOfSums, noises: Noises, count: int, published: Mapping[str, float]
-) -> Estimate:
+def _exactly(ratio: RatioOfSums, noises: Noises, count: int) -> FewCells | None:
     """Return the ratio over few cells, however small the denominator, where one is known."""
     if count > few_cells.FEW:
-        return UNKNOWN
+        return None
     each = {name: [law for law, n in laws for _ in range(n)] for name, laws in noises.items()}
-    exact = ratio.of_few(each, count)
-    return UNKNOWN if exact is None else Estimate(*exact.at(published))
+    return ratio.of_few(each, count)

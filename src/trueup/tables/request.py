@@ -35,6 +35,7 @@ _SQUARES = (Laplace, DiscreteLaplace)  # the variance of one statistic is a sum 
 
 SUFFIXES = {
     "value": "", "stderr": "_stderr", "variance": "_variance", "low": "_low", "high": "_high",
+    "bias": "_bias",
 }  # fmt: skip
 """What can be computed, and how the columns of it are called after the name of the estimator."""
 
