@@ -232,3 +232,24 @@ def test_intervals_of_rows_are_those_of_python(cells, debias, run):
         "--interval does not go with --total"
         in debias(cells, "-", "--total", "--interval", "0.9").err
     )
+
+
+def test_totals_of_a_simulation_say_so(tmp_path, run):
+    people = tmp_path / "people.csv"
+    people.write_text("g,wage\n" + "".join(f"{'ab'[i % 2]},{i % 40}\n" for i in range(400)))
+    keys = tmp_path / "keys.csv"
+    keys.write_text("g\na\nb\n")
+    made = tmp_path / "made.csv"
+    asked = ["n = count", "wage = mean(wage, 0, 40)", "--by", "g", "--keys", keys, "--epsilon", "2"]
+    assert run("release", people, made, *asked, "--seed", "1").code == 0
+    spec = tmp_path / "made.toml"
+    assert tu.read_spec(spec).simulated
+    done = run("debias", made, "-", "--spec", spec, "--total", "--by", "g")
+    assert done.code == 0, done.err
+    assert {row["simulation"] for row in rows(done.out)} == {"not private"}
+
+
+def test_an_address_is_no_output(table, tmp_path, debias):
+    done = debias(tmp_path / "cells.parquet", "s3://bucket/out.parquet")
+    assert done.code == 1
+    assert "s3://bucket/out.parquet is not a local file" in done.err

@@ -350,10 +350,10 @@ def test_groups_by_a_number_that_may_be_nan(constructor):
     assert sorted(found["pay"]) == pytest.approx(sorted(expected), rel=1e-9)
 
 
-def test_groups_without_a_ratio_are_named(constructor):
+def test_groups_with_a_small_denominator_are_named(constructor):
     data = {"g": ["a", "a", "b", "b"], "h": [1, 2, 1, 1], "s": [5.0] * 4, "n": [1, 9000, 9000, 9]}
     frame = constructor(data)
-    with pytest.warns(tu.BoundWarning, match=r"the denominator of 1 of 3 groups \(a 1\) is too"):
+    with pytest.warns(tu.BoundWarning, match=r"the denominator of 1 of 3 groups \(a 1\) is small"):
         constructor.read(tu.ratio(frame, by=["g", "h"], noise=LAPLACE, r="s/n"))
 
 

@@ -168,8 +168,22 @@ RELEASES = {
         "tu.published('census-2020-nmf')",
     ),
     "wikimedia-pageviews": Release(
-        "Wikimedia page views by country, since 6 February 2023",
-        "Gaussian of scale 10 (ρ = 0.015); from 15 February 2024 on other scales in some countries",
+        "Wikimedia page views by country, since 15 February 2024",
+        "Gaussian of scale 10 (ρ = 0.015), of other scales in some countries",
+        "pages with over 150 views that day only; only counts above 90",
+        (
+            Source(
+                "Pageviews Differential Privacy — Current",
+                _WIKIMEDIA + "country_project_page/00_README.html",
+            ),
+        ),
+        why="since 15 February 2024 scales differ by country, and where was not found",
+        hint="for the days before: tu.published('wikimedia-pageviews-2023', domain=(188, None)); "
+        "or write the noise of your countries yourself, e.g. tu.Gaussian(10)",
+    ),
+    "wikimedia-pageviews-2023": Release(
+        "Wikimedia page views by country, 6 February 2023 to 14 February 2024",
+        "Gaussian of scale 10 (ρ = 0.015)",
         "pages with over 150 views that day only; only counts above 90",
         (
             Source(
@@ -409,7 +423,7 @@ def published(name: str, domain: Any = None) -> Any:
     --------
     >>> published("census-2020-nmf")([9, 16])
     [DiscreteGaussian(3), DiscreteGaussian(4)]
-    >>> published("wikimedia-pageviews", domain=(500, None))
+    >>> published("wikimedia-pageviews-2023", domain=(500, None))
     Gaussian(10)
     """
     release = _found(name)

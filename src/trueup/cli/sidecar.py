@@ -124,7 +124,7 @@ def make_job(release: Spec, args: argparse.Namespace, made: Mapping[str, Any], *
     known = {f.name for f in dataclasses.fields(Job)}
     given = {key: value for key, value in vars(args).items() if key in known}
     return Job(
-        **given | {"clamped": release.clamped} | more,
+        **given | {"clamped": release.clamped, "simulated": release.simulated} | more,
         estimators=made,
         columns=release.columns_of(statistics),
         scales=release.scales_of(statistics),

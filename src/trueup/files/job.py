@@ -21,7 +21,7 @@ from trueup.files.sources import found, opened
 from trueup.files.summary import Summary, Tally
 from trueup.tables.ratios import RatioRequest
 from trueup.tables.request import check_new, needs_variance, read_requests
-from trueup.tables.totals import ROWS, Totals, check_weights, missing_numbers
+from trueup.tables.totals import ROWS, SIMULATION, Totals, check_weights, missing_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,7 +42,8 @@ class Job:
     ``estimators`` are ratios of sums where these are asked for; ``columns`` and ``scales`` name
     the columns of statistics and of their noise scales; ``totals`` are written in place of the
     rows; ``clamped`` says that values were moved to a bound before they were published;
-    ``watch`` is told how much is done, in percent.
+    ``simulated`` that the table
+    is no release, which totals say too; ``watch`` is told how much is done, in percent.
     """
 
     input: str
@@ -63,6 +64,7 @@ class Job:
     memory: str | None = None
     totals: Totals | None = None
     clamped: bool = False
+    simulated: bool = False
     force: bool = False
     quiet: bool = False
     watch: Callable[[float], None] | None = None
@@ -88,6 +90,8 @@ class Job:
         totals, text = self.totals, [found(c, "--text ", source) for c in self.keep_text]
         if totals is not None:
             by = tuple(found(column, "--by ", source) for column in totals.by)
+            if self.simulated and SIMULATION in source.columns and SIMULATION not in by:
+                by = (*by, SIMULATION)
             weights = totals.weights
             weights = None if weights is None else found(weights, "--weights ", source)
             totals = dataclasses.replace(totals, by=by, weights=weights)

@@ -122,6 +122,8 @@ def check(text: str, given: str | None, source: Source, *, force: bool) -> Forma
     if path.is_dir():
         raise TrueupError(f"{path} is a folder", f"name a file in it, e.g. {path / 'out.parquet'}")
     form = formats.named(given, path, "--to")
+    if "://" in text:
+        raise TrueupError(f"{text} is not a local file", "write a local one, then upload it")
     if not path.parent.is_dir():
         raise TrueupError(f"there is no folder {path.parent}", f"make it: mkdir -p {path.parent}")
     if any(same(path, file) for file in source.files) or same(path, Path(source.name)):

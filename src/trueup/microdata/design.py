@@ -28,6 +28,7 @@ from trueup.microdata import noisy_totals
 from trueup.microdata.measures import Count, Mean, Measure, PerRecord, Share, Sum, read_measures
 from trueup.microdata.noisy_totals import MOST_OWN, Estimate, Statistic, Total
 from trueup.noise import DiscreteLaplace, Laplace
+from trueup.tables.totals import SIMULATION
 
 if TYPE_CHECKING:
     from trueup.estimator import Estimator
@@ -319,10 +320,6 @@ class Design:
 def _estimator(formula: str, known: tuple[tuple[str, Noise, Sides], ...]) -> Estimator:
     """Return an estimator, kept: the tables of one plan are made again and again."""
     return unbiased(formula, {n: law for n, law, _ in known}, {n: s for n, _, s in known})
-
-
-SIMULATION = "simulation"
-"""The column that says in every row of a simulated table that it is not private."""
 
 
 def _with_count(measures: dict[str, Measure]) -> dict[str, Measure]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueup.mechanisms.sampling import publish
-from trueup.microdata.design import SIMULATION
 from trueup.notebook import table
+from trueup.tables.totals import SIMULATION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -195,8 +195,8 @@ def too_small(groups: Sequence[Any], doubtful: int, of: int, bias: float) -> str
     return (
         f"the denominator of {which} is small for its noise: a bias {size} cannot be excluded "
         "there; intervals cover all the same\n"
-        "Hint: bias=True gives the bound of each group; take larger groups, or state bounds, e.g. "
-        "domain='n >= 1'"
+        "Hint: bias=True gives the bound of each group; take larger groups, tu.total of debiased "
+        'cells, or state bounds, e.g. domain="n >= 1"'
     )
 
 

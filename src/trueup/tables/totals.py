@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 ROWS = "rows"
 """The column that says how many rows were summed."""
 
+SIMULATION = "simulation"
+"""The column that says in every row of a simulated table that it is not private."""
+
 LARGEST = 1e100
 """Statistics and scales beyond it are missing, as in SQL: squares leave the range of floats."""
 
