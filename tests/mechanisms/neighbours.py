@@ -70,6 +70,14 @@ MEANS = {
 }
 
 
+def is_served(name: str, bounds: Any) -> bool:
+    """Whether the noise of a sum of records in these bounds has a scale of at most 1e15."""
+    low, high = (Fraction(b) for b in bounds)
+    wide = {"centred": high - low, "discrete count": high - low}
+    wide["plain"] = max(abs(low), abs(high)) * Fraction(4, 3)
+    return wide.get(name, Fraction(0)) <= 10**15
+
+
 def added(bounds: Any) -> list[tuple[list[Any], list[Any]]]:
     """Return data sets and the records that come in addition: floats, and whole numbers.
 

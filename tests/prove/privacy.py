@@ -26,7 +26,7 @@ from unittest import mock
 import mpmath
 
 import trueup.mechanisms as tm
-from mechanisms.neighbours import BOUNDS, GROUPS, MEANS, SIZES, TRANSFORMS, added
+from mechanisms.neighbours import BOUNDS, GROUPS, MEANS, SIZES, TRANSFORMS, added, is_served
 from prove.section import Section
 from trueup.mechanisms.whole_numbers import Whole
 
@@ -188,6 +188,7 @@ SUBJECTS: dict[str, Subject] = {
     )
     for name in makers
     for bounds in BOUNDS
+    if is_served(name, bounds)
 }
 SUBJECTS["GroupShare"] = Subject(
     lambda: tm.GroupShare(1), lambda: _added([[], [0], [1, 1, 0]], [0, 1]), _epsilon

@@ -85,11 +85,6 @@ class Shares(Mechanism):
         """The inverse of the noise on the counts, as exact as a double."""
         alpha = alpha_of(float(self.noise.scale))
         near = Fraction(float(alpha)) if 2 * alpha < 1 else 1 - Fraction(float(1 - alpha))
-        if near == 1:
-            raise TrueupError(
-                f"epsilon = {float(self.epsilon):g} is too small: e^−ε cannot be told from 1",
-                "nothing was released, no privacy was spent: raise epsilon",
-            )
         return ManyCounts(near, len(self.categories), math.ceil(self.count_at_least))
 
     @cached_property
