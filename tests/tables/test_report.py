@@ -68,11 +68,41 @@ def reported(release):
     return tu.report(pd.DataFrame(release), ratio=PAY)
 
 
+def with_clipped(row):
+    """Return the break-even with the clipped estimate, from the errors that are reported."""
+    bias, spread = {}, {}
+    for kind in ("unbiased", "clipped"):
+        bias[kind] = row[f"{kind}_bias"] ** 2
+        spread[kind] = (row[f"{kind}_average"] ** 2 - bias[kind]) * row["average_of"]
+    return (spread["unbiased"] - spread["clipped"]) / (bias["clipped"] - bias["unbiased"])
+
+
 def test_the_break_even_is_that_of_the_simulation(reported, simulated):
     bias, clipped = simulated["clipped"]
     shown = 1 + (simulated["unbiased"][1] - clipped) / bias**2
-    found = reported.rows[-1]["break_even"]
-    assert shown / 2 < found < 2 * shown
+    assert shown / 2 < with_clipped(reported.rows[-1]) < 2 * shown
+
+
+def test_the_break_even_is_with_the_rival_that_is_beaten_last(reported):
+    """The naive estimate: it is closer than the clipped one, and for far more cells."""
+    for row in reported.rows:
+        at = row["break_even"]
+        if at is None or at == 1:
+            continue
+        assert row["rival"] in ("clipped", "naive")
+        errors = {}
+        for kind in ("unbiased", "clipped", "naive"):
+            bias = row[f"{kind}_bias"] ** 2
+            spread = (row[f"{kind}_average"] ** 2 - bias) * row["average_of"]
+            errors[kind] = [bias + spread / m for m in (at / 1.1, at * 1.1)]
+        before, after = (min(errors["clipped"][i], errors["naive"][i]) for i in (0, 1))
+        assert before < errors["unbiased"][0]
+        assert after > errors["unbiased"][1]
+        assert errors[row["rival"]][0] == before
+    every = reported.rows[-1]
+    assert every["rival"] == "naive"
+    assert every["break_even"] > 5 * with_clipped(every)
+    assert f"closest for {CELLS:,} cells: " in str(reported)
 
 
 def test_errors_are_those_of_the_simulation(reported, simulated):
@@ -214,7 +244,7 @@ def test_values_that_depend_on_size_and_empty_cells(by_size, monkeypatch):
         frame = pd.DataFrame({"s": s + drawn(rng, CELLS), "n": n + drawn(rng, CELLS)})
         found.append(tu.report(frame, ratio=PAY, cells=400))
     every = [r.rows[-1] for r in found]
-    assert shown / 2 < np.median([row["break_even"] for row in every]) < 2 * shown
+    assert shown / 2 < np.median([with_clipped(row) for row in every]) < 2 * shown
     known = averages(s, n, np.random.default_rng(9), near)
     for kind, error in known.items():
         assert np.median([row[f"{kind}_average"] for row in every]) == pytest.approx(error, rel=0.3)

@@ -54,7 +54,7 @@ def report(
 
     For every class of cell sizes: how many cells it has, the expected error of one cell and of
     the average of the class under each estimator, from how many cells on unbiased averages (or
-    totals) are closer than clipped ones, and how many cells are too noisy to use alone.
+    totals) are closer than the best of the others, and how many cells are too noisy to use alone.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def report(
     ... )
     >>> pay = unbiased("s/n", {"s": noise, "n": noise}, {"n": (1, None)})
     >>> found = report(table, pay=pay)
-    >>> round(found.rows[-1]["break_even"], -2)
-    1400
+    >>> round(found.rows[-1]["break_even"], -4), found.rows[-1]["rival"]
+    (380000, 'naive')
     >>> found.table[["sizes", "cells", "unbiased", "clipped"]].round().tail(1)
        sizes  cells  unbiased  clipped
     11   all   5000     277.0     50.0

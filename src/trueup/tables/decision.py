@@ -3,7 +3,8 @@
 An average of m cells of a class is off by √(B² + (M − B²)/m), with the average bias B and the
 average squared error M of one cell. The unbiased one, B = 0, is ahead of the clipped one from
 m = 1 + (M_unbiased − M_clipped)/B_clipped² on; a total is m times the average. The naive average
-leaves cells out, so that its error is that of a quotient of sums, to the first order in 1/m.
+leaves cells out, so that its error is that of a quotient of sums, to the first order in 1/m. The
+break-even is with the rival that is beaten last.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Line:
 
     ``one`` and ``average`` are root mean squared errors of one cell and of the average of
     ``average_of`` cells, ``bias`` the average bias, by kind of estimator, None where there is none.
+    ``break_even`` is with ``rival``, the one of the others that unbiased averages beat last.
     """
 
     sizes: str
@@ -62,13 +64,14 @@ class Line:
     average: dict[str, float | None]
     bias: dict[str, float | None]
     break_even: int | None
+    rival: str
     too_noisy: int
 
     @property
     def row(self) -> dict[str, Any]:
         """The line as plain data, for tables and JSON."""
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        after = {name: plain.pop(name) for name in ("break_even", "too_noisy")}
+        after = {name: plain.pop(name) for name in ("break_even", "rival", "too_noisy")}
         errors = {name: plain.pop(name) for name in ("one", "average", "bias")}
         for name, values in errors.items():
             suffix = "" if name == "one" else f"_{name}"
@@ -80,8 +83,7 @@ class Line:
 class Decision:
     """What speaks for which estimator of one formula, on one table.
 
-    ``rivals`` says how the estimates are made that one would take otherwise, by kind; the
-    break-even is with the first of them.
+    ``rivals`` says how the estimates are made that one would take otherwise, by kind.
     """
 
     name: str
@@ -100,14 +102,9 @@ class Decision:
         """A row for each class, and one for all cells, as plain data."""
         return [{"estimate": self.name} | line.row for line in (*self.lines, self.overall)]
 
-    @property
-    def rival(self) -> str:
-        """What the unbiased estimate is compared with: the clipped one, or the naive."""
-        return next(iter(self.rivals))
-
     def compared(self, line: Line) -> bool:
         """Whether a line has errors of both the unbiased estimate and its rival."""
-        return line.one["unbiased"] is not None and line.one[self.rival] is not None
+        return line.one["unbiased"] is not None and line.one[line.rival] is not None
 
     @property
     def conclusions(self) -> list[str]:
@@ -121,7 +118,10 @@ class Decision:
             f"{short(every.value)}, is {', '.join(errors) or 'infinite'}",
         ]
         if self.compared(every):
-            said.append(_winning(every.break_even, self.rival))
+            said.append(_winning(every.break_even, every.rival))
+        if len(known) > 1:
+            closest = KINDS[min(known, key=lambda kind: known[kind])]
+            said.append(f"closest for {every.average_of:,} cells: {closest}")
         if given is not None:
             said.append(f"nearly unbiased: {given.certified}{_made_for(given, every)}")
         share = f"{every.too_noisy:,} of {every.cells:,} cells are too noisy to use alone"
@@ -301,6 +301,13 @@ class _Errors:
             sums[kind] = bias, spread
             one[kind], biases[kind] = _known(math.sqrt(square)), _known(bias)
             average[kind] = _known(math.sqrt(bias**2 + max(spread, 0.0) / count))
+        evens = {
+            kind: _break_even(*sums["unbiased"], *sums[kind])
+            for kind in self.rivals
+            if one[kind] is not None
+        }
+        evens = evens or {next(iter(self.rivals)): None}
+        last = max(evens, key=lambda kind: evens[kind] or math.inf)
         kinds = [found.classes[i] for i in _held(found, rows)] if k is None else [found.classes[k]]
         own = self.moments.get(self.own)
         noisy = np.zeros(len(weight)) if own is None else own[1] > self.f**2
@@ -314,7 +321,8 @@ class _Errors:
             one,
             average,
             biases,
-            _break_even(*sums["unbiased"], *sums[next(iter(self.rivals))]),
+            evens[last],
+            last,
             round(float(weight @ noisy) * cells),
         )
 
