@@ -79,7 +79,7 @@ def test_bias_and_variance_are_weighed_by_the_number_of_cells():
     right = rows.T @ (weights * (1 / q)) - (1 - 1 / m) * rows.T @ (weights * tail)
     best = ours.copy()
     best[free] = np.linalg.solve(curved, right)
-    assert price(best) <= price(ours) <= 1.01 * price(best)
+    assert price(best) <= price(ours) <= 1.001 * price(best)
     assert price(ours) < 0.5 * min(price(unbiased(x.astype(float))), price(clipped(x)))
 
 
@@ -90,13 +90,12 @@ def test_more_cells_less_bias():
     assert ALPHA ** STEPS[-1] < 1e-20  # what the sums of these tests leave out
 
 
-def test_gaussian_noise_zeros_and_moments():
+def test_gaussian_noise_and_zeros():
     assert tu.nearly_unbiased("1/n", tu.DiscreteGaussian(2), (2, 60), cells=30).relative
     log = tu.nearly_unbiased("log(n)", tu.DiscreteGaussian(2), (1, 60), cells=30)
     assert not log.relative
     assert 0 < log.bias_bound < 0.5
-    noise = tu.Moments([0, 1, 0, 3, 0, 15])
-    few, many = (tu.nearly_unbiased("1/q", noise, (5, 20), cells=m) for m in (1, 1000))
+    few, many = (tu.nearly_unbiased("1/q", tu.Gaussian(1), (5, 20), cells=m) for m in (1, 1000))
     assert many.bias_bound < few.bias_bound
     again = pickle.loads(pickle.dumps(many))  # noqa: S301
     assert again.cells == 1000

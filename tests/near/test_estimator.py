@@ -66,7 +66,7 @@ def test_the_variance_is_estimated_nearly_without_bias(name, request):
         means = mean(est.variance, Gaussian(2), q)
     off = np.abs(means / est.sd(q) ** 2 - 1)
     assert off.max() <= est.variance_bias * 1.02 <= 0.21
-    assert off[-1] < 1e-3  # the series of the variance
+    assert off[-1] < 1e-3  # far from the bound it is σ²·f′²
     x = np.arange(-20, 100)
     assert (est.variance(x) > 0).all()
     assert est.stderr(x) == pytest.approx(np.sqrt(est.variance(x)))
@@ -122,7 +122,7 @@ def test_words_and_formula(counts, reals, ratio):
     assert "log-uniform prior" in words
     assert "cubic spline" in reals.explain()
     assert "s + Laplace(2)" in ratio.explain()
-    assert "table(n)" in str(counts.formula)
+    assert "spline(n)" in str(counts.formula)
     assert "spline(x)" in str(reals.formula)
     assert "s*" in str(ratio.formula)
     assert "|bias| ≤ 0.01·|f|" in repr(counts)

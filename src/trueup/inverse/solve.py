@@ -279,8 +279,8 @@ def _not_exponential(f: sympy.Expr, waves: Sequence[Wave]) -> NoUnbiasedEstimato
         text(f),
         f"under {wave.noise!r} it is not a sum of terms {wave.symbol}^k·e^(c·{wave.symbol})",
         "under Laplace or DiscreteLaplace noise every smooth function works; here polynomials, "
-        "exponentials, sines, cosines and their products do, and nearly_unbiased(f, noise, domain, "
-        "max_bias) finds the best estimator with a small bias",
+        "exponentials, sines, cosines and their products do, and, where the law is known, "
+        "nearly_unbiased(f, noise, domain, max_bias) finds the best estimator with a small bias",
         proved=False,
     )
 

@@ -6,27 +6,31 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import sympy
+
 from trueup.errors import NoUnbiasedEstimator, TrueupError
 from trueup.estimator import Estimator
 from trueup.exact import number
 from trueup.formula.text import text
 from trueup.inverse.solve import Inverse
-from trueup.near.question import Wish
+from trueup.near.question import Asked
 
 if TYPE_CHECKING:
-    import sympy
     from numpy.typing import ArrayLike
 
     from trueup.inverse.scaled import Scaled
     from trueup.kernels.grid import Grid
-    from trueup.near.method import Answer
-    from trueup.near.polynomial import Polynomial
+    from trueup.near.products import Answer
+    from trueup.near.solve import Profile
     from trueup.noise.base import Noise
 
 
 MOST_LEVELS = 20
 """Noise scales in a table: each takes about a second."""
 
+
+_NONE = 1e-12
+"""A bias that only the unbiased estimator stays below."""
 
 _NO_EMPTY = (
     "bound the denominator away from 0, at least 1: where it and the numerator are both 0 the "
@@ -46,10 +50,12 @@ def nearly_unbiased(
 ) -> NearlyUnbiased:
     """Return the estimator of f(q) of least variance whose bias is at most ``max_bias``.
 
-    Where no unbiased estimator exists, or only a wild one: |E g(q + Z) − f(q)| ≤ τ(q) for *every*
-    true value of the domain, and among all such g the one whose variance, averaged over the prior,
-    is smallest. Away from the bounds g is the series (1/M)(D) f. The bound is a certificate: it
-    is computed from the finished estimator and does not trust the solver.
+    Where no unbiased estimator exists, or only one with a large variance: |E g(q + Z) − f(q)| is at
+    most τ(q) for *every* true value of the domain, and among all such g (cubic splines, and f
+    itself far from the bounds) this is the one whose variance, averaged over the prior, is
+    smallest; far out no bias is used beyond some times that of f(x). The bound is a certificate: it
+    is computed from the finished estimator and does not trust the solver. If the unbiased estimator
+    is no worse it is returned.
 
     Parameters
     ----------
@@ -58,10 +64,9 @@ def nearly_unbiased(
     noise
         The noise, or ``{"s": noise, "n": noise}`` for several independent statistics.
     domain
-        Where the true value lies, ``(low, high)``; None on a side where the series of f settles.
+        Where the true value lies, ``(low, high)``; None on a side where f bends ever less.
     max_bias
-        τ, or τ/|f(q)| if ``relative``. None is for noise known by moments only: it gives the
-        polynomial of least mean squared error.
+        τ, or τ/|f(q)| if ``relative``.
     relative
         Whether bias and standard deviation count relative to |f(q)|. None: not with ``max_bias``;
         with ``cells`` if f, or each factor of it that is traded, is nowhere zero. Of a growth
@@ -72,8 +77,10 @@ def nearly_unbiased(
     cells
         In place of ``max_bias``: m, if estimates of m like cells will be averaged or added up.
         Noise averages out and bias does not, so bias² + variance/m, averaged over the prior, is
-        made as small as can be. ``bias_bound`` says how large the bias became; it also holds in a
-        table with a noise scale per row.
+        made as small as can be: both relative to f², which weighs all sizes alike, or as they are
+        with ``relative=False``, which is for averages in which large estimates count for more.
+        ``bias_bound`` says how large the bias became; it also holds in a table with a noise scale
+        per row.
     empty
         Refused: with a jump at empty cells no bias can be bounded. Bound the denominator, n >= 1:
         where s and n are 0 an estimate of s/n averages 0.
@@ -83,7 +90,8 @@ def nearly_unbiased(
     In a product such as s/n the polynomial s stays unbiased and 1/n is traded; the product has the
     relative bias of 1/n. How noisy s is relative to itself is not known: it counts as noisy as 1/n.
     Traded are functions of one statistic each. Where there are none that stand apart, as in
-    s/(m + n), the estimator is the unbiased one, and a ``BoundWarning`` says so.
+    s/(m + n), the estimator is the unbiased one, and a ``BoundWarning`` says so. Conditions between
+    statistics are used by the unbiased estimator only: the better of the two is returned.
 
     Examples
     --------
@@ -92,7 +100,7 @@ def nearly_unbiased(
     >>> est.bias_bound <= 0.01
     True
     >>> round(est(20), 4), round(est.sd(20) * 20, 2)
-    (0.0496, 0.15)
+    (0.0495, 0.15)
     >>> nearly_unbiased("1/n", DiscreteGaussian(3), (3, 400), cells=50)
     <nearly unbiased estimator of 1/n (n: DiscreteGaussian(3) on {3..400}; |bias| ≤ 0.083...·|f|)>
     """
@@ -127,18 +135,18 @@ class NearlyUnbiased(Estimator):
                 "cells chooses the bias; bias_bound says how large it became",
             )
         self.prior = prior
-        self._wish = Wish(self.max_bias, self.cells, relative, prior)
+        self._asked = Asked(self.max_bias, self.cells, relative, prior)
         self._levels: dict[tuple[tuple[str, float], ...], NearlyUnbiased] = {}
         super().__init__(f, noise, domain)
         recipe = (f, noise, domain, max_bias, relative, prior, cells)
         self._recipe = recipe  # type: ignore[assignment]
 
     def _invert(self, extension: object) -> Inverse:
-        from trueup.near.method import answer  # with its solvers, only where one is made
+        from trueup.near.products import answer  # with its solvers, only where one is made
 
-        given = self._source.expr, self._statistics, self._wish, self._tied
+        given = self._source.expr, self._statistics, self._asked, self._tied
         try:
-            self._answer: Answer | Polynomial = answer(*given)
+            self._answer: Answer = answer(*given)
         except NoUnbiasedEstimator as error:
             if "empty=" in error.hint:
                 raise NoUnbiasedEstimator(error.message, _NO_EMPTY) from None
@@ -153,7 +161,7 @@ class NearlyUnbiased(Estimator):
     @property
     def relative_to(self) -> sympy.Expr:
         """What a relative bias is relative to: f, or of m/n − 1, say, the part traded, m/n."""
-        return getattr(self._answer, "relative_to", self.estimand)
+        return self._answer.relative_to
 
     @property
     def measure(self) -> str:
@@ -164,7 +172,11 @@ class NearlyUnbiased(Estimator):
 
     @property
     def bias_bound(self) -> float:
-        """A proven bound on |E g(q + Z) − f(q)| over the domain, relative to |f(q)| if asked so."""
+        """A bound on |E g(q + Z) − f(q)| over the domain, relative to |f(q)| if asked so.
+
+        Sums and what lies between the true values looked at are bounded; integrals over continuous
+        noise are computed, at each of these values with two rules of quadrature.
+        """
         return self._answer.bound
 
     @property
@@ -178,22 +190,37 @@ class NearlyUnbiased(Estimator):
     @cached_property
     def max_sd(self) -> float:
         """The largest standard deviation over the domain, relative to |f(q)| if asked so."""
-        return self._answer.profile.largest[0]
+        return self._profile.largest[0]
 
     @cached_property
     def worst(self) -> float:
         """The true value at which the standard deviation is largest."""
-        return self._answer.profile.largest[1]
+        return self._profile.largest[1]
 
     @cached_property
     def average_sd(self) -> float:
         """The root of the variance averaged over the prior, relative to f(q)² if asked so."""
-        return self._answer.profile.average
+        return self._profile.average
+
+    @property
+    def _profile(self) -> Profile:
+        if self._answer.profile is None:
+            raise TrueupError(
+                "the largest standard deviation is for one statistic, here are several "
+                f"({', '.join(self.statistics)})",
+                "ask sd(...) at true values",
+            )
+        return self._answer.profile
 
     @property
     def variance_bias(self) -> float:
         """The largest bias of ``variance`` relative to Var g, where it was looked at."""
-        return self._answer.variance_bias
+        return max((factor.solution.spread.bias for factor in self._answer.factors), default=0.0)
+
+    @property
+    def untraded(self) -> str:
+        """Why no bias is traded, where one was allowed; empty if it is, or need not be."""
+        return self._answer.untraded
 
     # -- from published values ---------------------------------------------------------------------
 
@@ -201,22 +228,21 @@ class NearlyUnbiased(Estimator):
         """Return a nearly unbiased estimate of Var g.
 
         q ↦ Var g(q + Z) is a known function, and this is its estimator by the same programme, with
-        a bias of at most 10 % of it (20 or 40 % where no positive estimate does better);
-        ``variance_bias`` says how much, at the true values that were looked at.
+        a bias of at most 12 % of it where that is possible; ``variance_bias`` says how much, at the
+        true values that were looked at.
 
         Examples
         --------
         >>> from trueup import DiscreteGaussian
         >>> est = nearly_unbiased("1/n", DiscreteGaussian(3), (12, 400), 0.01, relative=True)
         >>> round(est.variance(50) ** 0.5 * 50, 3), round(est.sd(50) * 50, 3)
-        (0.059, 0.06)
+        (0.06, 0.061)
         """
         return super().variance(*x, **statistics)
 
     @cached_property
     def _variance(self) -> Grid:
-        self._inverse.check_variance()
-        return self._answer.variance_grid(self._statistics)
+        return super()._variance if self._answer.exact else self._answer.variance_grid()
 
     def _around(self, center: Any, error: Any, level: float) -> tuple[Any, Any]:
         low, high = super()._around(center, error, level)
@@ -231,14 +257,13 @@ class NearlyUnbiased(Estimator):
 
     @cached_property
     def formula(self) -> sympy.Expr:
-        """The estimator as a sympy expression; a table or a spline stands there by name."""
-        from trueup.near.method import formula
-
-        return formula(self._answer)
+        """The estimator as a sympy expression; splines stand there by name."""
+        exact = self._answer.exact
+        return exact.formula if exact else sympy.Add(*(t.formula for t in self._answer.terms))
 
     @property
     def variance_formula(self) -> NoReturn:
-        """Refused: the variance is a table or a spline near the bounds."""
+        """Refused: the variance is a spline near the bounds."""
         raise TrueupError(
             "the variance of a nearly unbiased estimator has no formula near the bounds",
             "use variance(x), or sql(output='variance')",
@@ -257,9 +282,9 @@ class NearlyUnbiased(Estimator):
           theorem:    least variance under bounded bias: ...
         ...
         """
-        from trueup.near.method import explain
+        from trueup.near.words import explain
 
-        return explain(self)
+        return explain(self, self._answer)
 
     def __repr__(self) -> str:
         given = ", ".join(f"{s.symbol.name}: {s.noise!r} on {s.domain}" for s in self._statistics)
@@ -302,7 +327,7 @@ class NearlyUnbiased(Estimator):
             rest = (self.relative, prior)
             made = NearlyUnbiased(f, own, domain, max_bias, *rest, cells)
             if cells is not None and made.bias_bound > self.bias_bound:
-                made = NearlyUnbiased(f, own, domain, self.bias_bound, *rest)
+                made = NearlyUnbiased(f, own, domain, self.bias_bound or _NONE, *rest)
             self._levels[key] = made
         return self._levels[key]
 

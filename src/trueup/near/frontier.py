@@ -5,22 +5,17 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueup.errors import TrueupError
+from trueup.errors import MissingExtra, TrueupError
 from trueup.exact import number
 from trueup.formula.text import text
 from trueup.inputs import read_arguments
-from trueup.inverse.jets import derivative
-from trueup.kernels.blocks import evaluate
-from trueup.near.construct import Solution, attempt, check_bounded, never_zero
-from trueup.near.plan import typical
-from trueup.near.products import question_of, split, wild
-from trueup.near.smoothing import Smoothing
-from trueup.near.spread import Profile
+from trueup.near.products import question_of, split, traded
+from trueup.near.question import check_bounded, never_zero, typical
+from trueup.near.solve import Solution, construct, of_unbiased
 from trueup.notebook import table
 
 if TYPE_CHECKING:
@@ -38,9 +33,6 @@ BIASES = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 
 WIDE = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 """The bounds looked at for products such as s/n, which are used on small cells."""
-
-CHEAP, USUAL = 1.5, 0.01
-"""A bias of 1 % is cheap where it costs at most half as much again as the delta method says."""
 
 
 def frontier(
@@ -72,7 +64,6 @@ def frontier(
       bias bound  largest sd  at        average sd  best from
             0.05      0.1...  ...                     1 cell
             0.01      0.2...  ...                     ... cells
-      ...
     """
     source, statistics, tied = read_arguments(f, noise, domain)
     if tied:
@@ -89,7 +80,8 @@ def frontier(
     question = dataclasses.replace(question, relative=bool(relative))
     check_bounded(question)
     bounds = _read(biases, question)
-    return Frontier(question, tuple(_points(question, bounds)), source.expr)
+    costs = [_cost(dataclasses.replace(question, max_bias=b)) for b in bounds]
+    return Frontier(question, source.expr, np.array(bounds), *np.array(costs).T)
 
 
 def _question(f: sympy.Expr, statistics: Sequence[Statistic], prior: Any) -> Question:
@@ -97,14 +89,14 @@ def _question(f: sympy.Expr, statistics: Sequence[Statistic], prior: Any) -> Que
     if len(statistics) == 1:
         return question_of(statistics[0], f, prior)
     products = split(f, statistics)
-    if len(products) != 1 or products[0].helped != 1:
+    if len(products) != 1 or products[0].traded != 1:
         names = ", ".join(s.symbol.name for s in statistics)
         raise TrueupError(
             f"the frontier is for one function that is traded, but {text(f)} is no product of one "
             f"and others that stay unbiased (its statistics are {names})",
             "ask for its terms one by one, e.g. s/n",
         )
-    ((statistic, h),) = ((s, h) for s, h in products[0].near if wild(h, s))
+    ((statistic, h),) = ((s, h) for s, h in products[0].near if traded(h, s))
     return dataclasses.replace(question_of(statistic, h, prior), beside=True)
 
 
@@ -121,112 +113,60 @@ def _read(biases: Sequence[Any] | None, question: Question) -> list[float]:
 _HEAD = ("bias bound", "largest sd", "at", "average sd", "best from")
 
 
-@dataclasses.dataclass(frozen=True)
-class Point:
-    """One bias bound and what it costs; NaN where it could not be reached."""
+def _cost(question: Question) -> tuple[float, ...]:
+    """Return the bound that holds, the largest sd and where, average sd and bias, and the price.
 
-    max_bias: float
-    bias_bound: float
-    largest_sd: float
-    worst: float
-    average_sd: float
-    average_bias: float = math.nan
-    variance: float = math.nan
-
-    def cells_against(self, other: Point) -> float:
-        """Return from how many cells on this point beats another: bias² + variance/m is less."""
-        dearer, closer = self.variance - other.variance, other.average_bias - self.average_bias
-        if dearer <= 0:
-            return 1.0 if closer >= 0 else math.inf
-        squares = closer * (other.average_bias + self.average_bias)
-        return max(dearer / squares, 1.0) if squares > 0 else math.inf
+    NaN where the bias cannot be reached.
+    """
+    try:
+        found = construct(question, part=True)
+    except MissingExtra:
+        raise
+    except TrueupError:
+        return (math.nan,) * 6
+    if isinstance(found, Solution):
+        known, proven = found.profile, found.certificate.bound
+    else:
+        known, proven = of_unbiased(found, question), 0.0
+    return (proven, *known.largest, known.average, known.average_bias, known.price)
 
 
-def _points(question: Question, bounds: Sequence[float]) -> list[Point]:
-    points = []
-    for bound in bounds:
-        found = attempt(dataclasses.replace(question, max_bias=bound))
-        if isinstance(found, Solution):
-            profile = Profile(found)
-            largest, worst = profile.largest
-            averages = (profile.average, profile.average_bias, profile.price)
-            points.append(Point(bound, found.certificate.bound, largest, worst, *averages))
-        else:
-            points.append(Point(bound, math.nan, math.nan, math.nan, math.nan))
-    return points
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Frontier:
-    """Standard deviation against bias bound, and where a small bias is cheap.
+    """Standard deviation against bias bound.
 
-    ``biases``, ``bounds``, ``largest_sd``, ``worst``, ``average_sd``, ``average_bias`` and
-    ``cells`` are arrays, one entry for each bias asked for; NaN where it cannot be reached.
+    ``biases`` are the bounds asked for, ``bounds`` the certified ones, ``largest_sd`` the largest
+    standard deviation over the domain, at ``worst``; ``average_sd`` and ``average_bias`` are roots
+    of averages of squares over the prior, ``variances`` averages with the noise of other factors.
+    All are arrays, one entry for each bias asked for; NaN where it cannot be reached.
     """
 
     question: Question
-    points: tuple[Point, ...]
     f: sympy.Expr
-
-    @property
-    def biases(self) -> Floats:
-        """The bias bounds asked for."""
-        return np.array([p.max_bias for p in self.points])
-
-    @property
-    def bounds(self) -> Floats:
-        """The certified bias bounds."""
-        return np.array([p.bias_bound for p in self.points])
-
-    @property
-    def largest_sd(self) -> Floats:
-        """The largest standard deviation over the domain."""
-        return np.array([p.largest_sd for p in self.points])
-
-    @property
-    def worst(self) -> Floats:
-        """The true value at which it is largest."""
-        return np.array([p.worst for p in self.points])
-
-    @property
-    def average_sd(self) -> Floats:
-        """The root of the prior-averaged variance."""
-        return np.array([p.average_sd for p in self.points])
-
-    @property
-    def average_bias(self) -> Floats:
-        """The root of the prior-averaged squared bias."""
-        return np.array([p.average_bias for p in self.points])
+    biases: Floats
+    bounds: Floats
+    largest_sd: Floats
+    worst: Floats
+    average_sd: Floats
+    average_bias: Floats
+    variances: Floats
 
     @property
     def cells(self) -> Floats:
         """From how many cells on each bound is better, for their average, than all larger ones."""
         found = []
-        for i, p in enumerate(self.points):
-            larger = [p.cells_against(o) for o in self.points[:i] if math.isfinite(o.bias_bound)]
-            found.append(max(larger, default=1.0) if math.isfinite(p.bias_bound) else math.nan)
+        for i, bound in enumerate(self.bounds):
+            larger = [self._from(i, j) for j in range(i) if math.isfinite(self.bounds[j])]
+            found.append(max(larger, default=1.0) if math.isfinite(bound) else math.nan)
         return np.array(found)
 
-    @cached_property
-    def advice(self) -> str:
-        """The smallest lower bound at which a bias of 1 % is cheap, in one line."""
-        question = self.question
-        if not (question.smooth and math.isfinite(question.low)):
-            return "no advice: it is for a smooth f on a domain bounded below"
-        bias = USUAL if question.relative else USUAL * typical(question)
-        shown = f"{bias:.0%}" if question.relative else f"{bias:.2g}"
-        found = cheap_from(question, bias)
-        if found is None:
-            return (
-                f"a bias of {shown} is nowhere cheap on this domain: the standard deviation is "
-                f"more than {CHEAP:g} times σ·|f′|"
-            )
-        unit = "·|f|" if question.relative else ""
-        return (
-            f"a bias of {shown} is cheap from {question.symbol.name} = {found[0]:.4g} on: with "
-            f"that lower bound the sd is {found[1]:.2g}{unit} at most, and within {CHEAP:g} times "
-            "σ·|f′|"
-        )
+    def _from(self, i: int, j: int) -> float:
+        """Return from how many cells on one bound beats another: bias² + variance/m is less."""
+        dearer = float(self.variances[i] - self.variances[j])
+        closer = float(self.average_bias[j] ** 2 - self.average_bias[i] ** 2)
+        if dearer <= 0:
+            return 1.0 if closer >= 0 else math.inf
+        return max(dearer / closer, 1.0) if closer > 0 else math.inf
 
     @property
     def _title(self) -> str:
@@ -243,24 +183,23 @@ class Frontier:
     @property
     def _rows(self) -> list[tuple[str, ...]]:
         """A row for each bias bound, as text."""
-        rows: list[tuple[str, ...]] = []
-        for p, cells in zip(self.points, self.cells, strict=True):
-            if math.isnan(p.bias_bound):
-                rows.append((f"{p.max_bias:.3g}", "cannot be reached", "", "", ""))
-            else:
-                sds = f"{p.largest_sd:.4g}", f"{p.worst:.6g}", f"{p.average_sd:.4g}"
-                rows.append((f"{p.max_bias:.3g}", *sds, _cells(cells)))
-        return rows
+        columns = self.biases, self.largest_sd, self.worst, self.average_sd, self.cells
+        return [
+            (f"{bias:.3g}", f"{largest:.4g}", f"{at:.6g}", f"{average:.4g}", _cells(cells))
+            if math.isfinite(largest)
+            else (f"{bias:.3g}", "cannot be reached", "", "", "")
+            for bias, largest, at, average, cells in zip(*columns, strict=True)
+        ]
 
     def __repr__(self) -> str:
         lines = (
             f"  {bias:>10}  {largest:>10}  {at:<8}  {average:>10}  {best}".rstrip()
             for bias, largest, at, average, best in (_HEAD, *self._rows)
         )
-        return "\n".join([self._title, *lines, f"  {self.advice}"])
+        return "\n".join([self._title, *lines])
 
     def _repr_html_(self) -> str:
-        return table(_HEAD, self._rows, f"{self._title}; {self.advice}")
+        return table(_HEAD, self._rows, self._title)
 
     def plot(self, axes: Any = None) -> Any:
         """Draw standard deviation against bias bound (:func:`trueup.plots.frontier`)."""
@@ -274,41 +213,3 @@ def _cells(count: float) -> str:
     if math.isinf(count):
         return "-"
     return "1 cell" if count <= 1 else f"{math.ceil(count):,} cells"
-
-
-def cheap_from(question: Question, bias: float) -> tuple[float, float] | None:
-    """Return the least lower bound from which a bias costs little, and the largest sd there.
-
-    At every true value from there on the standard deviation is compared with σ·|f′|, what the delta
-    method says of the plug-in. None if no such bound is seen.
-    """
-    unit = Smoothing(question.noise).unit
-    low, high = question.low, min(question.high, question.low + 60 * unit)
-    best = _price(question, bias, low)
-    if best is not None:
-        return low, best
-    best = _price(question, bias, high := _on(question, high))
-    while best is not None and high - low > max(unit / 8, 1.0 if question.whole else 0.0):
-        middle = _on(question, (low + high) / 2)
-        price = _price(question, bias, middle)
-        low, high = (middle, high) if price is None else (low, middle)
-        best = best if price is None else price
-    return None if best is None else (high, best)
-
-
-def _on(question: Question, low: float) -> float:
-    return float(math.floor(low)) if question.whole else low
-
-
-def _price(question: Question, bias: float, low: float) -> float | None:
-    """Return the largest sd with this lower bound, None if it is not cheap."""
-    domain = type(question.domain)(low, question.domain.bounds[1])
-    asked = dataclasses.replace(question, domain=domain, max_bias=bias)
-    found = attempt(asked)
-    if not isinstance(found, Solution):
-        return None
-    profile = Profile(found)
-    q = profile.truths
-    slopes = np.abs(evaluate(derivative(asked.f, asked.symbol, 1), {asked.symbol: q}))
-    usual = math.sqrt(float(question.noise.variance)) * slopes / asked.size(q)
-    return profile.largest[0] if (profile.sds <= CHEAP * usual).all() else None

@@ -24,128 +24,103 @@ from trueup.extras import optional
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from trueup.near.curve import Zone
-    from trueup.near.smoothing import Nodes
+    from trueup.near.curve import Basis
+    from trueup.near.nodes import Nodes
 
     Floats = NDArray[np.float64]
 
 _TOLERANCE = 1e-9
 _RIDGE = 1e-11
+_FLAT = 1e-20
+"""Curvatures below this part of the largest count as flat."""
+
 _LARGEST = 1e7
 """Unknowns beyond so many times their natural size count as out of reach."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Programme:
-    """The programme at the given true values.
+class Rows:
+    """The true values of a programme: f, the bias allowed, weights, and the noise beside."""
 
-    Parameters
-    ----------
-    mean, offset
-        E g = mean·v + offset, v counted from the first guess.
-    quadratic, linear
-        The averaged variance is ½ v·quadratic·v + linear·v + constant.
-    truth, tolerance
-        f and τ.
-    start
-        The first guess.
-    flat
-        Curvatures below this part of the largest count as flat.
-    weights
-        The weights of the true values, in the units of the averaged variance.
-    """
-
-    mean: Floats
-    offset: Floats
-    quadratic: Floats
-    linear: Floats
     truth: Floats
     tolerance: Floats
-    start: Floats
-    flat: float = 1e-20
-    weights: Floats | None = None
+    weights: Floats
+    beside: Floats
 
-    def least_variance(self, shrink: float, floor: float | None = None) -> Floats | None:
-        """Return the unknowns of least variance with |bias| ≤ (1 − shrink)·τ, None if none exist.
 
-        With a ``floor`` they are at least so many times the first guess.
+class Programme:
+    """The programme at the given true values: nodes and basis say what g does to them."""
+
+    def __init__(self, rows: Rows, nodes: Nodes, basis: Basis, start: Floats) -> None:
+        self.start, self.tolerance = start, rows.tolerance
+        own, given = basis.matrix(nodes.x)
+        fixed = given + own @ start
+        self.mean = (nodes.weights @ own).toarray()
+        self.gap = rows.truth - nodes.weights @ fixed
+        total = np.asarray((rows.weights * (1 + rows.beside)) @ nodes.weights).ravel()
+        square = (own.T @ (scipy.sparse.diags_array(total) @ own)).toarray()
+        weighted = rows.weights[:, None] * self.mean
+        quadratic = 2 * (square - self.mean.T @ weighted)
+        linear = 2 * (own.T @ (total * fixed) - weighted.T @ (rows.truth - self.gap))
+        size = max(float(np.abs(np.diag(quadratic)).max()), 1e-300)
+        self.quadratic, self.linear, self.weights = (
+            quadratic / size,
+            linear / size,
+            rows.weights / size,
+        )
+        diagonal = np.diag(self.quadratic)
+        self.scale = np.sqrt(np.maximum(diagonal, _FLAT * diagonal.max()))
+        self.largest = float(np.abs(rows.truth).max()) or 1.0
+
+    def bounded(
+        self, limit: float, square: float = 0.0, floor: float | None = None
+    ) -> Floats | None:
+        """Return the unknowns of least variance with |bias| ≤ limit·τ, None if none exist.
+
+        Bias² is added to the variance ``square`` times. With a ``floor`` the unknowns are at least
+        so many times the first guess.
         """
-        scale, limit = self._scale, 1 - shrink
-        rows = self.mean / self.tolerance[:, None] / scale
-        gap = (self.truth - self.offset) / self.tolerance
-        curvature = self.quadratic / scale[:, None] / scale
-        curvature[np.diag_indices_from(curvature)] += _RIDGE
+        matrix, right = self._error(1.0, square)
+        rows, gap = self.mean / self.tolerance[:, None] / self.scale, self.gap / self.tolerance
         sides, limits = [rows, -rows], [limit + gap, limit - gap]
         if floor is not None:
-            sides.append(-np.eye(len(scale)))
-            limits.append((1 - floor) * self.start * scale)
-        found = _solve(curvature, self.linear / scale, np.vstack(sides), np.concatenate(limits))
-        return None if found is None else self.start + found / scale
+            sides.append(-np.eye(len(right)))
+            limits.append((1 - floor) * self.start * self.scale)
+        found = _solve(matrix, -right, np.vstack(sides), np.concatenate(limits))
+        return None if found is None else np.asarray(self.start + found / self.scale)
 
-    def least_error(self, cells: float) -> Floats:
+    def free(self, cells: float) -> Floats:
         """Return the unknowns of least Σ_q w(q)·(bias² + variance/cells): one linear system."""
-        assert self.weights is not None  # noqa: S101  (asked of programmes made below only)
-        scale = self._scale
-        rows = self.mean / scale
-        gap = self.truth - self.offset
-        matrix = 2 * rows.T @ (self.weights[:, None] * rows)
-        matrix += self.quadratic / scale[:, None] / scale / cells
-        right = 2 * rows.T @ (self.weights * gap) - self.linear / scale / cells
-        matrix[np.diag_indices_from(matrix)] += _RIDGE * np.diag(matrix).max()
-        found = np.asarray(np.linalg.solve(matrix, right), float)
-        return self.start + found / scale
+        matrix, right = self._error(1 / cells, 1.0)
+        return np.asarray(self.start + np.linalg.solve(matrix, right) / self.scale, float)
 
-    def least_bias(self) -> float:
+    def _error(self, spread: float, square: float) -> tuple[Floats, Floats]:
+        """Return M and r: Σ_q w(q)·(square·bias² + spread·variance) is ½v·M·v − r·v + constant."""
+        rows = self.mean / self.scale
+        matrix = 2 * square * rows.T @ (self.weights[:, None] * rows)
+        matrix += spread * self.quadratic / self.scale[:, None] / self.scale
+        matrix[np.diag_indices_from(matrix)] += _RIDGE * np.diag(matrix).max()
+        right = 2 * square * rows.T @ (self.weights * self.gap)
+        return np.asarray(matrix), np.asarray(right - spread * self.linear / self.scale)
+
+    def least_bias(self, floor: float | None = None) -> float:
         """Return the smallest t such that |bias| ≤ t·τ can be reached with moderate values."""
-        scale, count = self._scale, len(self.start)
-        rows = self.mean / self.tolerance[:, None] / scale
-        gap = (self.truth - self.offset) / self.tolerance
-        ones = np.ones((len(gap), 1))
-        box = np.hstack([np.eye(count), np.zeros((count, 1))])
-        unit = float(np.abs(self.truth).max()) or 1.0  # so that f may have any unit
-        reach = _LARGEST * np.abs(scale * np.maximum(np.abs(self.start), 1e-300)).max() / unit
-        rows = rows * unit
+        scale, count = self.scale, len(self.start)
+        rows = self.mean / self.tolerance[:, None] / scale * self.largest  # f may have any unit
+        gap = self.gap / self.tolerance
+        ones, eye, zeros = np.ones((len(gap), 1)), np.eye(count), np.zeros((count, 1))
+        box = np.hstack([eye, zeros])
+        reach = np.abs(scale * np.maximum(np.abs(self.start), 1e-300)).max() / self.largest
+        below = np.full(count, _LARGEST * reach)
+        if floor is not None:
+            below = (1 - floor) * self.start * scale / self.largest
         found = _solve(
             np.zeros((count + 1, count + 1)),
             np.append(np.zeros(count), 1.0),
             np.vstack([np.hstack([rows, -ones]), np.hstack([-rows, -ones]), box, -box]),
-            np.concatenate([gap, -gap, np.full(2 * count, reach)]),
+            np.concatenate([gap, -gap, np.full(count, _LARGEST * reach), below]),
         )
         return float("nan") if found is None else float(found[-1])
-
-    @property
-    def _scale(self) -> Floats:
-        diagonal = np.diag(self.quadratic)
-        return np.asarray(np.sqrt(np.maximum(diagonal, self.flat * diagonal.max())))
-
-
-def programme(
-    nodes: Nodes,
-    zones: list[Zone],
-    series: Floats,
-    weights: Floats,
-    truth: Floats,
-    tolerance: Floats,
-    start: Floats,
-    beside: Floats | float = 0.0,
-) -> Programme:
-    """Return the programme from the nodes of x = q + Z, the zones, and the series at the nodes.
-
-    ``beside`` is the relative variance of what g is multiplied by.
-    """
-    parts = [zone.matrix(nodes.x) for zone in zones]
-    basis = scipy.sparse.csr_array(scipy.sparse.hstack([matrix for matrix, _ in parts]))
-    held = np.logical_or.reduce([zone.holds(nodes.x) for zone in zones])
-    fixed = np.where(held, sum(offset for _, offset in parts), series) + basis @ start
-    mean = (nodes.weights @ basis).toarray()
-    offset = nodes.weights @ fixed
-    total = np.asarray((weights * (1 + beside)) @ nodes.weights).ravel()
-    square = (basis.T @ (scipy.sparse.diags_array(total) @ basis)).toarray()
-    quadratic = 2 * (square - mean.T @ (weights[:, None] * mean))
-    linear = 2 * (basis.T @ (total * fixed) - mean.T @ (weights * offset))
-    size = max(float(np.abs(np.diag(quadratic)).max()), 1e-300)
-    forms = quadratic / size, linear / size
-    return Programme(mean, offset, *forms, truth, tolerance, start, weights=weights / size)
 
 
 def _solve(curvature: Floats, linear: Floats, rows: Floats, limits: Floats) -> Any:
@@ -156,7 +131,7 @@ def _solve(curvature: Floats, linear: Floats, rows: Floats, limits: Floats) -> A
     clarabel = optional("clarabel", "near", "solving the programme")
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.max_iter = 60
+    settings.max_iter = 100
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _TOLERANCE
     unit = float(np.abs(linear).max()) or 1.0
     solver = clarabel.DefaultSolver(

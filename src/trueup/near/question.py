@@ -1,7 +1,4 @@
-"""What is asked of one statistic: f, noise, domain, how much bias, and what weighs the variance.
-
-The bias allowed is given, or follows from the number of cells whose estimates will be averaged.
-"""
+"""What is asked of one statistic: f, noise, domain, how much bias, and what weighs the variance."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sympy
@@ -20,10 +17,12 @@ from trueup.domain import Interval
 from trueup.errors import TrueupError
 from trueup.exact import number
 from trueup.formula.opaque import Opaque
+from trueup.formula.text import text
 from trueup.inverse.jets import derivative
 from trueup.inverse.lattice_inverse import prior_name
-from trueup.inverse.signs import inside
-from trueup.inverse.smooth import breaks
+from trueup.inverse.ranges import Walk
+from trueup.inverse.signs import KINKED, inside
+from trueup.inverse.smooth import Kind, breaks
 from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
@@ -31,20 +30,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-KINKED = (
-    Opaque,
-    sympy.Abs,
-    sympy.Min,
-    sympy.Max,
-    sympy.Piecewise,
-    sympy.sign,
-    sympy.floor,
-    sympy.ceiling,
-)
+MOST_INTEGERS = 1_000_000
+"""So many integers of a domain are looked at one by one."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Wish:
+class Asked(NamedTuple):
     """What is asked of the bias: a bound on it, or of how many cells the average should be best.
 
     ``relative`` None stands for what is usual: an absolute bias if a bound is given; for ``cells``
@@ -65,17 +55,17 @@ class Question:
     f² too. ``beside`` says that f is multiplied by a statistic with noise of its own.
 
     With ``cells`` = m there is no such bound: the prior-averaged bias² + variance/m is minimised,
-    the mean squared error of an average of m cells of one size. ``max_bias`` then only says how
-    accurate the series has to be.
+    the mean squared error of an average of m cells of one size. Its standard error falls as 1/√m:
+    ``max_bias`` is then the bias of that size, and says where f needs no correction.
     """
 
     f: sympy.Expr
     symbol: sympy.Symbol
     noise: Noise
     domain: Interval
-    max_bias: float
-    relative: bool
     prior: Prior
+    max_bias: float = 1.0
+    relative: bool = False
     beside: bool = False
     cells: float | None = None
 
@@ -95,17 +85,23 @@ class Question:
         return self.noise.lattice or self.domain.lattice
 
     @cached_property
-    def smooth(self) -> bool:
-        """Whether f is a formula without kinks and jumps."""
-        return not self.f.has(*KINKED)
-
-    @cached_property
     def kinks(self) -> tuple[float, ...]:
         """The points of the domain at which f is not smooth."""
-        if self.smooth or self.f.has(Opaque):
+        if not self.f.has(*KINKED) or self.f.has(Opaque):
             return ()
         found = breaks(self.f, self.symbol, {self.symbol: Interval(*self.domain.bounds)})
-        return tuple(sorted({s.point for s in found}))
+        return tuple(sorted({s.point for s in found if self.low < s.point < self.high}))
+
+    @cached_property
+    def parts(self) -> list[tuple[float, float, sympy.Expr]]:
+        """The domain from kink to kink, with f as it is there."""
+        ends = [self.low, *self.kinks, self.high]
+        return [(a, b, self.between(a, b)) for a, b in pairwise(ends)]
+
+    def between(self, low: float, high: float) -> sympy.Expr:
+        """Return f as it is between two points."""
+        ends = (b if math.isfinite(b) else None for b in (low, high))
+        return inside(self.f, {self.symbol: Interval(*ends)})
 
     def truth(self, q: Floats) -> Floats:
         """Return f at true values."""
@@ -115,18 +111,91 @@ class Question:
         """Return what bias and standard deviation are measured in: |f(q)|, or 1."""
         return np.abs(self.truth(q)) if self.relative else np.ones(len(q))
 
+    def least_size(self, low: Floats, high: Floats) -> Floats:
+        """Return a lower bound on that on cells."""
+        if not self.relative:
+            return np.ones(low.shape)
+        below, above, _ = Walk({self.symbol: (low, high)}).range(self.f)
+        return np.maximum(np.maximum(below, -above), 0.0)
+
     def noise_beside(self, q: Floats) -> Floats:
         """Return the relative variance of what f is multiplied by, as far as it can be guessed.
 
         It is not known: s in s/n may be of any size. It is taken to be as noisy, relative to
         itself, as the delta method says f is: σ²·(f′/f)².
         """
-        if not (self.beside and self.smooth):
+        if not self.beside or self.f.has(*KINKED):
             return np.zeros(len(q))
         slope = evaluate(derivative(self.f, self.symbol, 1), {self.symbol: np.asarray(q, float)})
         with np.errstate(divide="ignore", invalid="ignore"):
             found = float(self.noise.variance) * (slope / self.truth(q)) ** 2
         return np.where(np.isfinite(found), found, 0.0)
+
+
+def for_cells(question: Question, cells: float) -> Question:
+    """Return the question that asks for the most accurate average of so many cells."""
+    unit = 1.0 if question.relative else typical(question)
+    return dataclasses.replace(question, cells=cells, max_bias=unit / math.sqrt(cells))
+
+
+def typical(question: Question) -> float:
+    """Return the size of f near the bounds."""
+    low, high = question.low, question.high
+    start = low if math.isfinite(low) else high if math.isfinite(high) else 0.0
+    step = math.sqrt(float(question.noise.variance)) * (1 if math.isfinite(low) else -1)
+    q = np.clip(np.rint(start + step * np.arange(1.0, 9.0)), low, high)
+    return float(np.abs(question.truth(q)).mean()) or 1.0
+
+
+# -- can the bias be bounded at all? ---------------------------------------------------------------
+
+
+def check_bounded(question: Question) -> None:
+    """Raise unless f is finite on the domain, and nowhere zero if the bias is relative to it."""
+    ends = [b for b in (question.low, question.high) if math.isfinite(b)]
+    all_seen = question.whole and len(ends) == 2
+    if all_seen:
+        ends = list(np.arange(ends[0], min(ends[1], ends[0] + MOST_INTEGERS) + 1))
+    values = question.truth(np.array(ends)) if ends else np.empty(0)
+    bad = [q for q, v in zip(ends, values, strict=True) if not math.isfinite(v)]
+    if not all_seen and not bad:
+        bad = _points(question, question.f, Kind.POLE, Kind.UNDEFINED)
+    if bad:
+        raise unbounded(question, bad[0])
+    zero = [q for q, v in zip(ends, values, strict=True) if v == 0]
+    if question.relative and not all_seen and not zero:
+        zero = _points(question, 1 / question.f, Kind.POLE, Kind.UNDEFINED, Kind.UNDECIDED)
+    if question.relative and zero:
+        raise TrueupError(
+            f"{text(question.f)} is zero at {zero[0]:g}: no bias is small relative to it",
+            "use relative=False, or a domain on which f is not zero",
+        )
+
+
+def unbounded(question: Question, q: float) -> TrueupError:
+    """Return the error about a true value at which f is infinite or not defined."""
+    return TrueupError(
+        f"{text(question.f)} is not bounded on {question.domain}: at {q + 0.0:g} it is infinite "
+        "or not defined, and no estimator has a bounded bias there",
+        "give a domain on which f is bounded, e.g. with a larger lower bound",
+    )
+
+
+def _points(question: Question, f: sympy.Expr, *kinds: Kind) -> list[float]:
+    domain = Interval(*question.domain.bounds)
+    found = [s for s in breaks(f, question.symbol, {question.symbol: domain}) if s.kind in kinds]
+    return [s.point for s in found if s.point.is_integer() or not question.whole]
+
+
+def never_zero(question: Question) -> bool:
+    """Whether f is nowhere zero on the domain; raise if it is not bounded there."""
+    try:
+        check_bounded(dataclasses.replace(question, relative=True))
+    except TrueupError as error:
+        if "is zero at" in error.message:
+            return False
+        raise
+    return True
 
 
 # -- what the variance is averaged over ------------------------------------------------------------
@@ -151,10 +220,10 @@ class Prior:
         if weights.shape != q.shape:
             weights = np.array([float(self.weight(value)) for value in q])
         if not np.isfinite(weights).all() or (weights < 0).any():
-            bad = float(q[~(np.isfinite(weights) & (weights >= 0))][0])
+            where = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0]
             raise TrueupError(
-                f"the prior must be finite and not negative, but it is "
-                f"{float(np.asarray(self.weight(np.array([bad]))).ravel()[0])!r} at {bad:g}",
+                "the prior must be finite and not negative, but it is "
+                f"{float(weights[where])!r} at {q[where]:g}",
                 _HINT,
             )
         if not weights.sum() > 0:
@@ -173,26 +242,20 @@ def read_prior(prior: object, domain: Interval, whole: bool) -> Prior:
     >>> read_prior({0: 1, 1: 3}, Interval(0, 1), True)(np.array([0.0, 1.0]))
     array([0.25, 0.75])
     """
-    positive = domain.low > 0
-    if prior is None:
-        prior = prior_name(domain)
+    prior = prior_name(domain) if prior is None else prior
+    if prior == "uniform" and isinstance(prior, str):
+        return Prior(prior, np.ones_like)
+    if prior == "log-uniform" and isinstance(prior, str):
+        if domain.low > 0:
+            return Prior(prior, lambda q: 1 / q)
+        raise TrueupError(f"a log-uniform prior needs a positive domain, got {domain}", _HINT)
     if isinstance(prior, str):
-        return _named(prior, domain, positive)
+        raise TrueupError(f"no prior is called {prior!r}", _HINT)
     if callable(prior):
         return Prior(getattr(prior, "__name__", "a function"), prior)
     if isinstance(prior, (Mapping, Sequence, np.ndarray)):
         return _table(prior, domain, whole)
     raise TrueupError(f"prior must be weights of the true values, got {prior!r}", _HINT)
-
-
-def _named(name: str, domain: Interval, positive: bool) -> Prior:
-    if name == "uniform":
-        return Prior(name, np.ones_like)
-    if name == "log-uniform":
-        if positive:
-            return Prior(name, lambda q: 1 / q)
-        raise TrueupError(f"a log-uniform prior needs a positive domain, got {domain}", _HINT)
-    raise TrueupError(f"no prior is called {name!r}", _HINT)
 
 
 def _table(prior: Any, domain: Interval, whole: bool) -> Prior:
@@ -218,61 +281,3 @@ def _table(prior: Any, domain: Interval, whole: bool) -> Prior:
         raise TrueupError(f"prior weights must not be negative and not all zero, {what}", _HINT)
     weights /= weights.sum()
     return Prior("given weights", lambda q: weights[(np.asarray(q) - float(low)).astype(int)])
-
-
-# -- kinks, rounded off ----------------------------------------------------------------------------
-
-
-_ROOM = sympy.Rational(999_999_999, 10**9)  # below what is allowed, whatever is rounded later
-
-
-def _between(question: Question, low: float, high: float) -> Question:
-    """Return the question with f as it is between two points."""
-    here = Interval(*(b if math.isfinite(b) else None for b in (low, high)))
-    f = inside(question.f, {question.symbol: here})
-    return dataclasses.replace(question, f=f)
-
-
-def rounded_off(question: Question) -> tuple[sympy.Expr, float, float] | None:
-    """Return f with its kinks rounded off, how far that is from f at most, and where.
-
-    Where the slope of f jumps by J at a, f + J·(h − |q − a|)²/(4h) for |q − a| < h has a continuous
-    slope, so that Laplace noise and its like have an unbiased estimator of it; as one of f that is
-    off by |J|·h/4 at most. Any bias can be reached in this way, if at a price. None unless kinks
-    are all that is in the way, and the bias is not relative.
-
-    Examples
-    --------
-    >>> from trueup.noise.laplace import Laplace
-    >>> q = sympy.Symbol("q", real=True)
-    >>> given = (abs(q), q, Laplace(1), Interval(-5, 5), 0.5, False)
-    >>> f, off, where = rounded_off(Question(*given, read_prior(None, Interval(-5, 5), False)))
-    >>> f.subs(q, 0).evalf(3), round(off, 6), where
-    (0.500, 0.5, 0.0)
-    """
-    if question.relative or question.whole:
-        return None
-    inner = [k for k in question.kinks if question.low < k < question.high]
-    if not inner:
-        return None
-    ends = [question.low, *inner, question.high]
-    parts = [_between(question, *edges) for edges in pairwise(ends)]
-    if not all(p.smooth for p in parts):
-        return None
-    q, kinks = question.symbol, [sympy.Rational(*k.as_integer_ratio()) for k in inner]
-    cases: list[tuple[sympy.Expr, sympy.Basic]] = []
-    worst = (0.0, inner[0])
-    for i, (a, (left, right)) in enumerate(zip(kinks, pairwise(parts), strict=True)):
-        jump = derivative(right.f - left.f, q, 1).xreplace({q: a})
-        if (right.f - left.f).xreplace({q: a}) != 0 or not jump.is_Rational or jump == 0:
-            return None
-        gap = min(ends[i + 1] - ends[i], ends[i + 2] - ends[i + 1]) / 2
-        allowed = sympy.Rational(*question.max_bias.as_integer_ratio())
-        h = min(4 * allowed / abs(jump) * _ROOM, sympy.Rational(*gap.as_integer_ratio()))
-        worst = max(worst, (float(abs(jump) * h / 4), float(a)))
-        cases += [
-            (left.f, q < a - h),
-            (left.f + jump * (h - a + q) ** 2 / (4 * h), q < a),
-            (right.f + jump * (h + a - q) ** 2 / (4 * h), q < a + h),
-        ]
-    return sympy.Piecewise(*cases, (parts[-1].f, True)), *worst

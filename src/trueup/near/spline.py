@@ -1,4 +1,4 @@
-"""Piecewise polynomials on even pieces, as values and as cases of sympy."""
+"""Piecewise polynomials, as sympy and the kernels see them."""
 
 from __future__ import annotations
 
@@ -12,43 +12,31 @@ Floats = npt.NDArray[np.float64]
 
 
 class Spline:
-    """A polynomial on each of n pieces of one width, constant beyond the ends.
+    """A polynomial on each of n pieces; beyond the ends it keeps the value that it has there.
 
     Parameters
     ----------
-    start, width
-        Where the first piece begins, and how wide each is.
+    edges
+        The n + 1 ends of the pieces, in order.
     coefficients
-        One row a piece: c₀ + c₁t + c₂t² + …, where t runs from 0 to 1 over the piece. A table of
-        values on the integers is the case of width 1 and one coefficient.
+        One row a piece: c₀ + c₁t + c₂t² + …, where t is the distance from its left end.
 
     Examples
     --------
-    >>> table = Spline(3, 1, [[10.0], [20.0], [30.0]])
-    >>> table(np.array([-5.0, 3.0, 4.0, 99.0])), table(5.0)
-    (array([10., 10., 20., 30.]), 30.0)
+    >>> steps = Spline([0, 1, 3], [[10.0, 0.0], [10.0, 5.0]])
+    >>> steps(np.array([-5.0, 2.0, 99.0])), steps(1.0)
+    (array([10., 15., 20.]), 10.0)
     """
 
-    def __init__(self, start: float, width: float, coefficients: npt.ArrayLike) -> None:
-        self.start, self.width = float(start), float(width)
+    def __init__(self, edges: npt.ArrayLike, coefficients: npt.ArrayLike) -> None:
+        self.edges: Floats = np.asarray(edges, float)
         self.coefficients: Floats = np.array(coefficients, dtype=float, ndmin=2)
-
-    @property
-    def edges(self) -> Floats:
-        """The ends of the pieces."""
-        return self.start + self.width * np.arange(len(self.coefficients) + 1.0)
-
-    @property
-    def is_table(self) -> bool:
-        """Whether it is a table of values on the integers."""
-        return len(self.coefficients[0]) == 1
 
     def __call__(self, x: Any) -> Any:
         """Return the value at x, a number or an array."""
-        last = len(self.coefficients) - 1.0
-        y = np.clip((np.asarray(x, float) - self.start) / self.width, 0.0, last + 1)
-        piece = np.minimum(np.nan_to_num(y), last).astype(np.intp)
-        t, total = y - piece, np.zeros(y.shape)
+        y = np.clip(np.asarray(x, float), self.edges[0], self.edges[-1])
+        piece = np.searchsorted(self.edges[1:-1], y, "right")
+        t, total = y - self.edges[piece], np.zeros(y.shape)
         for column in self.coefficients.T[::-1]:
             total = total * t + column[piece]
         return total if total.shape else float(total)
@@ -58,35 +46,38 @@ class Spline:
 
         Examples
         --------
-        >>> Spline(0, 2, [[0.0, 0.0, 4.0]]).derivative(1)(1.0)
+        >>> Spline([0, 2], [[0.0, 0.0, 1.0]]).derivative(1)(1.0)
         2.0
         """
         rows = self.coefficients
         for _ in range(order):
-            rows = rows[:, 1:] * np.arange(1.0, rows.shape[1]) / self.width
-        return Spline(self.start, self.width, rows) if order else self
+            rows = rows[:, 1:] * np.arange(1.0, rows.shape[1])
+        return Spline(self.edges, rows) if order else self
 
-    def cases(self, x: sympy.Expr, sides: str = "both") -> sympy.Expr:
+    def cases(self, x: sympy.Expr, *, whole: bool = False) -> sympy.Expr:
         """Return the function of x as nested cases: a tree, as deep as log₂ of the pieces.
 
-        ``sides`` says beyond which end x may lie: "below", "above" or "both".
+        If x is a ``whole`` number, pieces between neighbouring integers are constants.
 
         Examples
         --------
-        >>> Spline(0, 1, [[1.0], [2.0]]).cases(sympy.Symbol("x", real=True))
-        Piecewise((1.0, x < 1.0), (2.0, True))
+        >>> Spline([0, 1], [[1.0, 2.0]]).cases(sympy.Symbol("x", real=True), whole=True)
+        Piecewise((1.0, x < 1.0), (3.0, True))
         """
-        edges, inside = self.edges.tolist(), x
-        if not self.is_table:
-            inside = sympy.Max(inside, edges[0]) if sides != "above" else inside
-            inside = sympy.Min(inside, edges[-1]) if sides != "below" else inside
-        leaves = [self._piece(i, inside - sympy.Float(edge)) for i, edge in enumerate(edges[:-1])]
-        return _tree(x, leaves, edges[1:-1])
+        edges = self.edges.tolist()
+        first, last = (sympy.Float(self(end)) for end in (edges[0], edges[-1]))
+        leaves = [first, *(self._piece(i, x, whole) for i in range(len(edges) - 1)), last]
+        flat = whole and edges[1] - edges[0] == 1  # the first piece begins with what is below
+        return _tree(x, leaves[1:], edges[1:]) if flat else _tree(x, leaves, edges)
 
-    def _piece(self, i: int, from_edge: sympy.Expr) -> sympy.Expr:
+    def _piece(self, i: int, x: sympy.Expr, whole: bool) -> sympy.Expr:
+        low, high = self.edges[i : i + 2].tolist()
+        coefficients = self.coefficients[i].tolist()
+        if whole and low.is_integer() and high - low == 1:
+            return sympy.Float(coefficients[0])
         total: sympy.Expr = sympy.S.Zero
-        for power, coefficient in reversed([*enumerate(self.coefficients[i].tolist())]):
-            total = total * from_edge + sympy.Float(coefficient / self.width**power)
+        for coefficient in reversed(coefficients):
+            total = total * (x - sympy.Float(low)) + sympy.Float(coefficient)
         return total
 
 

@@ -269,7 +269,7 @@ class _Errors:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", BoundWarning)
             made = nearly_unbiased(f, noise, domain, cells=self.count)
-        if getattr(made._answer, "untraded", ""):
+        if made.untraded:
             raise TrueupError("no bias can be traded, it would be the unbiased one", "take that")
         self.notes += [f"nearly unbiased: {str(w.message).partition(chr(10))[0]}" for w in told]
         return made
