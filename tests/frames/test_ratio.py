@@ -375,8 +375,9 @@ def test_broken_numbers_under_integer_noise_are_refused(constructor):
         ("missing must be", {"r": "s/n", "missing": "no"}),
         ("interval must be a level", {"r": "s/n", "interval": 95}),
         ("no estimator is given", {}),
+        ("weights is no option here\nHint: the options are by", {"r": "s/n", "weights": "w"}),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_refusals(message, options):
     with pytest.raises(tu.TrueupError, match=message):

@@ -261,3 +261,8 @@ def test_names_with_control_characters_leave_the_sidecar_toml():
     told = tomllib.loads(tu.release(frame, epsilon=1000, rng=1, **asked).spec)
     assert told["noise"]["c_category1_noisy"]["column"] == "c_a\nb\x00_noisy"
     assert told["privacy"]["unit"] == "id\x02"
+
+
+def test_a_median_is_no_misspelt_mean():
+    with pytest.raises(tu.TrueupError, match=r"there is no measure 'median'\nHint: (?!did you)"):
+        tu.release({"g": ["a"]}, by="g", keys=["a"], epsilon=1, m="median(wage, 0, 9)")

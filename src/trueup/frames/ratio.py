@@ -21,7 +21,7 @@ from trueup.frames.ends import warn_selected
 from trueup.frames.total import Cells, engine_sums, keys_of, new_name, present_cells, within
 from trueup.tables.bounds import warn
 from trueup.tables.ratios import SHOWN, TOLD, RatioOfSums, RatioRequest, computed, too_small
-from trueup.tables.request import level_of, outputs_of, read_flag, read_requests
+from trueup.tables.request import check_formulas, level_of, outputs_of, read_flag, read_requests
 from trueup.tables.totals import ROWS, Totals
 
 if TYPE_CHECKING:
@@ -117,6 +117,9 @@ def ratio(
         return back(ratio(native, by, columns, scales, **given))
     present, fold = names_of(frame)
     keys = keys_of(by, missing, present, fold)
+    check_formulas(
+        estimators, "by, columns, scales, noise, domain, missing, stderr, interval, bias"
+    )
     asked = {name: RatioOfSums.read(f, noise, domain) for name, f in estimators.items()}
     made = read_requests(
         *(present, columns, scales, asked),

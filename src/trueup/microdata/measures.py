@@ -139,8 +139,8 @@ def read_measure(text: object) -> Measure:
         raise TrueupError(f"a measure is a text, got {text!r}", _EXAMPLES)
     make = _KINDS.get(match[1])
     if make is None:
-        near = difflib.get_close_matches(match[1], _KINDS, 1)
-        hint = f"did you mean {near[0]}?" if near else _EXAMPLES
+        near = difflib.get_close_matches(match[1], _KINDS, 1) if match[1] != "median" else []
+        hint = f"did you mean {near[0]}?" if near else _EXAMPLES  # a median is no misspelt mean
         raise TrueupError(f"there is no measure {match[1]!r}", hint)
     values, named = _arguments(match[2] or "")
     return make(values, named)

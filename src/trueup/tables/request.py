@@ -279,6 +279,13 @@ def check_estimators(estimators: Mapping[str, Any]) -> None:
             raise TrueupError(f"{name} must be an estimator, got {estimator!r}", hint)
 
 
+def check_formulas(formulas: Mapping[str, Any], options: str) -> None:
+    """Refuse options of other functions of tables as names of formulas; ``options`` are the own."""
+    for name in {*formulas} & _OPTIONS:
+        if not isinstance(formulas[name], (Estimator, Readable)):
+            raise TrueupError(f"{name} is no option here", f"the options are {options}")
+
+
 def check_known(given: Mapping[str, Any], what: str, statistics: set[str]) -> None:
     """Raise where an argument names a statistic that no estimator reads."""
     unknown = [name for name in given if name not in statistics]
