@@ -50,7 +50,7 @@ def below(bound: int, rng: np.random.Generator | None = None) -> int:
     return secrets.randbelow(bound) if rng is None else int(rng.integers(bound))
 
 
-def publish(values: Sequence[float], noise: Noise, rng: Any = None) -> NDArray[Any]:
+def publish(values: Sequence[float] | Whole, noise: Noise, rng: Any = None) -> NDArray[Any]:
     """Return the values with independent noise added to each.
 
     Parameters

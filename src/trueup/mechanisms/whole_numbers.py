@@ -11,13 +11,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
     from trueup.exact import Exact
@@ -45,7 +46,7 @@ def step_under(scale: Exact) -> Fraction:
 
 
 @dataclasses.dataclass(frozen=True)
-class Whole(Sequence[float]):
+class Whole:
     """Numbers that are whole multiples of one step.
 
     Examples
@@ -57,14 +58,11 @@ class Whole(Sequence[float]):
     multiples: tuple[int, ...]
     step: Fraction
 
-    @overload
-    def __getitem__(self, i: int) -> float: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[float]: ...
-    def __getitem__(self, i: int | slice) -> float | list[float]:
-        if isinstance(i, slice):
-            return [self._float(m) for m in self.multiples[i]]
+    def __getitem__(self, i: int) -> float:
         return self._float(self.multiples[i])
+
+    def __iter__(self) -> Iterator[float]:
+        return map(self._float, self.multiples)
 
     def __len__(self) -> int:
         return len(self.multiples)
