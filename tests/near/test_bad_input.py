@@ -102,6 +102,16 @@ def test_on_an_unbounded_domain_f_has_to_settle(f, noise, domain, side):
         tu.nearly_unbiased(f, noise, domain, 1e-4)
 
 
+def test_a_pole_of_a_case_that_begins_at_the_next_integer_is_none():
+    est = tu.nearly_unbiased("where(n > 0, 1/n, 0)", tu.DiscreteLaplace(2), (0, None), cells=100)
+    assert 0.1 < est.bias_bound < 0.5
+
+
+def test_a_square_is_zero_at_0_on_all_integers_too():
+    with pytest.raises(tu.TrueupError, match="is zero at 0"):
+        tu.nearly_unbiased("n**2", NOISE, None, 0.1, relative=True)
+
+
 def test_a_pole_between_infinite_ends():
     with pytest.raises(tu.TrueupError, match=r"not bounded on .*: at 0 it is infinite"):
         tu.nearly_unbiased("1/n", NOISE, None, 0.01)

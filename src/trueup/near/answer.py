@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from trueup.inverse.component import Component, Region, Wave
-    from trueup.inverse.solve import Statistic
     from trueup.near.curve import Curve, Side
     from trueup.near.solve import Profile, Solution
 
@@ -238,10 +237,8 @@ class NearLaw:
     Var = Σₖₗ (E XₖXₗ · Πᵢ E YₖᵢYₗᵢ − E Xₖ·E Xₗ · Πᵢ E Yₖᵢ·E Yₗᵢ).
     """
 
-    def __init__(
-        self, f: sympy.Expr, terms: Sequence[Term], statistics: Sequence[Statistic]
-    ) -> None:
-        self.f, self.terms, self.statistics = f, terms, statistics
+    def __init__(self, f: sympy.Expr, terms: Sequence[Term]) -> None:
+        self.f, self.terms = f, terms
         self._added = lru_cache(maxsize=None)(self._sum_of_rests)
 
     def expectation(self, truth: Truth) -> float:

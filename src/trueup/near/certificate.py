@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,6 @@ from trueup.near.curve import Tail, cells_beyond, out_of_doubles, reach
 from trueup.near.question import MOST_INTEGERS
 
 if TYPE_CHECKING:
-    import sympy
     from numpy.typing import NDArray
 
     from trueup.near.curve import Curve
@@ -70,10 +70,10 @@ def certify(question: Question, curve: Curve, law: Law) -> Certificate:
         runs = _looked_at(law, low, high)
         found += [_at_integers(question, curve, law, *run) for run in runs]
         low, high = (runs[0][1], runs[-1][0]) if len(runs) > 1 else (high, high)
-    for start, stop, f in question.parts:
-        ends = max(start, low), min(stop, high)
-        if ends[0] < ends[1] or (ends[0] == ends[1] and not question.whole):
-            found.append(_Line(question, curve, law, f, *ends).certificate())
+    if low < high or not question.whole:
+        kinks = [k for k in question.kinks if low < k < high]
+        for ends in pairwise([low, *kinks, high]):
+            found.append(_Line(question, curve, law, *ends).certificate())
     return max(found, key=lambda c: math.inf if math.isnan(c.bound) else c.bound)
 
 
@@ -94,7 +94,7 @@ def _far(question: Question, curve: Curve, law: Law, side: int) -> tuple[float, 
     half = (join + edges[:-1]) / 2
     mean, square = law.moments
     with np.errstate(all="ignore"):
-        bends = np.maximum.accumulate(tail.bound(2, *_between(half, edges[1:], side))[::-1])[::-1]
+        bends = np.maximum.accumulate(tail.bound(2, *(half, edges[1:])[::side])[::-1])[::-1]
         slopes = tail.bound(1, *cells)
         values = np.maximum.accumulate(tail.bound(0, *cells))
         away = np.abs(edges[:-1] - half)
@@ -108,21 +108,13 @@ def _far(question: Question, curve: Curve, law: Law, side: int) -> tuple[float, 
     inside &= ~out_of_doubles(question, size, edges[:-1])
     bad = np.flatnonzero(inside & ~(bounds <= question.max_bias / 2))
     if len(bad) and bad[-1] == len(inside) - 1:
-        raise _no_end(question, "above" if side > 0 else "below")
+        raise TrueupError(
+            f"the bias of {text(question.f)} cannot be bounded on all of {question.domain}",
+            f"give a domain that is bounded {'above' if side > 0 else 'below'}",
+        )
     first = bad[-1] + 1 if len(bad) else 0
     rest = np.where(inside[first:], bounds[first:], 0.0)
     return float(edges[first]), Certificate(float(rest.max(initial=0.0)), float(edges[first]))
-
-
-def _between(first: Floats, last: Floats, side: int) -> tuple[Floats, Floats]:
-    return (first, last) if side > 0 else (last, first)
-
-
-def _no_end(question: Question, side: str) -> TrueupError:
-    return TrueupError(
-        f"the bias of {text(question.f)} cannot be bounded on all of {question.domain}",
-        f"give a domain that is bounded {side}",
-    )
 
 
 def _times(a: Floats, b: Floats) -> Floats:
@@ -196,15 +188,8 @@ def _sums(curve: Curve, law: Law, q: Floats) -> Floats:
 class _Line:
     """Cells of a stretch of the line, refined until the bound is close to the largest bias seen."""
 
-    def __init__(
-        self,
-        question: Question,
-        curve: Curve,
-        law: Law,
-        f: sympy.Expr,
-        low: float,
-        high: float,
-    ) -> None:
+    def __init__(self, question: Question, curve: Curve, law: Law, low: float, high: float) -> None:
+        f = question.between(low, high)
         if f.has(Opaque, *KINKED):
             raise TrueupError(
                 f"the bias of {text(question.f)} cannot be bounded between {low:g} and {high:g}: "

@@ -38,8 +38,11 @@ if TYPE_CHECKING:
 
 Side = Literal["inside", "below", "above"]
 DEGREE = 3
+MARGIN = 4.0
+"""g is the spline within so many units of a bound or a kink at least, …"""
+
 ACCURATE = 0.01
-"""g is f where the bias of f(x) is below this part of what is allowed."""
+"""… and f farther out, where the bias of f(x) is below this part of what is allowed."""
 
 PIECES, CALM, GROWTH = 3, 4.0, 0.2
 """Pieces of the spline a unit of noise, up to so many units from a bound; how they grow then."""
@@ -170,8 +173,8 @@ def _settled(question: Question, law: Law, side: int) -> tuple[Tail | None, floa
     ends = [question.low, *question.kinks] if side > 0 else [question.high, *question.kinks]
     finite = [e for e in ends if math.isfinite(e)] or [0.0]
     base = max(finite) if side > 0 else min(finite)
-    bounds = (base, math.inf) if side > 0 else (-math.inf, base)
-    f = question.between(*bounds)
+    away = base + side * MARGIN * law.unit
+    f = question.between(*(away, side * math.inf)[::side])
     if f.has(Opaque, *KINKED) or not law.has_variance:
         return None, base
     tail, edges = Tail(f, question.symbol), cells_beyond(base, law.unit, side)
@@ -186,7 +189,7 @@ def _settled(question: Question, law: Law, side: int) -> tuple[Tail | None, floa
     if len(bad) and bad[-1] == len(good) - 1:
         return None, base
     first = edges[bad[-1] + 1] if len(bad) else base
-    return tail, float(side * max(side * first, side * base + 4 * law.unit))
+    return tail, float(side * max(side * first, side * away))
 
 
 def out_of_doubles(question: Question, size: Floats, x: Floats) -> NDArray[np.bool_]:

@@ -71,7 +71,7 @@ class Answer:
         """What the noise makes of the estimator at a given truth."""
         if self.exact is not None:
             return self.exact._law
-        return NearLaw(self.f, self.terms, self.statistics)
+        return NearLaw(self.f, self.terms)
 
     @property
     def factors(self) -> list[Near]:

@@ -103,7 +103,7 @@ class Programme:
         right = 2 * square * rows.T @ (self.weights * self.gap)
         return np.asarray(matrix), np.asarray(right - spread * self.linear / self.scale)
 
-    def least_bias(self, floor: float | None = None) -> float:
+    def least_bias(self) -> float:
         """Return the smallest t such that |bias| ≤ t·τ can be reached with moderate values."""
         scale, count = self.scale, len(self.start)
         rows = self.mean / self.tolerance[:, None] / scale * self.largest  # f may have any unit
@@ -111,14 +111,11 @@ class Programme:
         ones, eye, zeros = np.ones((len(gap), 1)), np.eye(count), np.zeros((count, 1))
         box = np.hstack([eye, zeros])
         reach = np.abs(scale * np.maximum(np.abs(self.start), 1e-300)).max() / self.largest
-        below = np.full(count, _LARGEST * reach)
-        if floor is not None:
-            below = (1 - floor) * self.start * scale / self.largest
         found = _solve(
             np.zeros((count + 1, count + 1)),
             np.append(np.zeros(count), 1.0),
             np.vstack([np.hstack([rows, -ones]), np.hstack([-rows, -ones]), box, -box]),
-            np.concatenate([gap, -gap, np.full(count, _LARGEST * reach), below]),
+            np.concatenate([gap, -gap, np.full(2 * count, _LARGEST * reach)]),
         )
         return float("nan") if found is None else float(found[-1])
 

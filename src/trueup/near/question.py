@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -91,12 +90,6 @@ class Question:
             return ()
         found = breaks(self.f, self.symbol, {self.symbol: Interval(*self.domain.bounds)})
         return tuple(sorted({s.point for s in found if self.low < s.point < self.high}))
-
-    @cached_property
-    def parts(self) -> list[tuple[float, float, sympy.Expr]]:
-        """The domain from kink to kink, with f as it is there."""
-        ends = [self.low, *self.kinks, self.high]
-        return [(a, b, self.between(a, b)) for a, b in pairwise(ends)]
 
     def between(self, low: float, high: float) -> sympy.Expr:
         """Return f as it is between two points."""
@@ -183,8 +176,12 @@ def unbounded(question: Question, q: float) -> TrueupError:
 
 def _points(question: Question, f: sympy.Expr, *kinds: Kind) -> list[float]:
     domain = Interval(*question.domain.bounds)
-    found = [s for s in breaks(f, question.symbol, {question.symbol: domain}) if s.kind in kinds]
-    return [s.point for s in found if s.point.is_integer() or not question.whole]
+    found = breaks(f, question.symbol, {question.symbol: domain})
+    points = [s.point for s in found if s.kind in kinds]
+    if not question.whole:
+        return points
+    own = evaluate(f, {question.symbol: np.array(points)})  # nothing is asked between integers
+    return [q for q, v in zip(points, own, strict=True) if q.is_integer() and not math.isfinite(v)]
 
 
 def never_zero(question: Question) -> bool:
