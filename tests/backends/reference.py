@@ -99,8 +99,8 @@ def weigh(e: Any, at: dict[Any, Any]) -> tuple[Any, Any]:
 def _power(base: tuple[Any, Any], exponent: tuple[Any, Any]) -> tuple[Any, Any]:
     (v, m), (n, k) = base, exponent
     result = _known(mpmath.power(v, n))
-    if v == 0:
-        return result, abs(result)
+    if v == 0:  # terms that cancel to 60 digits leave as much as their power in doubles
+        return result, mpmath.power(m, n) if n > 0 else abs(result)
     spread = abs(n) * m / abs(v) + (0 if n == int(n) else abs(mpmath.log(abs(v))) * k)
     return result, abs(result) * max(1, spread)
 
