@@ -73,6 +73,8 @@ class Limits(NamedTuple):
     def within(self, i: int, range: Range) -> Range:
         """Return the part of an input's range that is within the limits."""
         low, high = range[:2]
+        if i in self.tiny:
+            low, high = (0.0 if abs(end) < LEAST else end for end in (low, high))
         low, high = (min(max(end, -self.inputs), self.inputs) for end in (low, high))
         least = LEAST if i in self.tiny else max(low, -high)
         return Range(low, high, max(range.unit, _ulp(least)))
