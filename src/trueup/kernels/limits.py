@@ -31,17 +31,19 @@ class Range(NamedTuple):
     """What is between ``low`` and ``high`` and a multiple of ``unit``, a power of two.
 
     The unit is 1 for integers and 0 where nothing is known. Sums of multiples are multiples: where
-    terms cancel what is left is 0 or as large as the unit.
+    terms cancel what is left is 0 or as large as the unit. Unless it is 0 its size is at least
+    ``near``.
     """
 
     low: float = -math.inf
     high: float = math.inf
     unit: float = 0.0
+    near: float = 0.0
 
     @property
     def least(self) -> float:
         """The least size but 0."""
-        return max(self.low, -self.high, self.unit)
+        return max(self.low, -self.high, self.unit, self.near)
 
     @property
     def most(self) -> float:
@@ -77,7 +79,7 @@ class Limits(NamedTuple):
             low, high = (0.0 if abs(end) < LEAST else end for end in (low, high))
         low, high = (min(max(end, -self.inputs), self.inputs) for end in (low, high))
         least = LEAST if i in self.tiny else max(low, -high)
-        return Range(low, high, max(range.unit, _ulp(least)))
+        return Range(low, high, max(range.unit, _ulp(least)), least)
 
 
 def limits(tape: Tape, ranges: Sequence[Range], *, floors: bool = False) -> Limits:
@@ -179,13 +181,18 @@ def rules(given: Limits) -> dict[str, Callable[..., Range]]:
     def exp(a: Range) -> Range:
         low, high = (min(max(end, -given.exponent), given.exponent) for end in a[:2])
         low = 0.0 if given.vanishing else math.exp(low)
-        return Range(low, math.exp(high), _ulp(low))
+        return _from(low, math.exp(high), low)
 
     def sinh(a: Range) -> Range:
         most = exp(_size(a)).high
-        return Range(-most, most, _ulp(a.least))
+        return _from(-most, most, a.least)
 
     return _RULES | {"exp": exp, "sinh": sinh, "cosh": lambda a: exp(_size(a))._replace(low=1.0)}
+
+
+def _from(low: float, high: float, least: float) -> Range:
+    """Return a range of doubles that are 0 or no smaller than a number."""
+    return Range(low, high, _ulp(least), least)
 
 
 def _ulp(x: float) -> float:
@@ -193,24 +200,29 @@ def _ulp(x: float) -> float:
     return math.ulp(x) if x > _SMALLEST else 0.0
 
 
-_NOTHING = Range(0.0, 0.0, 2.0**1000)  # of NaN
+_NOTHING = Range(0.0, 0.0, 2.0**1000, 2.0**1000)  # of NaN
 
 
 def _const(x: float) -> Range:
     if not math.isfinite(x):
         return _NOTHING
     numerator, denominator = x.as_integer_ratio()
-    return Range(x, x, (numerator & -numerator) / denominator if x else 1.0)
+    return Range(x, x, (numerator & -numerator) / denominator if x else 1.0, abs(x))
 
 
 def _sum(a: Range, b: Range) -> Range:
-    return Range(a.low + b.low, a.high + b.high, min(a.unit, b.unit))
+    near = min(a.least, b.least)
+    if min(a.low, b.low) < 0 < max(a.high, b.high):  # what cancels is of one size, half of it known
+        near = min(near, _ulp(max(a.least, b.least) / 2))
+    unit = max(min(a.unit, b.unit), _ulp(near))
+    return Range(a.low + b.low, a.high + b.high, unit, near)
 
 
 def _product(a: Range, b: Range) -> Range:
     ends = [x * y if x and y else 0.0 for x in a[:2] for y in b[:2]]
-    unit = max(a.unit * b.unit, _ulp(a.least * b.least))
-    return Range(max(min(ends), 0.0) if a is b else min(ends), max(ends), unit)
+    least = a.least * b.least
+    unit = max(a.unit * b.unit, _ulp(least))
+    return Range(max(min(ends), 0.0) if a is b else min(ends), max(ends), unit, least)
 
 
 def _quotient(a: Range, b: Range) -> Range:
@@ -218,23 +230,23 @@ def _quotient(a: Range, b: Range) -> Range:
         ends = [x / y for x in a[:2] for y in b[:2]]
     else:
         ends = [s * a.most / b.least for s in (1, -1)]
-    return Range(min(ends), max(ends), _ulp(a.least / b.most))
+    return _from(min(ends), max(ends), a.least / b.most)
 
 
 def _power(a: Range, b: Range) -> Range:
     """Return aᵇ for a > 0, and 0 for a = 0."""
     low, high = max(a.low, a.least if b.low < 0 else 0.0), max(a.high, 0.0)
     ends = [x**y for x in (low, high) for y in b[:2]]
-    return Range(min(ends), max(ends), _ulp(min(ends)))
+    return _from(min(ends), max(ends), min(ends))
 
 
 def _root(a: Range) -> Range:
     low, high = (math.sqrt(max(end, 0.0)) for end in a[:2])
-    return Range(low, high, _ulp(math.sqrt(a.least)))
+    return _from(low, high, math.sqrt(a.least))
 
 
 def _size(a: Range) -> Range:
-    return Range(max(a.low, -a.high, 0.0), a.most, a.unit)
+    return Range(max(a.low, -a.high, 0.0), a.most, a.unit, a.near)
 
 
 def _floor(a: Range) -> Range:
@@ -245,30 +257,32 @@ def _floor(a: Range) -> Range:
 def _hull(a: Range, b: Range) -> Range:
     if _NOTHING in (a, b):
         return b if a == _NOTHING else a
-    return Range(min(a.low, b.low), max(a.high, b.high), min(a.unit, b.unit))
+    near = min(a.least, b.least)
+    return Range(min(a.low, b.low), max(a.high, b.high), min(a.unit, b.unit), near)
 
 
 def _extreme(choose: Callable[..., float], a: Range, b: Range) -> Range:
-    return Range(choose(a.low, b.low), choose(a.high, b.high), min(a.unit, b.unit))
+    ends, near = [choose(x, y) for x, y in zip(a[:2], b[:2], strict=True)], min(a.least, b.least)
+    return Range(ends[0], ends[1], min(a.unit, b.unit), near)
 
 
 def _log(a: Range) -> Range:
     if a.least < _SMALLEST:
         raise ZeroDivisionError
     low, high = (math.log(max(end, a.least)) for end in a[:2])
-    return Range(low, high, _ulp(1e-16))
+    return _from(low, high, 1e-16)
 
 
 def _increasing(function: Callable[[float], float], low: float, high: float, a: Range) -> Range:
     """Return the range of a function on its domain, near 0 at least as large as its argument."""
     least, most = (function(min(max(end, low), high)) for end in a[:2])
-    return Range(least, most, _ulp(min(a.least, 1e-9) / 2))
+    return _from(least, most, min(a.least, 1e-9) / 2)
 
 
 def _wave(most: float, a: Range) -> Range:
     if a.most > _DIGITS:
         raise OverflowError
-    return Range(-most, most, _ulp(min(a.least, 1e-9) / _DIGITS))
+    return _from(-most, most, min(a.least, 1e-9) / _DIGITS)
 
 
 def _call(function: Any, *_: Range) -> Range:
@@ -280,7 +294,7 @@ def _call(function: Any, *_: Range) -> Range:
 _RULES: dict[str, Callable[..., Range]] = {
     "const": _const,
     "add": _sum,
-    "sub": lambda a, b: _sum(a, Range(-b.high, -b.low, b.unit)),
+    "sub": lambda a, b: _sum(a, b._replace(low=-b.high, high=-b.low)),
     "mul": _product,
     "div": _quotient,
     "pow": _power,
