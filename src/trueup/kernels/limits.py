@@ -97,8 +97,8 @@ def limits(tape: Tape, ranges: Sequence[Range], *, floors: bool = False) -> Limi
     >>> limits(lower([n / sympy.log(1 + sympy.exp(n))], [n]), [Range(1)]).exponent
     690.0
     """
-    near = frozenset(i for i, r in enumerate(ranges) if r.least < LEAST)
-    tiny = [near] if floors or not near else [frozenset[int](), near]
+    near = [i for i, r in enumerate(ranges) if r.least < LEAST]
+    tiny = [*map(frozenset[int], [near] if floors else [(), *((i,) for i in near), near])]
     exponential = any(step.op in EXPONENTIAL for step in tape.steps)
     vanishing = (True, False) if exponential and not floors else (False,)
 
