@@ -31,7 +31,7 @@ from trueup.inverse.ranges import (
     guards_of,
     undecided,
 )
-from trueup.inverse.signs import KINKED, chosen
+from trueup.inverse.signs import KINKED, chosen, without_kinks
 from trueup.kernels.blocks import evaluate
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ class _Line(NamedTuple):
         cases = [e for e in self.f.atoms(*KINKED, Relational) if not isinstance(e, sympy.Piecewise)]
         walk = _walk({self.symbol: ends})
         for g in {g for case in cases for g in guards_of(case)}:
-            slope, value = walk.range(g.diff(self.symbol)), walk.range(g)
+            slope, value = (walk.range(e) for e in (derivative(without_kinks(g), self.symbol, 1), g))
             turns = slope.low[0] > 0 or slope.high[0] < 0
             here = turns and at(g, {self.symbol: self.here}) == 0
             if not (here or value.low[0] > 0 or value.high[0] < 0):
