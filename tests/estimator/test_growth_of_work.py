@@ -62,8 +62,7 @@ def test_the_statistic_of_independence_is_served_with_its_variance():
         assert est(**given) == pytest.approx(g, rel=1e-10)
         variance = g**2 - brute_force(independence, 1, 1, values, 2)
         assert est.variance(**given) == pytest.approx(variance, rel=1e-9)
-    with pytest.raises(TrueupError, match="too large to compute"):
-        est.sd(**CELLS)
+    assert math.isfinite(est.sd(**CELLS))
 
 
 @at_most(CALLS)

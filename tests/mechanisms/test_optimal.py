@@ -191,7 +191,7 @@ def test_the_plain_programme_lies_between_the_bounds(seed):
     rng = np.random.default_rng(seed)
     m, epsilon = int(rng.integers(2, 8)), float(rng.choice([0.2, 0.5, 1, 3]))
     values, prior = rng.normal(size=m), rng.dirichlet(np.ones(m))
-    best = OptimalRelease(values.tolist(), (0, m - 1), epsilon, prior.tolist())
+    best = OptimalRelease(dict(enumerate(values.tolist())), (0, m - 1), epsilon, prior.tolist())
     inner = np.array(best.table.labels[1:-1])
     reach = 3 * math.sqrt(best.average_variance)
     grid = np.linspace(inner.min() - reach, inner.max() + reach, 200)

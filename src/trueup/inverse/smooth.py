@@ -332,7 +332,8 @@ class _Line(NamedTuple):
         cases = [e for e in self.f.atoms(*KINKED, Relational) if not isinstance(e, sympy.Piecewise)]
         walk = _walk({self.symbol: ends})
         for g in {g for case in cases for g in guards_of(case)}:
-            slope, value = (walk.range(e) for e in (derivative(without_kinks(g), self.symbol, 1), g))
+            slope = walk.range(derivative(without_kinks(g), self.symbol, 1))
+            value = walk.range(g)
             turns = slope.low[0] > 0 or slope.high[0] < 0
             here = turns and at(g, {self.symbol: self.here}) == 0
             if not (here or value.low[0] > 0 or value.high[0] < 0):
