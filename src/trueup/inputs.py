@@ -333,7 +333,7 @@ def with_convention(
     if not found:
         raise TrueupError(
             f"{shown} divides by nothing, so no cell is empty for it",
-            "leave empty out, or give a quotient such as 's/n'",
+            "leave empty out, give a quotient such as 's/n', or write where(n == 0, 0, log(n))",
         )
     integers = {s.symbol for s in statistics if s.noise.lattice}
     box = {s.symbol.name: s.domain for s in statistics}

@@ -52,6 +52,8 @@ def test_every_family_can_be_written():
     ("text", "problem"),
     [
         ("lplace(2)", "did you mean laplace"),
+        ("normal(2)", "did you mean gaussian"),
+        ("geometric(2)", "did you mean discrete_laplace"),
         ("laplace(2", "never closed"),
         ("laplace()", "scale must be a number, got None"),
         ("laplace(-2)", "must be positive, got -2"),
@@ -69,7 +71,7 @@ def test_every_family_can_be_written():
         ("laplace(2, epsilon=1)", "Laplace: scale and epsilon exclude each other"),
         ("laplace(2, sensitivity=3)", "Laplace: scale and sensitivity exclude each other"),
     ],
-    ids=range(17),
+    ids=range(19),
 )
 def test_bad_noise_is_refused(text, problem):
     with pytest.raises(TrueupError, match=r"(?s)cannot read.*Hint: ") as caught:

@@ -65,6 +65,16 @@ def test_the_statistic_of_independence_is_served_with_its_variance():
     assert math.isfinite(est.sd(**CELLS))
 
 
+def test_rows_in_many_regions_are_served_whatever_was_asked_before():
+    """A table of small cells of four counts lies below its bounds in 16 ways."""
+    rows = np.random.default_rng(1).integers(-3, 9, (4, 400)).astype(float)
+    est = tu.unbiased(INDEPENDENCE, *counts(1))
+    known = est.variance(**dict(zip("abcd", rows, strict=True)))
+    some = est.variance(**dict(zip("abcd", rows[:, :7], strict=True)))
+    assert np.isfinite(known).all()
+    assert np.array_equal(known[:7], some)
+
+
 @at_most(CALLS)
 def test_six_cells_that_add_up_take_no_work_like_three_to_the_sixth():
     names = "abcdef"

@@ -62,6 +62,13 @@ def test_a_bound_that_denies_empty_cells_is_doubted(cells, kind):
     assert tu.debias(kind(cells), mean=tu.unbiased("s/n", noise, "n >= 0", empty=0)) is not None
 
 
+def test_logarithms_of_empty_cells_are_doubted_too(cells):
+    frame = pd.DataFrame(cells)
+    with pytest.warns(tu.BoundWarning, match=r"never 0\nHint: .* where\(n == 0, value, ...\)"):
+        tu.debias(frame, x=tu.unbiased("log(n)", LAW, "n >= 1"))
+    tu.debias(frame, x=tu.unbiased("where(n == 0, 0, log(n))", LAW, "n >= 0"))
+
+
 def test_of_many_rows_it_says_how_many_were_looked_at(cells):
     many = pd.DataFrame({name: np.tile(x, 30) for name, x in cells.items()})
     with pytest.warns(tu.BoundWarning, match=r"of 45,000 cells looked at are empty"):

@@ -133,6 +133,14 @@ def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str:
     return f"did you mean {near[0]}?" if near else ""
 
 
+_OTHER_NAMES = {
+    **dict.fromkeys(["normal", "gauss"], "gaussian"),
+    **dict.fromkeys(["geometric", "twosidedgeometric"], "discrete_laplace"),
+    **dict.fromkeys(["t", "student"], "student_t"),
+}
+"""What others call some families."""
+
+
 def known_families() -> dict[str, type[Noise]]:
     """Return every noise family by the name that a text has for it."""
     named = {snake(name): family for name, family in families().items() if family is not SumNoise}
@@ -154,7 +162,9 @@ def make_noise(
     key = family.replace("_", "").lower()
     found = {name.replace("_", ""): f for name, f in known.items()}.get(key)
     if found is None:
-        hint = nearest(snake(family), known) or f"one of {', '.join(known)}"
+        meant = _OTHER_NAMES.get(key)
+        hint = f"did you mean {meant}?" if meant else nearest(snake(family), known)
+        hint = hint or f"one of {', '.join(known)}"
         raise TrueupError(f"there is no noise family {quoted(family)}", hint)
     fields = [f.name for f in dataclasses.fields(found)]
     if scaled and "scale" in fields and not positional and "epsilon" not in named:

@@ -1,7 +1,8 @@
 """How many cells of a table are empty, estimated without bias, and bounds that say none is.
 
 "The denominator is 0" is a function on the integers, so its sum over the rows has an unbiased
-estimator Σg, and an unbiased variance Σ(g² − g): the square of an indicator is itself.
+estimator Σg, and an unbiased variance Σ(g² − g): the square of an indicator is itself. What a
+logarithm is taken of counts as a denominator here.
 """
 
 from __future__ import annotations
@@ -100,7 +101,12 @@ class Empty:
     @property
     def _hint(self) -> str:
         """What to do: nothing, if all that is published is 0 there, and so is what is estimated."""
-        say = "say what the estimate is in empty cells, empty=value, with bounds that reach 0"
+        how = "empty=value"
+        if all(
+            self.denominator not in map(text, denominators(e.estimand)) for e in self.estimators
+        ):
+            how = f"where({self.denominator} == 0, value, ...)"
+        say = f"say what the estimate is in empty cells, {how}, with bounds that reach 0"
         for estimator in self.estimators:
             zero = estimator.expectation(**dict.fromkeys(estimator.statistics, 0))
             if len(estimator.statistics) == 1 or not abs(zero) < NOTHING:
@@ -125,7 +131,7 @@ def empties_of(requests: Iterable[Request]) -> list[Empty]:
     """Return the denominators of all estimates that integer noise lets us look at, each once."""
     found: dict[object, Empty] = {}
     for request in requests:
-        for d in denominators(request.estimator.estimand):
+        for d in _never_zero(request.estimator.estimand):
             names = sorted(s.name for s in d.free_symbols)
             key = (d, *((request.columns[n], request.scales.get(n)) for n in names))
             if key in found:
@@ -144,6 +150,12 @@ def empties_of(requests: Iterable[Request]) -> list[Empty]:
                 box, tied = request.estimator.domain, request.estimator._tied
                 found[key] = Empty(text(d), own, excludes(d, box, tied), (request.estimator,))
     return list(found.values())
+
+
+def _never_zero(f: sympy.Expr) -> list[sympy.Expr]:
+    """Return what f divides by, and what it takes logarithms of."""
+    logarithms = (sympy.fraction(e.args[0])[0] for e in f.atoms(sympy.log))
+    return list(dict.fromkeys([*denominators(f), *logarithms]))
 
 
 def _indicator(estimator: Estimator, d: sympy.Expr) -> Estimator | None:
