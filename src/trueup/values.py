@@ -295,6 +295,19 @@ class Noisy(_Formula):
             return shown[0]
         return f"[{', '.join(shown)}{', …' if estimates.size > 6 else ''}]"
 
+    def __format__(self, spec: str) -> str:
+        """Return one value with its error, both as they are asked for.
+
+        Examples
+        --------
+        >>> from trueup import Laplace
+        >>> f"{noisy(3, Laplace(2)):.1f}"
+        '3.0 ± 2.8'
+        """
+        if not spec or self.shape:
+            return repr(self)
+        return f"{self.estimate:{spec}} ± {self.stderr:{spec}}"
+
 
 def plus_minus(estimate: float, error: float) -> str:
     """Return an estimate with its error, to two digits of the error.

@@ -246,6 +246,8 @@ def test_a_budget_by_name_is_checked_like_any_other():
         Laplace(epsilon=-1)
     with pytest.raises(TrueupError, match=r"whole|integer"):
         DiscreteLaplace(epsilon=1, sensitivity=0.5)
-    with pytest.raises(TypeError):
+    with pytest.raises(TrueupError, match="no parameter 'sensitvity'"):
         Laplace(epsilon=1, sensitvity=2)
+    with pytest.raises(TrueupError, match="needs epsilon"):
+        Laplace(sensitivity=2)
     assert list(inspect.signature(Laplace).parameters) == ["scale"]

@@ -46,6 +46,16 @@ class ScaleFamily(Noise):
                 "the noise is",
                 f"write {name}(scale), or the privacy budget alone",
             )
+        takes = inspect.signature(self.from_budget).parameters if budget else {}
+        strange = [f"has no parameter {name!r}" for name in budget if name not in takes]
+        strange += [
+            f"needs {p.name}"
+            for p in takes.values()
+            if p.default is inspect.Parameter.empty and p.name not in budget
+        ]
+        if strange:
+            hint = f"it takes scale, or {', '.join(takes)}"
+            raise TrueupError(f"{type(self).__name__} {strange[0]}", hint)
         value = self.from_budget(**budget).scale if budget else scale
         object.__setattr__(self, "scale", self._checked("scale", value))
 
