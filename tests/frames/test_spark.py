@@ -110,7 +110,7 @@ def test_ratios_of_sums(frame):
     tables = (frame, needs("polars").DataFrame(DATA))
     made = []
     for table in tables:
-        with pytest.warns(tu.BoundWarning, match="too small for its noise"):
+        with pytest.warns(tu.BoundWarning, match="is small for its noise"):
             made.append(tu.ratio(table, pay="s/n", **options))
     found, expected = read(made[0]), made[1].sort("key").to_dict(as_series=False)
     assert list(found) == list(expected)
