@@ -141,9 +141,10 @@ def _holed(joint: Joint) -> Extended:
     holes = [hole for hole in np.argwhere(cut).tolist() if max(hole) < most]
     values = evaluate(joint.f, {s: c.ravel() for s, c in columns.items()}).reshape(cut.shape)
     alphas = [math.exp(-1 / float(s.noise.unit)) for s in joint.own]
-    _fill(values, holes, alphas)
     last = np.max(holes, axis=0).tolist()
-    tables = _inverted(values[tuple(slice(k + 3) for k in last)], alphas)
+    with np.errstate(invalid="ignore"):  # ∞ − ∞ beside a pole, for which f is refused
+        _fill(values, holes, alphas)
+        tables = _inverted(values[tuple(slice(k + 3) for k in last)], alphas)
     near = tuple(slice(k + 2) for k in last)
     corner = Corner(low, {what: table[near] for what, table in tables.items()})
     theorem = (

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _POINTS = 2**12  # of the transform: the weights of noise that is of any use fall faster
 _LARGEST = 1e9  # weight: the doubles of f have seven digits to spare then
 _ROUNDING = 3e-16  # of the transform: 1/φ is off by that much times 1/φ²
-_EXACT = 1e-9  # of the largest weight: what rounding may take
+_EXACT = 1e-11  # of the largest weight: what rounding may take, which n² multiplies by 10⁴ and more
 
 _ACCEPTED = 1e-9  # what |E g − f| may be, relative to |f| and a thousandth of its largest nearby
 _ROUGHLY = 1e-5  # the same for the estimate of the variance
