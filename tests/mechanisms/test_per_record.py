@@ -96,11 +96,15 @@ def test_gaussian_policy_is_the_largest_divergence(name):
         assert max(found) == pytest.approx(mechanism.policy(record), rel=1e-9)
 
 
-def test_steps_longer_than_one():
-    """Noise that long has no name here: its scale ends at 10¹⁵, below which steps are shorter."""
+def test_steps_of_much_noise():
+    """Scales end at 10¹⁵; below, the root is counted in steps of 2⁻⁴⁹ of the scale."""
     with pytest.raises(tu.TrueupError, match="scale is too large"):
-        PerRecordSum("root:2", 2.0**100)
-    assert PerRecordSum("root:2", 2.0**49).step <= 1
+        PerRecordSum("root:2", 2.0**50)
+    mechanism = PerRecordSum("root:2", 2.0**49)
+    assert mechanism.step == 1
+    assert mechanism.policy(2.0**102) == 4
+    assert mechanism.policy(1.0) == 2.0**-49  # a whole step
+    assert mechanism.release([2.0**102], rng=1).published == pytest.approx(2.0**51, rel=5)
 
 
 def test_policies_in_closed_form():

@@ -212,7 +212,7 @@ def _const(x: float) -> Range:
 
 def _sum(a: Range, b: Range) -> Range:
     near = min(a.least, b.least)
-    if min(a.low, b.low) < 0 < max(a.high, b.high):  # what cancels is of one size, half of it known
+    if min(a.low, b.low) < 0 < max(a.high, b.high):  # of x − y a last digit of x/2 may be left
         near = min(near, _ulp(max(a.least, b.least) / 2))
     unit = max(min(a.unit, b.unit), _ulp(near))
     return Range(a.low + b.low, a.high + b.high, unit, near)
